@@ -12,12 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-import pyarrow as pa
-
 from app import styles, zoo
 from app.analysis import map_attributes, map_points, map_regions, recommend
 from app.analysis.cache import cached, of_digest, stamp
 from app.figures import map_codes
+from app.store.attributes import tidied
 from app.styles import Style, tokenizer_style
 from engine.bundle.pca import Plane, pca
 from engine.errors import SeqscopeError
@@ -147,16 +146,18 @@ def codes(models: Zoo, place: Place) -> map_codes.Codes:
     )
 
 
-@cached(8, by=lambda models, items: stamp(models))
-def attributes(models: Zoo, items: pa.Table) -> list[map_attributes.Attribute]:
-    """items: of the catalogue, tidied."""
-    return map_attributes.attributes(items)
+@cached(8, by=stamp)
+def attributes(models: Zoo) -> list[map_attributes.Attribute]:
+    """What items have in common; nothing of more items than a map draws one by one."""
+    return map_attributes.attributes(tidied(models.items)) if len(models) <= map_points.ALL else []
 
 
-@cached(32, by=lambda models, items, place: (stamp(models), place.digest))
-def regions(models: Zoo, items: pa.Table, place: Place) -> list[map_regions.Region]:
-    """The named regions of a map of items."""
-    values = [attribute for attribute in attributes(models, items) if not attribute.ranges]
+@cached(32, by=lambda models, place: (stamp(models), place.digest))
+def regions(models: Zoo, place: Place) -> list[map_regions.Region]:
+    """The named regions of a map of items; none where there are no attributes."""
+    values = [attribute for attribute in attributes(models) if not attribute.ranges]
+    if not values:
+        return []
     return map_regions.regions(points(models, place), [*values, map_attributes.title_words(models.titles)])
 
 

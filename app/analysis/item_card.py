@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from app.analysis.facets import value_words
 from app.store.attributes import OWN, caption, is_place, names_items, prose, series
-from engine.runtime import jaccard, overlap
 
 _SIBLINGS = 60
 
@@ -101,61 +96,3 @@ class Near(NamedTuple):
         """The similarity of the neighbour at a place: 0.83, or a distance."""
         value = self.similarity[place]
         return f"{value:.2f}" if self.measure == "cosine" else f"{-value:.3g} away"
-
-
-def shared(near: Mapping[str, Near]) -> dict[int, int]:
-    """Neighbour → how many models have it; only those that several have."""
-    counts = Counter(item for nearest in near.values() for item in nearest.items)
-    return {item: models for item, models in counts.items() if models > 1}
-
-
-def overlap_words(near: Mapping[str, Near], titles: Mapping[str, str], k: int) -> str:
-    """One sentence on how far the models agree, not escaped."""
-    if len(near) < 2:
-        return ""
-    names = [titles[model] for model in near]
-    both = overlap([nearest.items for nearest in near.values()], k)
-    a, b = max(combinations(range(len(near)), 2), key=lambda pair: both[pair])
-    most = int(both[a, b])
-    if len(near) == 2:
-        return f"{names[0]} and {names[1]} share {most or 'none'} of {k} neighbours."
-    every = set.intersection(*(set(nearest.items) for nearest in near.values()))
-    together = "no neighbour" if not every else f"{len(every)} of {k} neighbours"
-    if most == 0:
-        return f"No two of the {len(near)} models share a neighbour."
-    return f"All {len(near)} models share {together}; {names[a]} and {names[b]} agree most, on {most}."
-
-
-def overlap_table(near: Mapping[str, Near], titles: Mapping[str, str]) -> pd.DataFrame:
-    """How many neighbours each two models share, and the Jaccard index."""
-    lists = [nearest.items for nearest in near.values()]
-    k = max(map(len, lists), default=1)
-    both, index, names = overlap(lists, k), jaccard(lists, k), [titles[model] for model in near]
-    rows = [
-        (names[a], names[b], int(both[a, b]), round(float(index[a, b]), 3))
-        for a, b in combinations(range(len(names)), 2)
-    ]
-    return pd.DataFrame(rows, columns=["Model", "Other model", "Shared neighbours", "Jaccard"])
-
-
-def neighbour_table(
-    near: Mapping[str, Near], titles: Mapping[str, str], names: Sequence[str], ids: Sequence[str]
-) -> pd.DataFrame:
-    """All neighbours of all models, one row each. names, ids: title and item_id of every item."""
-    common = shared(near)
-    rows = [
-        (
-            titles[model],
-            place + 1,
-            names[item],
-            nearest.similarity[place],
-            nearest.measure,
-            common.get(item, 1),
-            ids[item],
-        )
-        for model, nearest in near.items()
-        for place, item in enumerate(nearest.items)
-    ]
-    return pd.DataFrame(
-        rows, columns=["Model", "Rank", "Neighbour", "Similarity", "Measure", "Models that have it", "Item id"]
-    )

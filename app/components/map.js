@@ -1,9 +1,14 @@
-// What lies over a Plotly map: the names of regions, as many as there is room for. Tells Python which part of the map is on the
-// screen, so that a map that has to be drawn anew can show it again.
+// What lies over a Plotly map: the names of regions, as many as there is room for, and a ring around the point that is pointed at on
+// another map. Maps that are linked zoom to the same items. Tells Python which part of the map is on the screen, so that a map that
+// has to be drawn anew can show it again.
 const QUIET = 350 // ms without a further move before Python hears of it
 const APART = 10 // pixels between names
 const MARK = 10 // pixels around the middle of what stands out
 const CLOSE = 0.6 // of the whole map's width on the screen, from which the names of fine regions come as well
+const OUTLIERS = 0.02 // of the items that another map shows, on each side: they need not come into view
+const MARGIN = 0.06 // of what is zoomed to, on each side
+const HOVERED = "seqscope-map-hovered"
+const MOVED = "seqscope-map-moved"
 
 export default function ({ data, parentElement, setStateValue }) {
   const root = parentElement.querySelector(".root")
@@ -11,6 +16,9 @@ export default function ({ data, parentElement, setStateValue }) {
   let plot = null
   let waiting = null
   let frame = 0
+  let following = false // another map's zoom
+  let ringed // the id that is pointed at on another map
+  let places = null // id → [x, y] of the figure that is drawn
 
   const names = data.names.map(([x, y, level, text]) => {
     const name = document.createElement("span")
@@ -18,38 +26,74 @@ export default function ({ data, parentElement, setStateValue }) {
     name.dir = "auto"
     return { x, y, level, name }
   })
-  root.replaceChildren(...names.map(({ name }) => name))
+  const ring = document.createElement("i")
+  ring.hidden = true
+  root.replaceChildren(...names.map(({ name }) => name), ring)
   const sizes = names.map(({ name }) => [name.offsetWidth + APART, name.offsetHeight + APART])
 
-  // Where a point of the map is on the screen, while it is dragged as well.
-  const scale = axis => {
-    const [low, high] = axis.range
-    return value => axis._offset + ((axis === plot._fullLayout.yaxis ? high - value : value - low) / (high - low)) * axis._length
+  // Where points of the map are on the screen, while it is dragged as well; null where nothing is drawn yet.
+  const screen = () => {
+    const { xaxis, yaxis } = plot?._fullLayout ?? {}
+    if (!xaxis?.range || !yaxis?.range) return null
+    const [around, figure] = [root.getBoundingClientRect(), plot.getBoundingClientRect()]
+    const [left, top] = [figure.x - around.x + xaxis._offset, figure.y - around.y + yaxis._offset]
+    const [[west, east], [south, north]] = [xaxis.range, yaxis.range]
+    const [right, bottom] = [left + xaxis._length, top + yaxis._length]
+    const at = (x, y) => [
+      left + ((x - west) / (east - west)) * xaxis._length,
+      top + ((north - y) / (north - south)) * yaxis._length,
+    ]
+    return { at, left, top, right, bottom, west, east, south, north }
   }
   const draw = () => {
     frame = 0
-    const { xaxis, yaxis } = plot?._fullLayout ?? {}
-    if (!xaxis?.range || !yaxis?.range) return
-    const around = root.getBoundingClientRect()
-    const figure = plot.getBoundingClientRect()
-    const [left, top] = [figure.x - around.x, figure.y - around.y]
-    const [across, down] = [scale(xaxis), scale(yaxis)]
-    const fine = xaxis.range[1] - xaxis.range[0] < CLOSE * data.width
+    const view = screen()
+    if (!view) return
+    const place = ringed && points().get(ringed)
+    ring.hidden = !place
+    if (place) ring.style.translate = view.at(...place).map(value => `${value}px`).join(" ")
+    const fine = view.east - view.west < CLOSE * data.width
     const boxes = plot._fullData
       .filter(trace => trace.meta === "mark")
-      .flatMap(({ x, y }) => Array.from(x, (value, place) => [across(value), down(y[place])]))
+      .flatMap(({ x, y }) => Array.from(x, (value, place) => view.at(value, y[place])))
       .map(([x, y]) => [x - MARK, y - MARK, x + MARK, y + MARK])
     names.forEach(({ x, y, level, name }, place) => {
-      const [width, height] = sizes[place]
-      const box = [across(x) - width / 2, down(y) - height / 2, across(x) + width / 2, down(y) + height / 2]
+      const [[width, height], [across, down]] = [sizes[place], view.at(x, y)]
+      const box = [across - width / 2, down - height / 2, across + width / 2, down + height / 2]
       const free = !boxes.some(other => box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3])
-      const inside = box[0] > xaxis._offset && box[2] < xaxis._offset + xaxis._length && box[1] > yaxis._offset && box[3] < yaxis._offset + yaxis._length
-      if (free && (level === 0 || fine)) boxes.push(box)
-      name.hidden = !free || !inside || (level > 0 && !fine)
-      name.style.translate = `${left + box[0] + APART / 2}px ${top + box[1] + APART / 2}px`
+      const wanted = free && (level === 0 || fine)
+      if (wanted) boxes.push(box)
+      name.hidden = !wanted || box[0] < view.left || box[2] > view.right || box[1] < view.top || box[3] > view.bottom
+      name.style.translate = `${box[0] + APART / 2}px ${box[1] + APART / 2}px`
     })
   }
   const redraw = () => (frame ||= requestAnimationFrame(draw))
+
+  // --- linked maps
+
+  const points = () => {
+    if (places) return places
+    places = new Map()
+    for (const { customdata, x, y } of plot?._fullData ?? [])
+      for (let place = 0; place < (customdata?.length ?? 0); place++) places.set(customdata[place], [x[place], y[place]])
+    return places
+  }
+  const tell = (event, detail) => data.linked && window.dispatchEvent(new CustomEvent(event, { detail: { from: root, ...detail } }))
+  const hovered = event => tell(HOVERED, { id: event.points?.[0]?.customdata })
+  const unhovered = () => tell(HOVERED, {})
+  const circle = ({ detail }) => {
+    ringed = detail.from === root ? undefined : detail.id
+    redraw()
+  }
+  const follow = ({ detail: { from, ids } }) => {
+    if (from === root || !plot || !window.Plotly) return
+    const there = ids.map(id => points().get(id)).filter(Boolean)
+    if (!there.length) return
+    following = true
+    window.Plotly.relayout(plot, ids.length === from.drawn ? { "xaxis.autorange": true, "yaxis.autorange": true } : around(there))
+  }
+
+  // --- what Plotly says
 
   const report = () => {
     const layout = plot?._fullLayout
@@ -61,8 +105,26 @@ export default function ({ data, parentElement, setStateValue }) {
     if (!Object.keys(event ?? {}).some(name => /^[xy]axis\.(range|autorange)/.test(name))) return
     clearTimeout(waiting)
     waiting = setTimeout(report, QUIET)
+    const view = screen()
+    if (data.linked && !following && view) {
+      const inside = ([, [x, y]]) => view.west <= x && x <= view.east && view.south <= y && y <= view.north
+      const ids = [...points()].filter(inside).map(([id]) => id)
+      root.drawn = points().size
+      tell(MOVED, { ids })
+    }
+    following = false
   }
-  const handlers = { plotly_relayout: moved, plotly_relayouting: redraw, plotly_afterplot: redraw }
+  const drawn = () => {
+    places = null
+    redraw()
+  }
+  const handlers = {
+    plotly_relayout: moved,
+    plotly_relayouting: redraw,
+    plotly_afterplot: drawn,
+    plotly_hover: hovered,
+    plotly_unhover: unhovered,
+  }
   const detach = () => {
     for (const [event, handler] of Object.entries(handlers)) plot?.removeListener?.(event, handler)
   }
@@ -72,15 +134,32 @@ export default function ({ data, parentElement, setStateValue }) {
     detach()
     plot = chart
     for (const [event, handler] of Object.entries(handlers)) plot.on(event, handler)
-    redraw()
+    drawn()
   }
   attach()
   const watching = setInterval(attach, 400) // Streamlit replaces a figure whenever its data change
+  window.addEventListener(HOVERED, circle)
+  window.addEventListener(MOVED, follow)
   root.stop = () => {
     clearInterval(watching)
     clearTimeout(waiting)
     cancelAnimationFrame(frame)
+    window.removeEventListener(HOVERED, circle)
+    window.removeEventListener(MOVED, follow)
     detach()
   }
   return root.stop
+}
+
+// The ranges of both axes that show these points but for a few far out.
+function around(points) {
+  return Object.fromEntries(
+    ["xaxis.range", "yaxis.range"].map((name, axis) => {
+      const values = points.map(point => point[axis]).sort((a, b) => a - b)
+      const few = Math.floor(OUTLIERS * values.length)
+      const [low, high] = [values[few], values[values.length - 1 - few]]
+      const more = MARGIN * (high - low) || 0.5
+      return [name, [low - more, high + more]]
+    }),
+  )
 }

@@ -28,6 +28,7 @@ _RANK_TABLE = _component("rank_table", "rank_table.css")
 _ITEM_RANKS = _component("item_ranks", "lists.css")
 _ITEM_PANEL = _component("item_panel", "item_panel.css")
 _MODEL_FLOW = _component("model_flow", "model_flow.css")
+_BARS = _component("attribute_bars", "attribute_bars.css")
 _COPY = _component(
     "copy",
     "button.css",
@@ -127,6 +128,17 @@ def download(label: str, address: str, *, key: str, type: str = "secondary", hel
     _DOWNLOAD(key=key, data={"label": label, "address": address, "type": type, "help": help}, width="content")
 
 
+def attribute_bars(data: dict[str, Any], *, key: str, on_act: Callable[[], None]) -> None:
+    """How many items have each value of some attributes, as bars to filter by, and what is selected above them.
+
+    data: {"attributes": [{"name", "title", "values": [{"value", "items", "of" (all of the map), "pressed", "colour" (or None)}],
+    "more" (values without a bar)}], "filtered", "maps" (how many stand side by side), "selection" (None, or {"words", "items":
+    [{"id", "title"}], "more", "isolated", "held" (no link can say it)})}. Acts: {"do": "filter", "name", "value"},
+    {"do": "item", "id"}, {"do": "clear" | "isolate" | "zoom" | "deselect"}.
+    """
+    _BARS(key=key, data=data, on_act_change=on_act)
+
+
 def act(key: str) -> dict[str, Any]:
     """What was clicked, for the callback; {} where it is nothing that can be understood."""
     clicked = getattr(st.session_state.get(key), "act", None)
@@ -158,18 +170,15 @@ Viewport = tuple[float, float, float, float, float]
 """x0, x1, y0, y1 and the figure's height in pixels: drawn at another height first, it would come to another view."""
 
 
-def over_map(chart: str, names: list[tuple[float, float, int, str]], width: float) -> None:
+def over_map(chart: str, names: list[tuple[float, float, int, str]], width: float, *, linked: bool = False) -> None:
     """What lies over a map: the names of its regions, as many as there is room for. It watches the map's view, too.
 
     chart: the key of the figure. names: x, y, level (fine ones, above 0, come where one has zoomed in), text; where names
-    would overlap, the first one is shown. width: of the whole map, in its units.
+    would overlap, the first one is shown. width: of the whole map, in its units. linked: another map is shown that has points of
+    the same customdata: what is pointed at on one is ringed on the other, which zooms to what the one shows.
     """
-    _MAP(
-        key=f"{chart}_over",
-        data={"chart": chart, "names": names, "width": width},
-        on_view_change=lambda: None,
-        height=1,
-    )
+    data = {"chart": chart, "names": names, "width": width, "linked": linked}
+    _MAP(key=f"{chart}_over", data=data, on_view_change=lambda: None, height=1)
 
 
 def viewport(chart: str) -> Viewport | None:

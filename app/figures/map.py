@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import plotly.graph_objects as go
 
 from app.analysis.map_colouring import SCALE, Colouring
@@ -57,8 +58,12 @@ def figure(
     height: float | None = None,
     view: Range | None = None,
     path: bool = True,
+    shown: npt.NDArray[np.bool_] | None = None,
+    backdrop: bool = True,
+    legend: bool = True,
 ) -> go.Figure:
-    """titles, ids: of every item, not escaped. view: (x0, x1, y0, y1) to show; None: everything."""
+    """titles, ids: of every item, not escaped. view: (x0, x1, y0, y1) to show; None: everything. shown: bool [items]; None: all.
+    backdrop: whether the others are faint instead of absent. legend: of the colours' groups, where they are few."""
     many = len(points) > ALL
     drawn = (
         sample(points, None if colours is None or colours.group is None else colours.group, marks.forced, SAMPLE)
@@ -68,11 +73,15 @@ def figure(
     fig = go.Figure()
     if many:
         _density(fig, points)
+    if shown is not None:
+        if backdrop:
+            _backdrop(fig, points, drawn[~shown[drawn]])
+        drawn = drawn[shown[drawn]]
     chosen = np.zeros(len(points.x), bool)
     chosen[list(marks.selection)] = True
     _crowd(fig, points, colours, drawn, chosen if marks.selection else None, titles, ids)
     _overlay(fig, points, marks, look, titles, ids, path)
-    legend = colours is not None and colours.group is not None and len(colours.groups) <= LEGEND
+    legend = legend and colours is not None and colours.group is not None and len(colours.groups) <= LEGEND
     return lay_out(fig, height, view, look, legend=legend)
 
 
@@ -97,7 +106,7 @@ def lay_out(fig: go.Figure, height: float | None, view: Range | None, look: Look
             "itemsizing": "constant",
             "title": {"text": ""},
         },
-        xaxis=_axis(view[:2] if view else None),
+        xaxis={**_axis(view[:2] if view else None), "constraintoward": "left"},  # the bars lie over its right edge
         yaxis={**_axis(view[2:] if view else None), "scaleanchor": "x", "scaleratio": 1},
         newselection={"line": {"color": look.accent, "width": 1.5}},
     )
@@ -136,6 +145,20 @@ def _density(fig: go.Figure, points: Points) -> None:
         hoverinfo="skip",
         opacity=0.6,
         name="Density",
+    )
+
+
+def _backdrop(fig: go.Figure, points: Points, items: Ints) -> None:
+    """Items that pass no filter, which cannot be pointed at."""
+    fig.add_scattergl(
+        x=points.x[items],
+        y=points.y[items],
+        mode="markers",
+        name="Others",
+        marker={"size": 3, "opacity": 0.25, "color": "#8a9496"},
+        hoverinfo="skip",
+        showlegend=False,
+        unselected={"marker": {"opacity": 0.25}},
     )
 
 
@@ -373,7 +396,7 @@ def path_lines(fig: go.Figure, points: Points, history: list[int], look: Look) -
 def verdict(trustworthiness: float) -> str:
     """What a trustworthiness allows to read off a map."""
     if trustworthiness >= 0.95:
-        return "Close neighbours can be believed."
+        return "what is close can be believed."
     if trustworthiness >= 0.85:
-        return "Most close neighbours can be believed; check one by its neighbours below."
-    return "Take neighbours on this map with care; the lists below are exact."
+        return "most of what is close can be believed."
+    return "take what is close with care; an item's details list its nearest items exactly."

@@ -154,24 +154,6 @@ def test_the_series_is_in_its_own_order() -> None:
     assert item_card.series_of(films().drop_columns(["franchise"]), 5) is None
 
 
-def test_overlap_of_neighbours() -> None:
-    near = {
-        name: item_card.Near(items, [0.5] * 3, "cosine")
-        for name, items in (("a", [1, 2, 3]), ("b", [3, 2, 9]), ("c", [3, 7, 8]))
-    }
-    titles = {"a": "A", "b": "B", "c": "C"}
-    assert item_card.shared(near) == {2: 2, 3: 3}
-    assert item_card.overlap_words(near, titles, 3) == "All 3 models share 1 of 3 neighbours; A and B agree most, on 2."
-    table = item_card.overlap_table(near, titles)
-    assert table["Shared neighbours"].tolist() == [2, 1, 1] and table["Jaccard"][0] == 0.5
-    names = [str(i) for i in range(10)]
-    assert len(item_card.neighbour_table(near, titles, names, names)) == 9
-    assert item_card.overlap_words({"a": near["a"]}, titles, 3) == ""
-    assert "none of 3" in item_card.overlap_words(
-        {"a": near["a"], "x": item_card.Near([7, 8, 9], [1] * 3, "cosine")}, {"a": "A", "x": "X"}, 3
-    )
-
-
 # --- the page
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from app.analysis import map_colouring, map_points
 from app.components import widgets
 from app.figures import map as views
 from app.screens import PAGES
-from app.screens.map import chart
+from app.screens.map import chart, filters
 from app.session import state
 from tests.app.conftest import at_page
 from tests.app.test_page_catalogue import HOSTILE, failed, films
@@ -309,7 +310,7 @@ def test_the_page_of_every_model(root: Path, path: Path) -> None:
     for needed in (
         "axes have no units",
         "not meaningful",
-        "Trustworthiness 0.90",
+        "trustworthiness 0.90",
         "Popular's items**: no map. ",
         "OLD: latents**: no map. This export is older",
         "WORDS: codes**: no map. Its codes have no vectors.",
@@ -331,7 +332,7 @@ def test_the_page_of_every_model(root: Path, path: Path) -> None:
 def test_pca_is_another_map_of_the_same_space(root: Path, path: Path) -> None:
     page = opened(root, space="alpha", projection="pca", beside="codes.rqvae")
     assert not failed(page) and len(charts(page)) == 2
-    assert "PCA of 40 vectors: the axes explain" in words(page) and "Trustworthiness" not in words(page)
+    assert "PCA of 40 vectors: the axes explain" in words(page) and "trustworthiness" not in words(page)
     models = zoo.open_zoo("toys")
     place = spaces.mapped(models, "pca.alpha")
     assert place is not None and place.area == "pca.alpha" and spaces.mapped(models, "pca.nothing") is None
@@ -358,22 +359,20 @@ def test_items_without_words_are_not_on_that_map_and_have_no_neighbours_there(ro
     (figure,) = figures(page)
     carried = {one for trace in figure["data"] for one in trace.get("customdata", [])}
     assert carried == {f"toy-{item}" for item in range(40)} - {"toy-6"}
-    assert "1 item of the catalogue not on the map" in words(page) and "no vector in this space" in words(page)
+    assert "1 item of the catalogue not on the map" in words(page)
 
 
 def test_neighbours_are_of_the_space_itself(root: Path, path: Path) -> None:
-    page = opened(root, item="toy-3")
     rows = toy_vectors(without=(6,)).astype(np.float64)
     cosine = rows @ rows[3]
     cosine[[3, 6]] = -9
-    near = np.argsort(-cosine, kind="stable")[:8]
-    keys = [button.key for button in page.button if (button.key or "").startswith("map_item_near_space-minilm_")]
-    assert keys == [f"map_item_near_space-minilm_{item}" for item in near]
     latents = np.load(path / "identifiers" / "rqvae" / "latents.npy")
     apart = np.linalg.norm(latents - latents[3], axis=1)
     apart[3] = np.inf
-    keys = [button.key for button in page.button if (button.key or "").startswith("map_item_near_latents-rqvae_")]
-    assert keys == [f"map_item_near_latents-rqvae_{item}" for item in np.argsort(apart, kind="stable")[:8]]
+    (words_near, latents_near) = figures(opened(root, item="toy-3", space="space.minilm", beside="latents.rqvae"))
+    for figure, near in ((words_near, np.argsort(-cosine, kind="stable")), (latents_near, np.argsort(apart))):
+        (ringed,) = (trace for trace in figure["data"] if trace["name"] == "Neighbours")
+        assert ringed["customdata"] == [f"toy-{item}" for item in near[:8]]
 
 
 def test_codes_on_a_map(root: Path, path: Path) -> None:
@@ -415,8 +414,6 @@ def test_a_search_an_item_and_a_selection(root: Path, path: Path) -> None:
     assert page.query_params["find"] == "أفلام"
     page.button(key="map_hit_4").click().run()
     assert not failed(page) and page.query_params["item"] == "toy-4"
-    models = ("alpha", "beta", "gamma", "plain")
-    assert all(sum((b.key or "").startswith(f"map_item_near_{model}_") for b in page.button) == 8 for model in models)
     page = opened(root, area="item.ids~toy-1~toy-2~toy-30", h="toy-22~toy-1")
     assert not failed(page) and len(page.dataframe[0].value) == 3
     assert page.button(key="map_area_add").label == "Add the other 2 to the history"
@@ -425,6 +422,52 @@ def test_a_search_an_item_and_a_selection(root: Path, path: Path) -> None:
     page.button(key="map_area_zoom").click().run()
     page.button(key="map_area_clear").click().run()
     assert not failed(page) and "area" not in page.query_params and "Nothing is selected" in words(page)
+
+
+def test_filters_show_items_with_the_values_and_a_selection_can_be_isolated(root: Path, path: Path) -> None:
+    horror = {f"toy-{item}" for item, genres in enumerate(films()["genres"].to_pylist()) if "Horror" in (genres or "")}
+    assert 0 < len(horror) < 40
+    page = opened(root, only="genres~Horror", top="none")
+    assert not failed(page) and not page.warning
+    faint, *shown = figures(page)[0]["data"]
+    assert faint["name"] == "Others" and "customdata" not in faint
+    assert {item_id for trace in shown for item_id in trace["customdata"]} == horror
+    page = opened(root, area="item.ids~toy-1~toy-2~toy-30", isolate="yes", top="none")
+    (figure,) = figures(page)
+    assert {i for trace in figure["data"] for i in trace["customdata"]} == {"toy-1", "toy-2", "toy-30"}
+    assert not failed(opened(root, isolate="yes")) and len(figures(opened(root, isolate="yes"))[0]["data"][0]["x"]) > 0
+
+
+def test_bars_count_what_the_other_filters_and_the_selection_leave(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    models = zoo.open_zoo("toys")
+    own: dict[str, str] = {}
+    monkeypatch.setattr(filters.state, "get", lambda: state.State("toys", own=own))
+    monkeypatch.setattr(filters.state, "choose", lambda **chosen: own.update(chosen))
+    monkeypatch.setattr(filters, "selected", lambda models: ())
+    place = spaces.able(models)["alpha"]
+    page = chart.MapChoices(
+        models, zoo.open_catalogue("toys"), (place,), None, "level", (), None, None, frozenset(), ()
+    )
+
+    def bars(page: chart.MapChoices) -> dict[tuple[str, str], tuple[int, int]]:
+        attributes = filters.attribute_bars(page, spaces.attributes(models))
+        return {(a["name"], v["value"]): (v["items"], v["of"]) for a in attributes for v in a["values"]}
+
+    everything = bars(page)
+    assert all(items == of for items, of in everything.values())
+    (horror, _), years = everything["genres", "Horror"], [key for key in everything if key[0] == "year"]
+    filters.act({"do": "filter", "name": "genres", "value": "Horror"})
+    assert own["only"] == "genres~Horror"
+    filtered = bars(page)
+    assert filtered["genres", "Horror"] == everything["genres", "Horror"]  # an attribute does not filter itself
+    assert sum(filtered[year][0] for year in years) == horror < sum(filtered[year][1] for year in years)
+    few = bars(dataclasses.replace(page, selection=(1, 2)))
+    assert sum(few[year][0] for year in years) <= 2
+    filters.act({"do": "filter", "name": "genres", "value": "Horror"})
+    assert own["only"] is None
+    for nonsense in ({"do": "filter", "name": "genres", "value": "<b>"}, {"do": "filter"}, {"do": "item", "id": 5}, {}):
+        filters.act(nonsense)
+    assert own == {"only": None}
 
 
 def test_a_tokenizer_whose_vectors_were_not_exported_says_so(root: Path, path: Path) -> None:
@@ -484,6 +527,7 @@ def test_everything_is_in_the_address_and_comes_back_from_it(root: Path, path: P
     address = {
         "space": "codes.rqvae", "beside": "latents.rqvae", "projection": "pca", "colour": "code.rqvae",
         "scale": "log", "by": "items", "find": "Film", "top": "next",
+        "only": "genres~Horror", "isolate": "yes",
         "item": "toy-9", "code": "rqvae.1-2", "area": "prefix.rqvae~2-1",
     }  # fmt: skip
     page = opened(root, **address)
@@ -522,6 +566,9 @@ def test_everything_is_in_the_address_and_comes_back_from_it(root: Path, path: P
         ({"find": "x" * 201}, "a text of more than 200 characters"),
         ({"top": "history~history"}, "draws “history~history” on top"),
         ({"top": ""}, "possible is history, next"),
+        ({"only": "genres~Smell"}, "values that this catalogue does not have: “genres~Smell”"),
+        ({"only": "genres"}, "values that this catalogue does not have"),
+        ({"isolate": "no"}, "isolation “no”; possible is yes"),
         ({"item": "nobody"}, "item that this dataset does not have: “nobody”"),
         ({"code": "rqvae.1-5"}, "a code that no tokenizer of this dataset has: “rqvae.1-5”"),
         ({"code": "old.1-1"}, "a code that no tokenizer"),

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 PLOT = ".st-key-map_alpha .js-plotly-plot"
+CODES = ".st-key-map_codes-rqvae .js-plotly-plot"
 DRAWN = f"document.querySelector('{PLOT}')?._fullLayout?.xaxis?.range && document.querySelector('{PLOT} canvas')"
 
 
@@ -82,6 +83,37 @@ def test_the_map_fills_the_window_and_its_names_leave_each_other_room(
     ]
 
 
+def test_two_maps_are_linked_and_bars_filter_both(visit: Callable[[str], Page]) -> None:
+    page = visit("/map?ds=sample&space=sasrec&beside=attrec&colour=genres")
+    left, right = (f".st-key-map_{model} .js-plotly-plot" for model in ("sasrec", "attrec"))
+    drawn = "document.querySelector('{}')?._fullLayout?.xaxis?.range && document.querySelector('{} canvas')"
+    for plot in (left, right):
+        page.wait_for_function(drawn.format(plot, plot))
+    settle(page)
+
+    def seen(plot: str) -> float:
+        low, high = page.evaluate(f"document.querySelector('{plot}')._fullLayout.xaxis.range")
+        return float(high - low)
+
+    def shown(plot: str) -> int:
+        return int(
+            page.evaluate(f"new Set(document.querySelector('{plot}').data.flatMap(t => t.customdata ?? [])).size")
+        )
+
+    whole, items = seen(right), shown(right)
+    page.mouse.move(*at(page, "alien-1979", left))
+    expect(page.locator(".st-key-map_attrec_over i")).to_be_visible()
+    expect(page.locator(".st-key-map_sasrec_over i")).to_be_hidden()
+    for _ in range(6):
+        page.mouse.wheel(0, -200)
+    until(page, lambda: seen(right) < 0.9 * whole, True)
+    settle(page)
+    page.get_by_role("button", name="Attributes").click()
+    page.get_by_role("button", name=re.compile("^Horror: ")).click()
+    page.wait_for_url(re.compile(r"[?&]only=genres(~|%7E)Horror(&|$)"))
+    until(page, lambda: shown(left) < items and shown(right) < items, True)
+
+
 def test_a_box_becomes_a_table_and_a_history(go: Callable, console_errors: list[str]) -> None:
     page = go("/map?ds=codes&h=toy-1")
     page.locator(PLOT).hover()
@@ -110,17 +142,14 @@ def test_a_box_becomes_a_table_and_a_history(go: Callable, console_errors: list[
     assert not console_errors
 
 
-CODES = ".st-key-map_codes-rqvae .js-plotly-plot"
-
-
 def wait_for_codes(page: Page) -> None:
     page.wait_for_function(
         f"document.querySelector('{CODES}')?._fullLayout && document.querySelector('{CODES} canvas')"
     )
 
 
-def at(page: Page, name: str) -> tuple[float, float]:
-    """Where a code is on the screen."""
+def at(page: Page, name: str, plot: str = CODES) -> tuple[float, float]:
+    """Where a point is on the screen."""
     found = page.evaluate(
         """([plot, name]) => {
           const figure = document.querySelector(plot), {xaxis, yaxis} = figure._fullLayout
@@ -131,7 +160,7 @@ def at(page: Page, name: str) -> tuple[float, float]:
                                     box.y + yaxis._offset + yaxis.d2p(trace.y[place])]
           }
         }""",
-        [CODES, name],
+        [plot, name],
     )
     return found[0], found[1]
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
@@ -45,6 +46,16 @@ class MapChoices:
     """(tokenizer, level-code) that is chosen."""
     layers: frozenset[str]
     selection: tuple[int, ...]
+    isolated: bool = False
+    """Of items, the selection alone is shown."""
+    shown: npt.NDArray[np.bool_] | None = None
+    """[items]; None: all."""
+
+    @property
+    def counted(self) -> bool:
+        """Whether bars beside the map count the groups that it is coloured by, and so are its legend."""
+        counted = spaces.attributes(self.models)
+        return self.colours is not None and any(attribute.name == self.colours.name for attribute in counted)
 
     @property
     def beside(self) -> bool:
@@ -97,7 +108,7 @@ def select(area: str | None) -> None:
     """Selects what the text says; None: nothing."""
     st.session_state.pop(_HELD_SELECTION, None)
     st.session_state.pop(_DRAWN_ON, None)
-    state.choose(area=area)
+    state.choose(area=area, **({} if area else {"isolate": None}))
 
 
 def draw_around(models: Zoo, place: Place, key: str, outlines: list[map_points.Outline], carried: list[int]) -> None:
@@ -196,7 +207,8 @@ def show_figure(
         )
         points = spaces.points(page.models, place)
         names = [(region.x, region.y, region.level, clean(region.name, 40)) for region in regions]
-        widgets.over_map(name, names, float(np.nanmax(points.x) - np.nanmin(points.x)))
+        width = float(np.nanmax(points.x) - np.nanmin(points.x))
+        widgets.over_map(name, names, width, linked=page.beside)
         return st.container(gap="xxsmall")
 
 
@@ -212,8 +224,8 @@ def quality(models: Zoo, place: Place, drawn: int, every: int, singular: str) ->
     elif (how := place.how) is not None:
         missing = f" {count(every - drawn, singular)} of the catalogue not on the map." if every > drawn else ""
         words = (
-            "UMAP: read who is next to whom; distances between far clusters are not meaningful, and the axes have no units. "
-            f"Trustworthiness {how.trustworthiness:.2f} of 1. {figures.verdict(how.trustworthiness)}{missing}"
+            f"UMAP, trustworthiness {how.trustworthiness:.2f} of 1: {figures.verdict(how.trustworthiness)} Distances between far "
+            f"clusters are not meaningful, and the axes have no units.{missing}"
         )
         settings = ", ".join(f"{name} {value}" for name, value in how.parameters.items())
         meaning = (

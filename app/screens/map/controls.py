@@ -9,7 +9,7 @@ from app.analysis import map_colouring
 from app.analysis.cache import cached, stamp
 from app.components import choice
 from app.figures import map_codes
-from app.screens.map import parameters
+from app.screens.map import filters, parameters
 from app.screens.map.chart import MapChoices, choose, selected, zoom_to
 from app.screens.map.parameters import CODE, LAYERS, NEXT, NOTHING
 from app.session import state
@@ -59,6 +59,7 @@ def show(models: Zoo, found: Catalogue) -> MapChoices:
         )
     hits = tuple(hit.item for hit in found.search(text, MATCHES)) if text else ()
     _told(models, text, hits)
+    selection = selected(models)
     return MapChoices(
         models,
         found,
@@ -69,7 +70,9 @@ def show(models: Zoo, found: Catalogue) -> MapChoices:
         state.selected(models),
         parameters.code(models, page_parameters),
         layers,
-        selected(models),
+        selection,
+        bool(selection) and filters.isolated(),
+        filters.shown(models, selection),
     )
 
 

@@ -8,8 +8,9 @@ import streamlit as st
 
 from app import export, guard, spaces, zoo
 from app.analysis import facets, map_points, recommend
-from app.components import item_picker, neighbours
+from app.components import item_picker
 from app.figures import map as views
+from app.screens.map import filters
 from app.screens.map.chart import (
     MapChoices,
     add,
@@ -21,6 +22,7 @@ from app.screens.map.chart import (
     positions,
     quality,
     select,
+    selected,
     show_figure,
     times_moved,
     zoom_to,
@@ -52,8 +54,9 @@ def show(page: MapChoices, place: Place) -> None:
         dark,
         page.beside,
         times_moved(name),
+        None if page.shown is None else page.shown.tobytes(),
     )
-    drawn = as_shown(name, contents, page.selection)
+    drawn = as_shown(name, contents, () if page.isolated else page.selection)
     fig = views.figure(
         points,
         colours,
@@ -62,6 +65,9 @@ def show(page: MapChoices, place: Place) -> None:
         models.titles,
         models.item_ids,
         view=drawn.view,
+        shown=page.shown,
+        backdrop=not page.isolated,
+        legend=not page.counted,
         height=drawn.height,
     )
     if len(points) > map_points.ALL:
@@ -78,7 +84,7 @@ def show(page: MapChoices, place: Place) -> None:
         alt=views.alt(arranged, points, colours, marks),
         table=map_points.marks_table(marks, points, models.titles, models.item_ids),
         take=_take,
-        regions=spaces.regions(models, page.found.items, place),
+        regions=spaces.regions(models, place),
     )
     with words:
         quality(models, place, len(points), len(models), "item")
@@ -142,6 +148,8 @@ def _take(place: Place) -> None:
     points = spaces.points(models, place)
     sampled = len(points) > map_points.ALL
     items = map_points.selected(chosen, points, positions(models), sampled=sampled)
+    if sampled and (shown := filters.shown(models, selected(models))) is not None:
+        items = [item for item in items if shown[item]]
     outlines = map_points.areas(chosen)
     if outlines:
         draw_around(models, place, name, outlines, items)
@@ -200,37 +208,6 @@ def item_table(page: MapChoices, items: list[int], *, key: str, name: str) -> No
             )
         },
     )
-
-
-def chosen_item(page: MapChoices) -> None:
-    models, item = page.models, page.item
-    st.subheader("An item and its neighbours", anchor=False)
-    if item is None:
-        st.caption(
-            "No item is chosen. Click a point or find a title above: its nearest items in every space appear here, computed in "
-            "that space and not on the map."
-        )
-        return
-    item_id = models.item_ids[item]
-    st.markdown(f"**{md(zoo.titled(models, item), 200)}**")
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.button(
-            "Add to history",
-            icon=":material/add:",
-            key="map_item_add",
-            on_click=guard.callback(add),
-            args=((item_id,),),
-        )
-        st.page_link(
-            "screens/catalogue/page.py",
-            label="Details",
-            icon=":material/badge:",
-            query_params=state.link_params(),
-        )
-        st.button("Zoom to it", key="map_item_zoom", on_click=guard.callback(zoom_to), args=((item,),))
-        st.button("Deselect", key="map_item_clear", type="tertiary", on_click=guard.callback(choose), args=(None,))
-    others = [place for place in spaces.able(models).values() if place.model is None and not place.of_codes]
-    neighbours.show(models, item, key="map_item", on_open=choose, k=NEAR, also=others)
 
 
 def _add_row(key: str, order: tuple[int, ...]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app import guard, spaces, zoo
-from app.screens.map import code_map, controls, item_map
+from app.screens.map import code_map, controls, filters, item_map
 from app.screens.map.chart import MapChoices
 from app.session import state
 from app.text import md
@@ -33,7 +33,6 @@ def page() -> None:
         for words, part in (
             ("the chosen code", code_map.about),
             ("the selected items", item_map.selected_items),
-            ("the chosen item", item_map.chosen_item),
         ):
             with guard.watch(words):
                 part(this)
@@ -46,6 +45,8 @@ def maps(this: MapChoices) -> None:
             with where, guard.watch(f"the map of {place.title}"):
                 part = code_map if place.of_codes else item_map
                 part.show(this, place)
+        with guard.watch("the attributes"):
+            filters.show(this)
 
 
 def unable(models: Zoo) -> None:

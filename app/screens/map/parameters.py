@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from app import spaces
@@ -37,6 +38,19 @@ def layers(own: Own) -> frozenset[str]:
     return frozenset(LAYERS if "top" not in own else own["top"].split("~")) & frozenset(LAYERS)
 
 
+Values = Mapping[str, tuple[str, ...]]
+"""Attribute → the values of it that items are to have one of."""
+
+
+def values(own: Own) -> Values:
+    """What is filtered by."""
+    texts = decode(own.get("only", ""))
+    wanted: dict[str, tuple[str, ...]] = {}
+    for name, value in zip(texts[::2], texts[1::2], strict=False):
+        wanted[name] = (*wanted.get(name, ()), value)
+    return wanted
+
+
 def code(models: Zoo, own: Own) -> tuple[str, str] | None:
     """(tokenizer, level-code) of the chosen code."""
     name, _, level_code = own.get("code", "").partition(".")
@@ -69,6 +83,14 @@ def _are_layers(text: str, models: Zoo, own: Own) -> str:
     if text == NOTHING or (set(names) <= set(LAYERS) and len(set(names)) == len(names)):
         return ""
     return f"The link draws “{short(text, 20)}” on top; possible is history, next, both with ~ between them, or none."
+
+
+def _are_values(text: str, models: Zoo, own: Own) -> str:
+    of = {attribute.name: attribute.values for attribute in spaces.attributes(models)}
+    wanted = values({"only": text}) if len(text) <= map_points.LONGEST else {}
+    if wanted and all(value in of.get(name, ()) for name, chosen in wanted.items() for value in chosen):
+        return ""
+    return f"The link shows items by values that this catalogue does not have: “{short(text)}”."
 
 
 def _is_code(text: str, models: Zoo, own: Own) -> str:
@@ -110,6 +132,8 @@ PARAMETERS = (
     Parameter("by", "what colours codes", one_of("colours of codes by", map_codes.BY)),
     Parameter("find", "a text that titles are searched for", _is_search),
     Parameter("top", "what is drawn on top: history and next with ~ between them, or none", _are_layers),
+    Parameter("only", "attribute~value~…: items that are shown have one of the values of each attribute", _are_values),
+    Parameter("isolate", "yes: of the selection alone", one_of("isolation", ("yes",))),
     Parameter("code", "that is chosen: <tokenizer>.<level>-<code>, levels counted from 1", _is_code),
     Parameter("area", "what is selected (see `map_selection`)", _is_area),
 )

@@ -1,0 +1,107 @@
+// Bars of how many items have each value of an attribute, which filter by a click, and above them what is selected. Python counts.
+const OPEN = 2 // attributes whose bars are open at first
+const ROOM = 900 // pixels of a map that has room for the bars over it
+const BELOW = matchMedia("(max-width: 640px)") // on a phone they stand below it
+
+export default function ({ data, parentElement, setTriggerValue }) {
+  const root = parentElement.querySelector(".root")
+  const kept = (root.kept ??= { folded: null, open: new Map() }) // outlives an answer of Python; null: as there is room
+  const focused = parentElement.activeElement?.dataset.key
+  const act = values => setTriggerValue("act", values)
+
+  const body = element("div", "body")
+  if (data.selection) body.append(selection(data.selection))
+  if (data.filtered) body.append(button("Clear filters", "clear", { do: "clear" }))
+  data.attributes.forEach((attribute, place) => body.append(bars(attribute, place)))
+
+  const fold = element("button", "fold")
+  fold.dataset.key = "fold"
+  const panel = element("section", "panel")
+  panel.setAttribute("aria-label", "Attributes of the items on the map")
+  panel.append(fold, body)
+  const map = (parentElement.host ?? parentElement).closest("[class*='st-key-map_maps']")
+  const folded = () => kept.folded ?? (!BELOW.matches && map?.offsetWidth / data.maps < ROOM)
+  const arrange = () => {
+    fold.textContent = folded() ? "Attributes" : "Hide"
+    fold.setAttribute("aria-expanded", String(!folded()))
+    panel.classList.toggle("folded", folded())
+  }
+  fold.onclick = () => {
+    kept.folded = !folded()
+    arrange()
+  }
+  arrange()
+  root.watching?.disconnect()
+  root.watching = new ResizeObserver(arrange)
+  if (map) root.watching.observe(map)
+  const scrolled = root.querySelector(".body")?.scrollTop ?? 0
+  root.replaceChildren(panel)
+  body.scrollTop = scrolled
+  if (focused) [...root.querySelectorAll("button")].find(({ dataset }) => dataset.key === focused)?.focus({ preventScroll: true })
+  return () => root.watching.disconnect()
+
+  function button(words, key, values) {
+    const made = element("button", "action", words)
+    made.dataset.key = key
+    made.onclick = () => act(values)
+    return made
+  }
+
+  function selection({ words, items, more, isolated, held }) {
+    const part = element("div", "selection")
+    const actions = element("div", "actions")
+    actions.append(
+      button(isolated ? "Show all" : "Isolate", "isolate", { do: "isolate" }),
+      button("Zoom", "zoom", { do: "zoom" }),
+      button("Deselect", "deselect", { do: "deselect" }),
+    )
+    const list = element("ol")
+    for (const { id, title } of items) {
+      const item = element("li")
+      const open = button(title, `item ${id}`, { do: "item", id })
+      open.className = "item"
+      open.dir = "auto"
+      item.append(open)
+      list.append(item)
+    }
+    part.append(element("h3", "", words), actions, list)
+    if (more) part.append(element("p", "note", `and ${more.toLocaleString("en")} more, in the table below the map`))
+    if (held) part.append(element("p", "note", "Too long for a link: a reload forgets this selection."))
+    return part
+  }
+
+  function bars({ name, title, values, more }, place) {
+    const part = element("details")
+    part.open = kept.open.get(name) ?? place < OPEN
+    part.ontoggle = () => kept.open.set(name, part.open)
+    part.append(element("summary", "", title))
+    const most = Math.max(1, ...values.map(({ of }) => of))
+    for (const { value, items, of, pressed, colour } of values) {
+      const row = element("button", "row")
+      row.dataset.key = `${name} ${value}`
+      row.setAttribute("aria-pressed", String(pressed))
+      row.setAttribute("aria-label", `${value}: ${items.toLocaleString("en")} of ${of.toLocaleString("en")} items`)
+      row.onclick = () => act({ do: "filter", name, value })
+      const track = element("span", "track")
+      for (const [kind, many] of [["of", of], ["items", items]]) {
+        const bar = element("span", kind)
+        bar.style.width = `${(100 * many) / most}%`
+        if (colour) bar.style.backgroundColor = colour
+        track.append(bar)
+      }
+      const label = element("span", "label", value)
+      label.dir = "auto"
+      row.append(label, element("span", "count", items.toLocaleString("en")), track)
+      part.append(row)
+    }
+    if (more) part.append(element("p", "note", `and ${more.toLocaleString("en")} rarer ones`))
+    return part
+  }
+}
+
+function element(tag, name, text) {
+  const made = document.createElement(tag)
+  if (name) made.className = name
+  if (text !== undefined) made.textContent = text
+  return made
+}
