@@ -100,8 +100,18 @@ function about(data, report) {
   }
   if (data.attributes.length) {
     const list = element("dl")
-    for (const { title, values } of data.attributes)
-      list.append(element("dt", "", title), element("dd", "", values.join(", ")))
+    for (const { name, title, values, filters } of data.attributes) {
+      const cell = element("dd")
+      values.forEach(({ text, value }, place) => {
+        if (place) cell.append(", ")
+        if (!filters) return cell.append(text)
+        const link = action("title", text, null, `value ${name} ${value}`)
+        link.title = `All items with ${title}: ${text}`
+        link.onclick = () => report("value", { to: name, value })
+        cell.append(link)
+      })
+      list.append(element("dt", "", title), cell)
+    }
     parts.push(list)
   }
   if (data.series) parts.push(series(data, report))

@@ -16,7 +16,9 @@ from app import guard, spaces, zoo
 from app.analysis import graph_paths, usual_models
 from app.components import widgets
 from app.figures import item_panel as contents
+from app.limits import MAX_ID
 from app.session import state
+from app.session.address import encode
 from app.text import clean
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
@@ -44,7 +46,7 @@ def _panel(page: str) -> None:
         models, item = zoo.open_zoo(now.dataset), state.selected(zoo.open_zoo(now.dataset))
         if item is None:
             return
-        known = contents.card(models, zoo.open_catalogue(now.dataset).items, item)
+        known = contents.card(models, zoo.open_catalogue(now.dataset), item)
         data = {
             **known,
             "added": now.current.count(known["id"]),
@@ -139,13 +141,16 @@ def act(clicked: Mapping[str, Any]) -> None:
         state.add(now.item)
     elif name == "remove" and now.item in now.current:
         state.remove(len(now.current) - 1 - now.current[::-1].index(now.item))
+    elif name == "value" and to in models.items.column_names and isinstance(clicked.get("value"), str):
+        only = encode((str(to), clicked["value"][:MAX_ID]))
+        st.switch_page("screens/catalogue/page.py", query_params=state.link_params(only=only))
     elif name == "page" and to in _PAGES and _shows(models, to):
         st.switch_page(f"screens/{to}/page.py", query_params=state.link_to(to))
     elif name == "prefix" and to in models.tokenizations and isinstance(clicked.get("prefix"), str):
         prefix = clicked["prefix"][:200]
         st.switch_page(
             "screens/semantic_ids/page.py",
-            query_params=state.link_to("semantic_ids", left=to, of=to, prefix=prefix),
+            query_params=state.link_to("semantic_ids", section="tree", left=to, of=to, prefix=prefix),
         )
     else:
         _arrange(name, to, models, now)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from app import styles
 from app.analysis import beam_search, floor, item_card, recommend, semantic_ids
+from app.store.catalogue import Catalogue
 from app.text import clean, count, listed, ordinal, percent, short
 from engine.errors import SeqscopeError
 from engine.runtime import LeaveOneOut, Neighbours, Zoo
@@ -19,8 +19,9 @@ NEAR = 8
 _SHADED = 3.0  # powers of ten of a rank, or of its move, from the palest colour to the fullest
 
 
-def card(models: Zoo, items: pa.Table, item: int) -> dict[str, Any]:
-    """What the catalogue and the log know. items: the catalogue's table."""
+def card(models: Zoo, catalogue: Catalogue, item: int) -> dict[str, Any]:
+    """What the catalogue and the log know. "filters": whether the catalogue can be filtered by the attribute's values."""
+    items, facets = catalogue.items, {facet.name: facet.kind for facet in catalogue.facets}
     title, full = models.titles[item], styles.titled(models, item)
     standing = ""
     if models.has_log:
@@ -37,7 +38,12 @@ def card(models: Zoo, items: pa.Table, item: int) -> dict[str, Any]:
         "standing": standing,
         "description": clean(item_card.description(items, item), 4_000),
         "attributes": [
-            {"name": name, "title": title, "values": [clean(value, 80) for value in values[:20]]}
+            {
+                "name": name,
+                "title": title,
+                "values": [{"text": clean(value, 80), "value": value} for value in values[:20]],
+                "filters": facets.get(name) in ("tags", "category"),
+            }
             for name, title, values in item_card.attributes(items, item)
         ],
         "series": None

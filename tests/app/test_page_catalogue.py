@@ -10,8 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app import zoo
 from app.analysis import facets as views
 from app.analysis import item_card
+from app.screens.catalogue.parameters import PARAMETERS
+from app.session.pages import read
 from app.store.attributes import caption, is_year, prose, series, tidied
 from app.store.catalogue import Among, Between, Catalogue, Facet
 from tests.runtime.bundles import TOYS, Toy, make_zoo
@@ -166,7 +169,7 @@ def opened(root: Path, monkeypatch: pytest.MonkeyPatch, screen: str, toys: tuple
     (root / "main.py").write_text(
         "import streamlit as st\n"
         "from app import zoo\nfrom app.session import state\n"
-        "state.sync(list(zoo.datasets()), zoo.open_zoo)\n"
+        f"from app.screens import PAGES\nstate.sync(list(zoo.datasets()), zoo.open_zoo, PAGES[{screen!r}])\n"
         f"st.navigation([st.Page(f'screens/{{name}}/page.py', url_path=name) for name in {names}]).run()\n"
     )
     return AppTest.from_file(root / "main.py", default_timeout=60)
@@ -199,12 +202,31 @@ def test_the_list_and_a_search(page: AppTest) -> None:
     assert len(titles(page)) == 20
 
 
-def test_another_dataset_is_looked_at_without_the_search_of_before(page: AppTest) -> None:
+def test_search_and_filters_are_in_the_address_and_come_back_from_it(page: AppTest) -> None:
+    page.query_params["find"], page.query_params["only"] = "Film", "genres~Mystery"
+    page.query_params["between"] = "year~1970~1979"
     page.run()
-    page.text_input(key="catalogue_search").set_value("기생충").run()
-    page.session_state["catalogue_dataset"] = "another"
+    assert not failed(page) and len(titles(page)) == 5 and page.text_input(key="catalogue_search").value == "Film"
+    page.button(key="catalogue_chip_genres").click().run()
+    assert (
+        len(titles(page)) == 10 and "only" not in page.query_params and page.query_params["between"] == "year~1970~1979"
+    )
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"only": "height~tall"},
+        {"only": "genres"},
+        {"between": "year~a~b"},
+        {"between": "item~1~2"},
+        {"find": "x" * 201},
+    ],
+)
+def test_what_a_link_cannot_ask_gets_one_message(page: AppTest, own: dict[str, str]) -> None:
     page.run()
-    assert not failed(page) and page.text_input(key="catalogue_search").value == "" and len(titles(page)) == 20
+    choices, problems = read(PARAMETERS, own, zoo.open_zoo("toys"))
+    assert not choices and len(problems) == 1
 
 
 def test_filters_and_their_chips(page: AppTest) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app.screens.catalogue.parameters import PARAMETERS
 from app.session.pages import Page, script
 
 PAGE = Page(
@@ -12,4 +13,5 @@ PAGE = Page(
     order=2,
     help="Search and filter the items; build a history.",
     script=script(__file__),
+    parameters=PARAMETERS,
 )

@@ -10,6 +10,7 @@ import streamlit as st
 from app import export, guard, zoo
 from app.analysis import facets as views
 from app.analysis import item_card
+from app.screens.catalogue import parameters
 from app.session import state
 from app.store.attributes import caption
 from app.store.catalogue import Among, Between, Catalogue, Facet, Filters
@@ -36,20 +37,20 @@ def browse() -> None:
         now = state.get()
         models, catalogue = zoo.open_zoo(now.dataset), zoo.open_catalogue(now.dataset)
         usable = views.usable(catalogue.facets, len(models))
-        if st.session_state.get("catalogue_dataset") != now.dataset:  # what was looked for in another one
-            st.session_state["catalogue_dataset"] = now.dataset
-            clear_all()
-        text = st.text_input(
+        text, key = now.own.get("find", ""), "catalogue_search"
+        if str(st.session_state.get(key) or "").strip() != text:
+            st.session_state[key] = text  # only then: it would undo what was typed meanwhile
+        st.text_input(
             "Search titles and attributes",
-            key="catalogue_search",
+            key=key,
             type="search",
             live="250ms",
             max_chars=MAX_QUERY,
             placeholder="Titles, people, genres, descriptions …",
             label_visibility="collapsed",
-            persist_state="session",
+            on_change=guard.callback(search),
+            args=(key,),
         )
-        text = (text or "").strip()[:MAX_QUERY]
         chosen_filters = filters(usable.facets)
         facet_bar(catalogue, usable, text, chosen_filters)
         chips(chosen_filters)
@@ -146,15 +147,20 @@ def every(found: Catalogue, text: str, wanted: Filters, column: str, descending:
     return views.joined(parts)
 
 
-# --- filters: kept outside of widgets, so that a folded one keeps its choice
+def search(key: str) -> None:
+    text = str(st.session_state.get(key) or "").strip()[:MAX_QUERY]
+    state.choose(find=text or None)
+
+
+# --- filters: in the address, not in widgets, so that a folded one keeps its choice
 
 
 def filters(facets: list[Facet]) -> dict[str, Among | Between]:
-    kept: dict[str, Among | Between] = st.session_state.setdefault("catalogue_filters", {})
+    """Those of the address that fit the attributes."""
     kinds = {facet.name: facet.kind for facet in facets}
     return {
         name: condition
-        for name, condition in kept.items()
+        for name, condition in parameters.filters(state.get().own).items()
         if (kinds.get(name) == "range") == isinstance(condition, Between) and name in kinds
     }
 
@@ -278,11 +284,11 @@ def choose_decade(name: str, key: str) -> None:
 
 
 def set_filter(name: str, wanted: Among | Between | None) -> None:
-    kept = dict(st.session_state.get("catalogue_filters", {}))
-    kept.pop(name, None)
+    conditions = parameters.filters(state.get().own)
+    conditions.pop(name, None)
     if wanted is not None:
-        kept[name] = wanted
-    st.session_state["catalogue_filters"] = kept
+        conditions[name] = wanted
+    state.choose(**parameters.parameters_of(conditions))
 
 
 def remove_filter(name: str) -> None:
@@ -290,12 +296,11 @@ def remove_filter(name: str) -> None:
 
 
 def clear_filters() -> None:
-    st.session_state["catalogue_filters"] = {}
+    state.choose(only=None, between=None)
 
 
 def clear_all() -> None:
-    clear_filters()
-    st.session_state["catalogue_search"] = ""
+    state.choose(find=None, only=None, between=None)
 
 
 def page_key(text: str, wanted: Filters, order: str) -> str:

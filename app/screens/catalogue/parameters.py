@@ -1,0 +1,92 @@
+"""What the page Catalogue has in the address for itself: what is searched for, and what is filtered by."""
+
+from __future__ import annotations
+
+import math
+
+from app.session.address import decode, encode
+from app.session.pages import Own, Parameter
+from app.store.attributes import OWN
+from app.store.catalogue import Among, Between, Filters
+from app.store.normalisation import MAX_QUERY
+from app.text import short
+from engine.runtime import Zoo
+
+MAX_VALUES = 100
+"""Values that one link filters by."""
+
+
+def filters(own: Own) -> dict[str, Among | Between]:
+    """Attribute → its filter."""
+    texts = decode(own.get("only", ""))
+    values: dict[str, tuple[str, ...]] = {}
+    for name, value in zip(texts[::2], texts[1::2], strict=False):
+        values[name] = (*values.get(name, ()), value)
+    conditions: dict[str, Among | Between] = {name: Among(chosen) for name, chosen in values.items()}
+    texts = decode(own.get("between", ""))
+    for name, low, high in zip(texts[::3], texts[1::3], texts[2::3], strict=False):
+        conditions[name] = Between(_number(low), _number(high))
+    return conditions
+
+
+def parameters_of(conditions: Filters) -> dict[str, str | None]:
+    """The opposite of `filters`, for `state.choose`."""
+    only = [
+        text
+        for name, condition in conditions.items()
+        if isinstance(condition, Among)
+        for value in condition.values
+        for text in (name, value)
+    ]
+    between = [
+        text
+        for name, condition in conditions.items()
+        if isinstance(condition, Between)
+        for text in (name, _text(condition.low), _text(condition.high))
+    ]
+    return {"only": encode(only) or None, "between": encode(between) or None}
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    if not math.isfinite(number):
+        return None
+    return int(number) if number.is_integer() else number
+
+
+def _text(end: float | None) -> str:
+    return "" if end is None else f"{end:.12g}"
+
+
+def _is_search(text: str, models: Zoo, own: Own) -> str:
+    return "" if len(text) <= MAX_QUERY else f"The link searches for a text of more than {MAX_QUERY} characters."
+
+
+def _are_values(text: str, models: Zoo, own: Own) -> str:
+    return _fit(decode(text)[::2], len(decode(text)) % 2 == 0, text, models)
+
+
+def _are_ranges(text: str, models: Zoo, own: Own) -> str:
+    names, ends = decode(text)[::3], [*decode(text)[1::3], *decode(text)[2::3]]
+    whole = len(decode(text)) % 3 == 0 and all(end == "" or _number(end) is not None for end in ends)
+    return _fit(names, whole, text, models)
+
+
+def _fit(names: tuple[str, ...], whole: bool, text: str, models: Zoo) -> str:
+    """Whether a filter can be understood; values that no item has filter everything out, and the page says so."""
+    known = set(models.items.column_names) - {name for name in OWN if name != "popularity"}
+    if whole and 0 < len(names) <= MAX_VALUES and set(names) <= known:
+        return ""
+    return f"The link filters by attributes that this catalogue does not have: “{short(text)}”."
+
+
+PARAMETERS = (
+    Parameter("find", "a text that titles and attributes are searched for", _is_search),
+    Parameter("only", "attribute~value~…: items have one of the values of each attribute", _are_values),
+    Parameter(
+        "between", "attribute~low~high~…: items lie in the range of each attribute, an empty end is open", _are_ranges
+    ),
+)
