@@ -151,7 +151,7 @@ function sectioned(name, section, report) {
   return box
 }
 
-function ranks({ rows }) {
+function ranks({ rows, note }) {
   const table = element("table", "ranks")
   table.append(header(["Model", "Rank", "Probability"]))
   for (const model of rows) {
@@ -169,7 +169,7 @@ function ranks({ rows }) {
     }
     table.append(row)
   }
-  return [table]
+  return note ? [element("p", "quiet", note), table] : [table]
 }
 
 function why({ models, events, note, sums, cannot, waiting }, report) {

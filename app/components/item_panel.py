@@ -78,7 +78,10 @@ def _section(name: str, models: Zoo, now: state.State, item: int) -> dict[str, A
 def _content(name: str, models: Zoo, now: state.State, item: int) -> dict[str, Any]:
     history, shown = state.numbers(models, now.current), usual_models.shown(models, now.models)
     if name == "ranks":
-        return {"rows": contents.ranks(models, shown, history, item, now.k)}
+        note = "It is in the history: its rank is that among what is left to recommend." if item in history else ""
+        if item == state.target(models):
+            note = "The held-out item: what this user truly chose next."
+        return {"rows": contents.ranks(models, shown, history, item, now.k), "note": note}
     if name == "why":
         if not history:
             return {"empty": "With a history, this shows what each of its items does for this one."}

@@ -60,6 +60,17 @@ def _pick(key: str, on_pick: Callable[[str], None], item_id: str) -> None:
     st.rerun()  # the search alone would be drawn anew otherwise
 
 
+def on_click(key: str, ids: Sequence[str]) -> Callable[[], None]:
+    """For on_select of a table whose rows are items: a click selects the item. key: of the table. ids: item_id by row."""
+
+    def select() -> None:
+        rows = getattr(getattr(st.session_state.get(key), "selection", None), "rows", None) or [None]
+        if isinstance(rows[0], int) and 0 <= rows[0] < len(ids):
+            state.select(ids[rows[0]])
+
+    return guard.callback(select)
+
+
 MOST_ADDED = 20  # items that are added at once
 
 

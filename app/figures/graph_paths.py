@@ -42,6 +42,8 @@ class Node(NamedTuple):
     shade: str
     more: str
     """What is said to who points at it."""
+    item: int | None = None
+    """Its number, of a node that is an item."""
 
 
 class PathTree(NamedTuple):
@@ -80,12 +82,13 @@ def tree_layout(branches: Sequence[Branch], item: int, titles: Titles, colour: s
         lines.append(Line(column, begins, stops, width, shade))
     nodes = [Node(0, rows / 2, "this history", HISTORY, "")]
     for place, branch in zip(at, opened, strict=True):
-        nodes.append(Node(1, place, titles[branch.item], HISTORY, _more(branch.adds, branch.weight)))
+        nodes.append(Node(1, place, titles[branch.item], HISTORY, _more(branch.adds, branch.weight), branch.item))
         if depth >= 2:
             people = count(branch.people, "person", "people")
             nodes.append(Node(2, place, people, QUIET, _more(branch.through_people, branch.weight)))
     for place, end in zip(at_ends, ends, strict=True):
-        nodes.append(Node(3, place, titles[end], colour if end == item else QUIET, _more(*_summed(opened, end))))
+        shade = colour if end == item else QUIET
+        nodes.append(Node(3, place, titles[end], shade, _more(*_summed(opened, end)), end))
     return PathTree(rows, lines, nodes)
 
 
@@ -170,6 +173,6 @@ def _nodes(figure: go.Figure, column: int, nodes: Sequence[Node]) -> None:
         x=[column] * len(nodes), y=[node.height for node in nodes], mode="markers+text", cliponaxis=False,
         marker={"size": 10, "color": [node.shade for node in nodes], "line": {"width": 0}},
         text=[label(short(node.name, TITLE)) for node in nodes], textposition=_PLACES[column], textfont={"size": 12},
-        customdata=[label(node.name, 120) + (f"<br>{node.more}" if node.more else "") for node in nodes],
-        hovertemplate="%{customdata}<extra></extra>",
+        customdata=[[label(node.name, 120) + (f"<br>{node.more}" if node.more else ""), node.item] for node in nodes],
+        hovertemplate="%{customdata[0]}<extra></extra>", unselected={"marker": {"opacity": 1}},
     )  # fmt: skip

@@ -83,6 +83,7 @@ def test_the_tree_opens_layer_by_layer(zoo: Zoo, model: str, depth: int, columns
     nodes = [trace for trace in figure.data if trace.mode == "markers+text" and trace.x]
     assert len(nodes) == columns
     assert ("9" in nodes[-1].text) == (depth == 3)
+    assert {item for _, item in nodes[1].customdata} <= set(HISTORY)  # what a click selects
     assert max(max(trace.x) for trace in figure.data if trace.mode == "lines") == depth
 
 

@@ -240,5 +240,5 @@ def test_a_click_on_a_row_selects_its_item(
     chosen: list[str | None] = []
     monkeypatch.setattr(state, "select", chosen.append)
     monkeypatch.setattr(prefixes.st, "session_state", {"items": Clicked(rows=rows)})
-    prefixes._picked("items", ["a", "b"])
+    item_picker.on_click("items", ["a", "b"])()
     assert chosen == selected

@@ -61,6 +61,7 @@ def _paths(models: Zoo, name: str, history: tuple[int, ...], item: int) -> None:
     export.figure(
         figures.tree(branches, item, titles, zoo.style(models, name).colour, depth),
         key="graph_tree",
+        on_select=guard.callback(_select_node),
         alt=f"A tree of paths from the history through its items and their people to other items, {aimed} among them.",
         table=graph_paths.table(branches, titles),
         name=f"paths {name}",
@@ -73,6 +74,16 @@ def _paths(models: Zoo, name: str, history: tuple[int, ...], item: int) -> None:
         st.markdown(graph_paths.phone(branches, item, titles))
     sums = models.bundles[name].paths is not None
     st.caption(md(graph_paths.key(sums, len(figures.opened_branches(branches)), len(branches))))
+
+
+def _select_node() -> None:
+    """A click on an item of the tree. What comes from the browser is not believed: it must be an item."""
+    models = zoo.open_zoo(state.get().dataset)
+    chosen = getattr(st.session_state.get("graph_tree"), "selection", None) or {}
+    for point in chosen.get("points", ()):
+        _, item = [*(point.get("customdata") or ()), None, None][:2]
+        if isinstance(item, int) and 0 <= item < len(models):
+            state.select(models.item_ids[item])
 
 
 def _layers(models: Zoo, name: str, history: tuple[int, ...], item: int) -> None:
@@ -101,6 +112,8 @@ def _layers(models: Zoo, name: str, history: tuple[int, ...], item: int) -> None
         graph_paths.without_table(layers.ranks, layers.items, titles),
         hide_index=True,
         key="graph_without",
+        on_select=item_picker.on_click("graph_without", [models.item_ids[listed] for listed in layers.items]),
+        selection_mode="single-row",
         column_config={"item": st.column_config.TextColumn(width="medium")},
     )
 

@@ -216,16 +216,9 @@ def _listed(page: Selection, one: Tokenization, prefix: tuple[int, ...], order: 
         height=min(420, 36 * (len(listed) + 1) + 2),
         alt="The items with these codes" + (", the most popular first" if models.has_log else ""),
         key=key,
-        on_select=guard.callback(functools.partial(_picked, key, listed)),
+        on_select=item_picker.on_click(key, listed),
         selection_mode="single-row",
     )
-
-
-def _picked(key: str, listed: list[str]) -> None:
-    """What comes from the browser is not believed: it must be a row."""
-    rows = getattr(getattr(st.session_state.get(key), "selection", None), "rows", None) or [None]
-    if isinstance(rows[0], int) and 0 <= rows[0] < len(listed):
-        state.select(listed[rows[0]])
 
 
 def _items_table(page: Selection, one: Tokenization, order: np.ndarray) -> pd.DataFrame:
