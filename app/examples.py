@@ -50,7 +50,7 @@ _FILMS = (
         ("rear-window-1954", "vertigo-1958", "psycho-1960", "deadpool-2016"),
     ),
     Example(
-        "Films that few people rated",
+        "Films that few users rated",
         "Old horror. With little to count the Markov chain falls back on new releases; others stay with the taste, more or less.",
         ("halloween-1978", "the-thing-1982", "the-fly-1986"),
     ),
@@ -110,7 +110,7 @@ def of(models: Zoo) -> tuple[Example, ...]:
     if row is not None:
         history = models.users["history"][row].as_py()[-8:]
         ids = tuple(models.item_ids[item] for item in history)
-        return (Example("A person's latest items", "From the data, shortened.", ids),)
+        return (Example("A user's latest items", "From the data, shortened.", ids),)
     ids = tuple(models.item_ids[item] for item in np.argsort(-models.popularity, kind="stable")[:5])
     if not models.has_log:
         return (

@@ -34,14 +34,14 @@ METRICS = (
     *(Entry(metric.title, metric.meaning, metric.source) for metric in judge.BEYOND.values()),
     Entry(
         "95 % interval",
-        "People are drawn anew, with replacement, 2,000 times, and the middle 95 % of the results is kept. "
-        "It covers the choice of people, "
+        "Users are drawn anew, with replacement, 2,000 times, and the middle 95 % of the results is kept. "
+        "It covers the choice of users, "
         "not the luck of one training run.",
         "Efron & Tibshirani 1993, chapter 13",
     ),
     Entry(
         "Paired comparison",
-        "The difference of two models is taken for each person, then drawn anew in the same way. That is "
+        "The difference of two models is taken for each user, then drawn anew in the same way. That is "
         "much sharper than comparing two "
         "intervals by eye.",
         "Efron & Tibshirani 1993",
@@ -139,8 +139,8 @@ VIEWS = (
     ),
     Entry(
         "What came next in the log",
-        "People who have the last item of the history, or its last two directly one after the other where at least ten people "
-        "do, are counted by the item that they had directly after it, held-out items included. It says what people did and not "
+        "Users who have the last item of the history, or its last two directly one after the other where at least ten users "
+        "do, are counted by the item that they had directly after it, held-out items included. It says what users did and not "
         "what a list should be: everybody has one next item and would have liked others, too.",
         "Seqscope's own; the counts of a first-order Markov chain, with those held out",
     ),
@@ -211,7 +211,7 @@ VIEWS = (
     Entry(
         "Map of words",
         "Items drawn by vectors that a sentence encoder makes of their texts: near are items of which much the same is said. No "
-        "history plays a part, so what lies together here but not on a model's map is what people do not take together.",
+        "history plays a part, so what lies together here but not on a model's map is what users do not take together.",
         "Reimers & Gurevych, EMNLP 2019; MiniLM: Wang et al., NeurIPS 2020",
     ),
     Entry(

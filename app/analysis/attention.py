@@ -373,7 +373,7 @@ def distance_words(profile: Profile, model: str) -> str:
     preceding = [at for at, back in enumerate(profile.back) if back > 0]
     near = [at for at in preceding if profile.back[at] <= 3]
     ratio = last[near].mean() / max(profile.even[near].mean(), 1e-12)
-    who = f"Over {count(profile.people, 'person', 'people')}, the last layer of {md(model)}"
+    who = f"Over {count(profile.people, 'user')}, the last layer of {md(model)}"
     if 0.8 <= ratio <= 1.25:
         return f"{who} gives the latest three items about as much as an even spread would ({last[near].sum():.0%} together)."
     more = "more" if ratio > 1 else "less"
@@ -409,7 +409,7 @@ def attention(models: Zoo, model: str, history: tuple[int, ...]) -> AttentionMap
     return models.bundles[model].attention(history)
 
 
-@cached(50, by=of_model, spinner="Reading the histories of a sample of people …")
+@cached(50, by=of_model, spinner="Reading the histories of a sample of users …")
 def profile(models: Zoo, model: str) -> Profile | None:
     """The mean over a sample of the zoo's people; None where nobody has a history that is long enough."""
     return measure(models, models.bundles[model])

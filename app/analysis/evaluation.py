@@ -46,7 +46,7 @@ def people(models: Zoo, protocol: str, names: tuple[str, ...] | None = None) -> 
     return judge.common({row: ranks[row] for row in floor.first(ranks, families(models, ranks))})
 
 
-@cached(100, by=of_content, spinner="Drawing people anew, 2,000 times …")
+@cached(100, by=of_content, spinner="Drawing users anew, 2,000 times …")
 def standing(models: Zoo, protocol: str, k: int) -> pd.DataFrame:
     """`metrics.standing` of all metrics at k."""
     return metrics.standing(people(models, protocol)[0], [judge.key(name, k) for name in metrics.metrics_of(protocol)])

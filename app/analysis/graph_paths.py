@@ -25,7 +25,7 @@ def layer_names(layers: int) -> list[str]:
     return [
         "own vectors",
         "its items",
-        "their people",
+        "their users",
         "items of these",
         *(f"{k} steps" for k in range(4, layers + 1)),
     ][: layers + 1]
@@ -39,11 +39,9 @@ def table(branches: Sequence[Branch], titles: Titles) -> pd.DataFrame:
         start = titles[branch.item]
         if branch.itself is not None:
             rows.append((start, "", start, branch.weight, branch.itself))
-            rows.append(
-                (start, count(branch.people, "person", "people"), "(these people)", None, branch.through_people)
-            )
+            rows.append((start, count(branch.people, "user"), "(these users)", None, branch.through_people))
         for step in branch.steps:
-            rows.append((start, count(step.people, "person", "people"), titles[step.item], step.weight, step.adds))
+            rows.append((start, count(step.people, "user"), titles[step.item], step.weight, step.adds))
         if branch.others or branch.others_add:
             rows.append(
                 (
@@ -76,7 +74,7 @@ def sentence(branches: Sequence[Branch], item: int, titles: Titles, model: str, 
             f"Nobody in the log has {aimed} together with an item of this history: no path of three steps leads there."
         )
     best, step = max(ways, key=lambda way: way[1].weight)
-    people = count(step.people, "person", "people")
+    people = count(step.people, "user")
     words = f"The broadest way to {aimed}: {say(titles[best.item], False)} ← {people} who had both → {say(titles[item], False)}."
     adds = [branch.adds for branch in branches]
     if None in adds:
@@ -115,7 +113,7 @@ def strongest(branches: Sequence[Branch], titles: Titles, most: int = 10) -> lis
     return [
         Path(
             titles[branch.item],
-            count(step.people, "person", "people"),
+            count(step.people, "user"),
             step.item,
             titles[step.item],
             f"weight {step.weight:.4f}" if step.adds is None else f"{step.adds:+.4f}",
@@ -126,7 +124,7 @@ def strongest(branches: Sequence[Branch], titles: Titles, most: int = 10) -> lis
 
 def key(sums: bool, opened: int, all_of_them: int) -> str:
     """What a tree of paths shows. sums: scores are sums over paths; opened: branches drawn, of `all_of_them`."""
-    note = "People are counted, nobody is shown. "
+    note = "Users are counted, nobody is shown. "
     if sums:
         note += "Broad paths add much to the score, brown ones take away from it."
     else:

@@ -15,7 +15,7 @@ _ABLE = {
     "neighbours": "neighbours",
     "map": "map",
     "unseen_items": "items it has never seen",
-    "trained_users": "vectors of trained people",
+    "trained_users": "vectors of trained users",
     "probability": "probabilities",
     "contributions": "exact shares of events in a score",
 }
@@ -108,9 +108,9 @@ def _unknown_share(unknown: object) -> float | None:
 
 
 _SETS = {
-    "given": "as given with the data: of each person a set of items tests, the others train, with or without a share that "
+    "given": "as given with the data: of each user a set of items tests, the others train, with or without a share that "
     "validates",
-    "users": "by people: those held out are in nobody's training; a part of their items is the history, the others are asked for",
+    "users": "by users: those held out are in nobody's training; a part of their items is the history, the others are asked for",
 }
 
 
@@ -119,7 +119,7 @@ def split_words(split: Mapping[str, Any]) -> str:
     if kind in _SETS:
         return _SETS[kind]
     if kind != "time":
-        return "each person's last event tests, the one before validates, all others train"
+        return "each user's last event tests, the one before validates, all others train"
     moments = [day(split.get(key)) for key in ("valid_from", "test_from")]
     return (
         f"by time: the first event from {moments[0]} on validates, from {moments[1]} on tests; what was before trains"

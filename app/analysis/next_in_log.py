@@ -67,14 +67,14 @@ def sentence(models: Zoo, history: tuple[int, ...]) -> str:
     if not history:
         return ""
     if not models.has_log:
-        return "There is no log, so nobody knows what people had next."
+        return "There is no log, so nobody knows what users had next."
     if models.info.sets:
-        return "Histories are sets of items here, so the log does not say what people had next."
+        return "Histories are sets of items here, so the log does not say what users had next."
     following = count_next(models, history)
     if following is None:
-        return "The log was not exported with the models, so what people had next is not known here."
+        return "The log was not exported with the models, so what users had next is not known here."
     after = listed([f"*{md(models.titles[item], 60)}*" for item in following.after], "and then")
-    who = count(following.people, *(("simulated viewer",) if models.info.simulated else ("person", "people")))
+    who = count(following.people, "simulated user" if models.info.simulated else "user")
     if not following.people:
         return f"Nobody in the log had anything directly after {after}."
     if not following.items:
@@ -91,10 +91,10 @@ def definition(models: Zoo) -> str | None:
     there, everybody = models.users.num_rows, models.info.counts.get("users", 0)
     if not there or models.info.sets:
         return None
-    some = f"{count(there, 'person', 'people')} (of {everybody:,}) whose logs are here"
+    some = f"{count(there, 'user')} (of {everybody:,}) whose logs are here"
     people = "everybody in the log" if there >= everybody else some
     return (
         f"Counted are, of {people}, those who have the last item, once for each item directly after it, held-out items included. "
         f"Where {ENOUGH} or more have the last two items directly one after the other, they alone are counted. Shares are of "
-        "those counted; items that one person alone had are left out."
+        "those counted; items that one user alone had are left out."
     )

@@ -19,7 +19,7 @@ OF_CODES = ("perplexity", "excess", "similarity", "lost")
 """What is shown of identifiers; the download has the rest."""
 
 
-@cached(200, by=of_digest, spinner="Comparing variants over the same people …")
+@cached(200, by=of_digest, spinner="Comparing variants over the same users …")
 def table(study: Study, metric: str) -> pd.DataFrame:
     """variant, title, value, mean, low, high, difference, lowest, highest, p, holm, spread, verdict: a row per variant, in the
     study's order.
@@ -86,7 +86,7 @@ def _is(names: Sequence[str]) -> str:
 
 def how_sure(study: Study, found: pd.DataFrame) -> str:
     """What intervals say and what they do not, in a sentence. found: of `table`."""
-    people = count(study.people or 0, "person", "people")
+    people = count(study.people or 0, "user")
     seeds = len(study.variants[0].outcomes)
     words = (
         f"Paired over the same {people}, 95 % bootstrap; p adjusted by Holm for {count(len(found) - 1, 'comparison')}. "
@@ -184,8 +184,8 @@ def ranked(study: Study) -> bool:
 def judged_by(study: Study) -> str:
     """By what the variants were judged, in a sentence."""
     if study.people is None:
-        return "Judged by the codes that items get: no people were ranked for."
-    return f"Judged by full ranking for {count(study.people, 'person', 'people')}, the same for every variant."
+        return "Judged by the codes that items get: no users were ranked for."
+    return f"Judged by full ranking for {count(study.people, 'user')}, the same for every variant."
 
 
 def made(study: Study) -> pd.DataFrame:

@@ -84,7 +84,7 @@ def tree_layout(branches: Sequence[Branch], item: int, titles: Titles, colour: s
     for place, branch in zip(at, opened, strict=True):
         nodes.append(Node(1, place, titles[branch.item], HISTORY, _more(branch.adds, branch.weight), branch.item))
         if depth >= 2:
-            people = count(branch.people, "person", "people")
+            people = count(branch.people, "user")
             nodes.append(Node(2, place, people, QUIET, _more(branch.through_people, branch.weight)))
     for place, end in zip(at_ends, ends, strict=True):
         shade = colour if end == item else QUIET

@@ -88,7 +88,7 @@ def reading(
     if source == PEOPLE:
         if not models.users.num_rows:
             raise SeqscopeError(
-                f"{models.info.name} was exported without its people, so it has no histories of its own."
+                f"{models.info.name} was exported without its users, so it has no histories of its own."
             )
         yield Histories(models.users.num_rows, "the dataset's own", lambda: _people(models))
         return

@@ -116,7 +116,7 @@ def _asked(report: Report, models: Zoo) -> Iterator[Checked]:
         words = "it was asked for and is not told" if whole else "the report was made without it, and yet tells it"
         yield Checked("history", False, words)
     elif not whole and any(value is not None for value in (request.edited, request.user, report.address)):
-        yield Checked("history", False, "the report was made without it, and yet has an edit, a person or an address")
+        yield Checked("history", False, "the report was made without it, and yet has an edit, a user or an address")
     for where, whose in _hidden(report, models):
         yield Checked(where, False, f"that of {whose} was asked for and is missing from the report")
 

@@ -314,7 +314,7 @@ def parse(parameters: Mapping[str, str], datasets: Sequence[str], open_zoo: Open
     elif link.user is not None:
         row = examples.user_row(models, link.user)
         if row is None:
-            problems.append(f"The link names the person “{short(link.user)}”, whom this dataset does not have.")
+            problems.append(f"The link names the user “{short(link.user)}”, whom this dataset does not have.")
         else:
             changes.update(user=link.user, history=_history_of(models, row))
     if link.variant is not None:

@@ -21,7 +21,7 @@ _GROUPS: dict[Kind, tuple[str, str]] = {
     "unseen": ("items that no counts lead to", "those that never did"),
 }
 """Of held-out items and of the people they are of: as the sentence calls them, and the table."""
-GROUP_COLUMNS = ("for whom", "people", "share", "difference", "95 % interval")
+GROUP_COLUMNS = ("for whom", "users", "share", "difference", "95 % interval")
 """Of `group_rows`."""
 
 
@@ -95,7 +95,7 @@ def _best(side: Side) -> str:
 
 
 def _people(verdict: Verdict) -> str:
-    return f"{verdict.people:,} {'person' if verdict.people == 1 else 'people'}"
+    return f"{verdict.people:,} {'user' if verdict.people == 1 else 'users'}"
 
 
 def _seeds(side: Side) -> str:

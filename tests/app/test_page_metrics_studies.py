@@ -198,7 +198,7 @@ def test_the_page(opened: Opened) -> None:
     text = words(page)
     assert "<b>pieces" not in text + " ".join(heading.value for heading in page.subheader)
     assert "**better** (+" in text and "are level with it" in text
-    assert "Paired over the same 400 people" in text and "Means of 2 seeds" in text
+    assert "Paired over the same 400 users" in text and "Means of 2 seeds" in text
     assert next(table for table in page.table if "Verdict" in table.value.columns).value["Variant"].tolist() == [
         "plain", "better", "level", "torn",
     ]  # fmt: skip
@@ -242,4 +242,4 @@ def test_an_ablation_of_tokenizers_alone(opened: Opened) -> None:
     assert not page.exception and not page.error
     frame = next(one.value for one in page.dataframe if "perplexity" in one.value.columns)
     assert frame["perplexity"].tolist() == [3.0, 5.0]
-    assert "no people were ranked for" in words(page) and "on the same people by full ranking" not in words(page)
+    assert "no users were ranked for" in words(page) and "on the same people by full ranking" not in words(page)

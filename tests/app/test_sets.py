@@ -62,7 +62,7 @@ def test_the_split_is_told_as_it_was_made(folder: Path) -> None:
     report = build(zoo, Asked(history=[], parts=["metrics"], models=["popularity"]))
     assert report.metrics is not None
     for text in (cards.data_card(zoo.info)["Split"], protocol_words(report.metrics, report)):
-        assert "by people" in text and "last event" not in text
+        assert "by users" in text and "last event" not in text
     assert "30 users with held-out items" in protocol_words(report.metrics, report)
     alone = report.metrics.model_copy(update={"people": 1, "left_out": 1})
     told = protocol_words(alone, report)

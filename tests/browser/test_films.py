@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def test_a_newcomers_path(visit: Callable[[str], Page], console_errors: list[str], foreign_requests: list[str]) -> None:
     page = visit("/")
     expect(page.get_by_test_id("stSidebar")).to_contain_text("9,081 users")
-    expect(page.get_by_text(re.compile("^What came next for .* people"))).to_be_visible()
+    expect(page.get_by_text(re.compile("^What came next for .* users"))).to_be_visible()
     assert naming(page, "Jedi|Star Wars|Indiana Jones") >= 2  # both sagas are in the history
     fits(page, 1440)
 

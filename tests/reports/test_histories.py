@@ -223,5 +223,5 @@ def test_no_file_and_no_people(models: Zoo, copied: Path, tmp_path: Path) -> Non
     with pytest.raises(SeqscopeError, match="no file"):
         read(models, tmp_path / "nope.csv", tmp_path)
     (copied / "users.parquet").unlink()
-    with pytest.raises(SeqscopeError, match="without its people"):
+    with pytest.raises(SeqscopeError, match="without its users"):
         read(Zoo.open(copied), histories.PEOPLE, tmp_path)

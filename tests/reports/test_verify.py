@@ -187,7 +187,7 @@ def test_without_its_history_lists_cannot_be_asked(models: Zoo) -> None:
     [
         (lambda raw: raw.update(history={"items": []}), "not asked for"),
         (lambda raw: raw["asked"].update(history=HISTORY), "yet tells it"),
-        (lambda raw: raw["asked"].update(user="u1"), "an edit, a person or an address"),
+        (lambda raw: raw["asked"].update(user="u1"), "an edit, a user or an address"),
         (lambda raw: raw.update(lists=None), "missing from the report"),
         (lambda raw: raw["asked"].update(parts=["metrics"]), "although it was not asked for"),
     ],

@@ -87,7 +87,7 @@ class Graph(Item):
 
 
 class GraphPart(OfItem[Graph]):
-    name, title, heading, busy, order = "graph", "Graph", "Paths through people and items", "Following paths", 80
+    name, title, heading, busy, order = "graph", "Graph", "Paths through users and items", "Following paths", 80
     content, called = Graph, "paths of"
 
     def possible(self, models: Zoo, names: Sequence[str]) -> bool:
@@ -282,7 +282,7 @@ def _layer_blocks(content: Graph, layers: Layers) -> Iterator[Block]:
 def _tree(content: Graph, one: Walks, report: Report) -> Figure:
     paths, colour = Paths.of(content, one), report.model(one.model).colour
     alt = (
-        f"{report.titles[one.model]}: a tree of paths from the history through its items and their people to "
+        f"{report.titles[one.model]}: a tree of paths from the history through its items and their users to "
         f"{clean(content.title, 80)} and others"
     )
 

@@ -76,6 +76,6 @@ PAGE = Page(
         Parameter(
             "latest", "how many positions are drawn", up_to("number of positions", 2, lambda models, own: MAX_LATEST)
         ),
-        Parameter("people", "the mean over people by distance or position", one_of("mean over people by", PEOPLE)),
+        Parameter("people", "the mean over users by distance or position", one_of("mean over users by", PEOPLE)),
     ),
 )

@@ -197,7 +197,7 @@ def _average(models: Zoo, name: str) -> None:
         key="attention_people_map" if paper else "attention_people_lines",
         alt=f"Mean attention of {clean(title)} by how far back an item is, over {count(profile.people, 'user')}.",
         table=attention.distances(profile),
-        name=f"attention {name} over people",
+        name=f"attention {name} over users",
         columns={"weight": _WEIGHT, "even": _WEIGHT, "back": st.column_config.NumberColumn("items back")},
     )
     st.caption(

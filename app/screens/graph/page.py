@@ -13,7 +13,7 @@ from app.session import state
 from app.text import clean, md
 from engine.runtime import Zoo
 
-_DEPTHS = {"1": "History", "2": "and their people", "3": "and the items of these"}
+_DEPTHS = {"1": "History", "2": "and their users", "3": "and the items of these"}
 
 
 def page() -> None:
@@ -21,7 +21,7 @@ def page() -> None:
     now = state.get()
     models = zoo.open_zoo(now.dataset)
     st.markdown(
-        "Some models learn along the graph of people and items: whoever shares an item with you shares a path with you. Here the "
+        "Some models learn along the graph of users and items: whoever shares an item with you shares a path with you. Here the "
         "tree of paths opens from the history, layer by layer."
     )
     able = graph_paths.carriers(models)
@@ -62,7 +62,7 @@ def _paths(models: Zoo, name: str, history: tuple[int, ...], item: int) -> None:
         figures.tree(branches, item, titles, zoo.style(models, name).colour, depth),
         key="graph_tree",
         on_select=guard.callback(_select_node),
-        alt=f"A tree of paths from the history through its items and their people to other items, {aimed} among them.",
+        alt=f"A tree of paths from the history through its items and their users to other items, {aimed} among them.",
         table=graph_paths.table(branches, titles),
         name=f"paths {name}",
         columns={
