@@ -21,18 +21,17 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.cards import Card, OnPage, Variant
-from engine.models.base import AttentionShape, ItemIndex, Recommender
 from engine.models.layers import attend, attend_with_weights, dropout, join_heads, split_heads, visible
+from engine.models.sasrec import LastState, SelfAttentive
 
 
-class NextItemNetwork(Recommender):
+class NextItemNetwork(LastState):
     """Item vectors with learned positions through causal blocks; the last state is matched with the item table.
 
     The configuration has dim, blocks, heads, dropout and max_length. A block is called with x [batch, length, dim], the mask of
     `visible` and a list for its attention weights, or None, and returns x.
     """
 
-    objective = "next-item"
     kind = "sequential"
 
     def __init__(self, config: Any, num_items: int, blocks: list[nn.Module], generator: torch.Generator) -> None:
@@ -59,17 +58,10 @@ class NextItemNetwork(Recommender):
             x = block(x, mask, weights)
         return x
 
-    def query(self, items: Tensor, users: Tensor | None = None) -> Tensor:
-        return self.hidden(items)[:, -1]
-
     @property
     def table(self) -> Tensor:
         """Item vectors, [num_items + 1, dim]; the last row is padding."""
         return self.items.weight
-
-    def index(self) -> ItemIndex:
-        rows = self.table[: self.num_items]
-        return ItemIndex(rows, rows.new_zeros(self.num_items))
 
 
 @dataclass(frozen=True)
@@ -119,7 +111,7 @@ class LiGRLayer(nn.Module):
         return dropout(x, self.dropout, self.training)
 
 
-class ESASRec(NextItemNetwork):
+class ESASRec(NextItemNetwork, SelfAttentive):
     name = "esasrec"
     Config = ESASRecConfig
     card = Card(
@@ -134,16 +126,3 @@ class ESASRec(NextItemNetwork):
 
     def __init__(self, config: ESASRecConfig, num_items: int, num_users: int, generator: torch.Generator) -> None:
         super().__init__(config, num_items, [LiGRLayer(config) for _ in range(config.blocks)], generator)
-
-    @property
-    def attention(self) -> AttentionShape | None:
-        if not self.config.blocks:
-            return None
-        return AttentionShape(
-            self.config.blocks, self.config.heads, causal=True, window=self.max_length, next_token=False
-        )
-
-    def query_with_attention(self, items: Tensor) -> tuple[Tensor, Tensor]:
-        weights: list[Tensor] = []
-        hidden = self.hidden(items, weights)
-        return hidden[:, -1], torch.stack(weights, dim=1)

@@ -55,11 +55,11 @@ def word_table(attributes: Attributes, fields: Collection[str], least: int, most
     keys = list(fields) or list(dict.fromkeys(key for pairs in attributes for key, _ in pairs))
     for missing in set(keys) - {key for pairs in attributes for key, _ in pairs}:
         raise ValueError(f"model.fields: no item has an attribute {missing!r}")
-    said = [
+    words_of_items = [
         {(key, word) for key, value in pairs if key in keys for word in WORD.findall(value.casefold())}
         for pairs in attributes
     ]
-    counts = Counter(word for words in said for word in words)
+    counts = Counter(word for words in words_of_items for word in words)
     number = {word: n for n, word in enumerate(sorted(word for word, count in counts.items() if count >= least))}
     if not number:
         raise ValueError(
@@ -67,7 +67,7 @@ def word_table(attributes: Attributes, fields: Collection[str], least: int, most
             "which reads none"
         )
     table = np.full((len(attributes), len(keys), most), len(number), np.int64)
-    for item, words in enumerate(said):
+    for item, words in enumerate(words_of_items):
         for place, key in enumerate(keys):
             known = sorted((w for w in words if w[0] == key and w in number), key=lambda w: (counts[w], w))[:most]
             table[item, place, : len(known)] = [number[word] for word in known]
@@ -134,18 +134,20 @@ class FDSA(Described):
         words = (self.words if items is None else self.words[items]).long()
         there = words.ne(self.word_vectors.num_embeddings - 1)
         means = self.word_vectors(words).sum(-2) / there.sum(-1, keepdim=True).clamp(min=1)
-        said = there.any(-1)
+        described = there.any(-1)
         # an item of which nothing is said has no largest logit
-        logits = self.weigh(means).squeeze(-1).masked_fill(~said, -1e9)
-        alpha = F.softmax(logits, dim=-1) * said
+        logits = self.weigh(means).squeeze(-1).masked_fill(~described, -1e9)
+        alpha = F.softmax(logits, dim=-1) * described
         return means, alpha
 
     def hidden(self, items: Tensor, weights: list[Tensor] | None = None) -> Tensor:
         """W [O_s; O_f] after every position, float32 [batch, length, dim]. items: int64 [batch, length]."""
         places = slice(self.max_length - items.shape[1], None)
-        read, said = self.items(items), self.vectors(items)
-        of_items = self.encoded(read + self.positions.weight[places], items, self.blocks, weights)
-        of_words = self.encoded(said + self.attribute_positions.weight[places], items, self.attribute_blocks, weights)
+        item_vectors, attribute_vectors = self.items(items), self.vectors(items)
+        of_items = self.encoded(item_vectors + self.positions.weight[places], items, self.blocks, weights)
+        of_words = self.encoded(
+            attribute_vectors + self.attribute_positions.weight[places], items, self.attribute_blocks, weights
+        )
         return self.joint(torch.cat([self.norm(of_items), self.attribute_norm(of_words)], dim=-1))
 
     @property

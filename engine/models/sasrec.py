@@ -76,15 +76,32 @@ class Block(nn.Module):
         return x * real
 
 
-class SelfAttentive(Recommender):
-    """Histories read by such blocks, each position by what stands before it; the last state is matched with the item table.
-
-    The configuration has blocks, heads and dropout. `hidden` gives the state after every position and, where a list is given,
-    appends to it one [batch, heads, length, length] per block; `table` the vectors that a state is matched with.
-    """
+class LastState(Recommender):
+    """A history is read position by position; the last state is matched with the item table."""
 
     objective = "next-item"
     config: Any
+
+    def hidden(self, items: Tensor, weights: list[Tensor] | None = None) -> Tensor:
+        """State after every position, float32 [batch, length, d]. items: int64 [batch, length]; weights: where given, one
+        [batch, heads, length, length] per block is appended to it."""
+        raise TypeError(f"{type(self).__name__} has no states")
+
+    @property
+    def table(self) -> Tensor:
+        """Vectors that a state is matched with, [num_items + 1, d]; the last row is padding."""
+        raise TypeError(f"{type(self).__name__} has no table")
+
+    def query(self, items: Tensor, users: Tensor | None = None) -> Tensor:
+        return self.hidden(items)[:, -1]
+
+    def index(self) -> ItemIndex:
+        rows = self.table[: self.num_items]
+        return ItemIndex(rows, rows.new_zeros(self.num_items))
+
+
+class SelfAttentive(LastState):
+    """Histories read by causal self-attention. The configuration has blocks, heads and dropout."""
 
     def encoded(self, x: Tensor, items: Tensor, blocks: nn.ModuleList, weights: list[Tensor] | None) -> Tensor:
         """States after the last of `blocks`, float32 [batch, length, d]; zeros at padding. x: what is read, of the same shape;
@@ -95,21 +112,6 @@ class SelfAttentive(Recommender):
         for block in blocks:
             x = block(x, mask, real, weights)
         return x
-
-    def hidden(self, items: Tensor, weights: list[Tensor] | None = None) -> Tensor:
-        raise TypeError(f"{type(self).__name__} has no states")
-
-    @property
-    def table(self) -> Tensor:
-        """[num_items + 1, d]; the last row is padding."""
-        raise TypeError(f"{type(self).__name__} has no table")
-
-    def query(self, items: Tensor, users: Tensor | None = None) -> Tensor:
-        return self.hidden(items)[:, -1]
-
-    def index(self) -> ItemIndex:
-        rows = self.table[: self.num_items]
-        return ItemIndex(rows, rows.new_zeros(self.num_items))
 
     @property
     def attention(self) -> AttentionShape | None:
