@@ -60,6 +60,18 @@ def _pick(key: str, on_pick: Callable[[str], None], item_id: str) -> None:
     st.rerun()  # the search alone would be drawn anew otherwise
 
 
+def titles(models: Zoo, items: Sequence[int], *, key: str) -> None:
+    """Titles to click on: a click selects the item. key: of the buttons."""
+    for place, item in enumerate(items):
+        st.button(
+            md(zoo.titled(models, item), 80),
+            key=f"{key}_{place}",
+            type="tertiary",
+            on_click=guard.callback(state.select),
+            args=(models.item_ids[item],),
+        )
+
+
 def on_click(key: str, ids: Sequence[str]) -> Callable[[], None]:
     """For on_select of a table whose rows are items: a click selects the item. key: of the table. ids: item_id by row."""
 

@@ -8,6 +8,7 @@ import streamlit as st
 
 from app import examples, guard, zoo
 from app.analysis import users
+from app.components import item_picker
 from app.session import state
 from app.text import clean, count, md, percent
 from engine.runtime import Zoo
@@ -39,8 +40,11 @@ def show(models: Zoo, row: int) -> None:
             if st.button("Open in Compare", icon=":material/compare_arrows:", key="users_compare"):
                 state.choose_user(models, user_id)
                 st.switch_page("screens/compare/page.py", query_params=state.link_params())
-        if not models.info.sets:
-            st.markdown(f"Held-out item: **{md(held_out(models, row))}**")
+        target = models.next_item(row)
+        if target is not None:
+            with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
+                st.markdown("Held-out item:", width="content")
+                item_picker.titles(models, [target], key="users_target")
         ranks = _ranks(models, row)
         if ranks:
             st.caption(ranks)
@@ -63,9 +67,10 @@ def _ranks(models: Zoo, row: int) -> str:
 
 def _history(models: Zoo, row: int) -> None:
     items = models.users["history"][row].as_py()
-    latest = [md(zoo.titled(models, item), 60) for item in items[-_LATEST:][::-1]]
-    rest = f" and {len(items) - _LATEST:,} before" if len(items) > _LATEST else ""
-    st.caption(f"**History**, {count(len(items), 'item')}, latest first: {' · '.join(latest)}{rest}")
+    rest = f", the latest {_LATEST}" if len(items) > _LATEST else ""
+    st.caption(f"**History**, {count(len(items), 'item')}{rest}, latest first")
+    with st.container(horizontal=True, gap="small"):
+        item_picker.titles(models, items[-_LATEST:][::-1], key="users_history")
 
 
 def _similar(models: Zoo, row: int) -> None:
