@@ -5,6 +5,7 @@
 
     limits = UploadLimits.of_environment()
     files.keep(folder, "catalogue", upload, limits)             bytes as they came
+    files.unpack(folder, "catalogue", KINDS, limits)            where `files.is_archive`: what is in a ZIP takes its place
     guess = files.guess(folder, "catalogue", limits)            Guess: how to read them, how sure that is (reading.py)
     reading = guess.reading.with_role("name", "title")          … changed by the visitor
     checked = files.check(folder, {"catalogue": reading}, limits)  CheckResult: findings, counts, what would be left out

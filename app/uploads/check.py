@@ -108,7 +108,7 @@ def check(
                 numbers["unused"] = value(con, "SELECT count(*) FROM known ANTI JOIN events ON item_id = item")
             else:
                 numbers["items"] = value(con, "SELECT count(DISTINCT item) FROM events")
-                clean.write_items_of_log(con, folder)
+                attributes = clean.write_items_of_log(con, log.reading, folder, limits)
             if not findings.stopped:
                 say(0.85, "Writing the log")
                 clean.write_log(con, log.reading, folder)

@@ -3,7 +3,7 @@
 It bounds itself before it reads a byte (address space, time on the processor, size of files), works in one folder, and speaks
 in lines of JSON. A file that kills it kills nothing else.
 
-in    one line: {"action": "guess", "check" or "histories", "work": folder, "limits": …, what the action needs}
+in    one line: {"action": "guess", "check", "unpack" or "histories", "work": folder, "limits": …, what the action needs}
       the end of the input ends the child
 out   {"progress": 0.2, "words": "Reading the log"}, any number; last {"result": …} or {"refused": words}
 """
@@ -104,6 +104,7 @@ def _result(request: dict[str, Any], say: Any) -> dict[str, Any]:
     import duckdb
     import pyarrow as pa
 
+    from app.uploads.archive import unpack
     from app.uploads.check import UploadedFile, check
     from app.uploads.guess import guess
     from app.uploads.limits import UploadLimits
@@ -117,6 +118,8 @@ def _result(request: dict[str, Any], say: Any) -> dict[str, Any]:
         if request["action"] == "guess":
             guessed = guess(work, Path(request["path"]), request["what"], request["fixed"], limits, say)
             return guessed.model_dump(mode="json")
+        if request["action"] == "unpack":
+            return unpack(work, Path(request["path"]), request["kinds"], limits, say).model_dump(mode="json")
         if request["action"] == "histories":
             return _histories(Path(request["path"]), request["columns"], limits)
         files = [

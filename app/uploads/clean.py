@@ -19,7 +19,7 @@ from app.uploads.row_checks import YES, has_html, without_html
 from engine.tabular.columns import DECIMAL, INTEGER, RESERVED
 from engine.tabular.database import sql, value
 from engine.tabular.problems import CONTROLS, MAX_TITLE
-from engine.tabular.reading import Reading, UploadColumn
+from engine.tabular.reading import Reading, Role, UploadColumn
 
 ITEMS, LOG = "items.parquet", "log.parquet"
 _LONGEST_NAME = 60
@@ -65,10 +65,35 @@ def write_items(
     return tuple(attributes)
 
 
-def write_items_of_log(con: duckdb.DuckDBPyConnection, folder: Path) -> None:
-    """Without a catalogue, the items of the log, with their ids as titles."""
-    query = "SELECT item AS item_id, item AS title FROM events GROUP BY item ORDER BY min(line)"
-    con.execute(f"COPY ({query}) TO {sql(str(folder / ITEMS))} (FORMAT parquet, COMPRESSION zstd)")
+def write_items_of_log(
+    con: duckdb.DuckDBPyConnection, reading: Reading, folder: Path, limits: UploadLimits
+) -> tuple[str, ...]:
+    """Without a catalogue, the items of the table `events`: with the title and the attributes that the log says of each most
+    often, of several the first; else with their ids as titles. The names of the attributes."""
+    if reading.column("title") is None:
+        query = "SELECT item AS item_id, item AS title FROM events GROUP BY item ORDER BY min(line)"
+        con.execute(f"COPY ({query}) TO {sql(str(folder / ITEMS))} (FORMAT parquet, COMPRESSION zstd)")
+        return ()
+    con.execute("CREATE OR REPLACE TABLE of_log AS SELECT item, min(line) AS line FROM events GROUP BY item")
+    cells = []
+    for number, column in enumerate(reading.columns):
+        cell = "NULL::VARCHAR"
+        if column.role in ("title", "text", "list", "flag"):
+            cell = f"commonest{number}.value"
+            con.execute(
+                f"CREATE OR REPLACE TEMP TABLE commonest{number} AS SELECT item, c{number} AS value FROM events "
+                f"JOIN rows USING (line) WHERE c{number} IS NOT NULL GROUP BY item, c{number} "
+                "QUALIFY row_number() OVER (PARTITION BY item ORDER BY count(*) DESC, min(line)) = 1"
+            )
+        cells.append(f"{'item' if column.role == 'item' else cell} AS c{number}")
+    joins = " ".join(f"LEFT JOIN {cell.split('.')[0]} USING (item)" for cell in cells if cell.startswith("commonest"))
+    con.execute(f"CREATE OR REPLACE TABLE rows AS SELECT line, line AS last, {', '.join(cells)} FROM of_log {joins}")
+    con.execute("CREATE OR REPLACE TABLE good AS SELECT line FROM rows")
+    roles: dict[Role, Role] = {"item": "item_id", **dict.fromkeys(("user", "time", "weight", "quantity"), "skip")}
+    columns = tuple(
+        column.model_copy(update={"role": roles.get(column.role, column.role)}) for column in reading.columns
+    )
+    return write_items(con, reading.model_copy(update={"columns": columns}), folder, limits)
 
 
 def write_log(con: duckdb.DuckDBPyConnection, reading: Reading, folder: Path) -> None:

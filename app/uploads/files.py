@@ -13,10 +13,12 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from app.uploads import archive
+from app.uploads.archive import Unpacked
 from app.uploads.clean import LOG
 from app.uploads.limits import UploadLimits
 from app.uploads.runner import Progress, UploadFailed, run
@@ -83,6 +85,40 @@ def guess(
     request = {"path": str(_upload(folder, kind)), "what": kind, "fixed": dict(fixed or {})}
     answer = run("guess", request, folder, limits, owner=owner, on_progress=on_progress, cancelled=cancelled)
     return Guess.model_validate(answer)
+
+
+def is_archive(folder: Path, kind: FileKind) -> bool:
+    """Whether the upload is a ZIP archive."""
+    return archive.is_archive(_upload(folder, kind))
+
+
+def unpack(
+    folder: Path,
+    kind: FileKind,
+    kinds: Sequence[FileKind],
+    limits: UploadLimits,
+    *,
+    owner: str = "",
+    on_progress: Progress | None = None,
+) -> Unpacked:
+    """Puts what is in the upload of this kind, a ZIP archive, in its place. kinds: that are wanted of it. Raises UploadFailed."""
+    packed = _upload(folder, kind)
+
+    def keep_results(work: Path) -> None:
+        packed.unlink(missing_ok=True)
+        for unpacked in kinds:
+            if (work / unpacked).is_file():
+                os.replace(work / unpacked, folder / UPLOAD / f"{unpacked}-{secrets.token_hex(8)}")
+
+    request = {"path": str(packed), "kinds": [kind, *(other for other in kinds if other != kind)]}
+    answer = run("unpack", request, folder, limits, owner=owner, on_progress=on_progress, keep=keep_results)
+    return Unpacked.model_validate(answer)
+
+
+def move(folder: Path, kind: FileKind, to: FileKind) -> None:
+    """Takes the upload of one kind for one of the other."""
+    path = _upload(folder, kind)
+    os.replace(path, path.with_name(f"{to}-{secrets.token_hex(8)}"))
 
 
 def check(

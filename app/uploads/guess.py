@@ -11,7 +11,7 @@ from app.uploads.check import Say
 from app.uploads.limits import UploadLimits
 from engine.errors import Refused
 from engine.tabular import dialect, times
-from engine.tabular.columns import Values, guess_roles, recognise
+from engine.tabular.columns import Values, guess_roles, recognise, seems
 from engine.tabular.database import BLANKS, connect
 from engine.tabular.dialect import Splitter, header_names, records
 from engine.tabular.findings import Findings
@@ -241,7 +241,15 @@ def _with_roles(
         reading, moment = _time(con, reading, columns, fixed, settle)
         choices += [moment] if moment is not None else []
     seen = tuple(column.seen() for column in columns)
-    return start.model_copy(update={"reading": reading, "choices": tuple(choices), "seen": seen, "stop": stop})
+    return start.model_copy(
+        update={
+            "reading": reading,
+            "choices": tuple(choices),
+            "seen": seen,
+            "stop": stop,
+            "seems": seems(kind, columns) if named and not fixed else None,
+        }
+    )
 
 
 def _time(

@@ -4,6 +4,7 @@ told by their shape (MovieLens 100K and 1M). Uploads, imports and batches of his
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -27,8 +28,8 @@ _RATING_NAMES = ("rating", "overall", "score", "stars", "평점", "評価")
 NAMES: dict[str, tuple[str, ...]] = {
     "user": (
         "userid", "user", "uid", "reviewerid", "customerid", "memberid", "visitorid", "sessionid", "clientid", "account",
-        "accountid", "username", "customerno", "customer", "visitor", "session", "사용자", "고객id", "会员id",
-        "ユーザーid", "kunde", "client",
+        "accountid", "username", "customerno", "customer", "buyerid", "buyer", "shopper", "visitor", "session", "사용자",
+        "고객id", "会员id", "ユーザーid", "kunde", "client",
     ),
     "item": (*_ITEM_IDS, "contentid", *_THINGS, "spotid", "locationid", "artistid", "id", *_ATTRIBUTES),
     "time": (
@@ -87,6 +88,8 @@ _NO_IDS = {
 """Columns that are neither a user nor an item, however much their values look like ids."""
 _RECBOLE = re.compile(r"(?<=.):(?:token|float)(?:_seq)?$")
 """What RecBole's files add to the names of columns: what kind of value they hold."""
+_TOKENS = re.compile(r"(?<=.):(?:token|float)_seq$")
+"""RecBole's lists, with blanks between the values."""
 _SEPARATORS = "|;,/"
 _LONGEST_ID = 64
 _URL = re.compile(r"https?://\S+")
@@ -147,6 +150,8 @@ def guess_roles(
             matches = called(NAMES[role], [column.name for column in columns if column.name not in roles])
             if matches:
                 roles[matches[0]] = role
+        if kind == "log":
+            _unsaid(roles, columns, is_time)
     missing = [role for role in expected if role not in roles.values()]
     free = [column for column in columns if column.name not in roles and column.filled]
     found_by_value = (
@@ -155,8 +160,11 @@ def guess_roles(
     for role, name in found_by_value.items():
         roles[name] = role
         by_value.append(name)
+    spare = [column for column in columns if column.name not in roles]
     if kind == "catalogue":
-        roles |= _attributes([column for column in columns if column.name not in roles], named)
+        roles |= _attributes(spare, named)
+    elif named and "item" in roles.values():
+        roles |= _of_items(spare, next(column for column in columns if roles.get(column.name) == "item"))
     made = tuple(
         UploadColumn(
             name=column.name,
@@ -167,6 +175,19 @@ def guess_roles(
         for column in columns
     )
     return made, _choice(kind, made, by_value)
+
+
+def seems(kind: FileKind, columns: Sequence[Values]) -> FileKind | None:
+    """The other kind, where the names of the columns and the ids say that the file is rather of that."""
+    names = [column.name for column in columns]
+    users, titles = called(NAMES["user"], names), called(NAMES["title"], names)
+    role = "item" if kind == "catalogue" else "item_id"
+    item = next((column for column in columns if column.name in called(NAMES[role], names)[:1]), None)
+    if item is None or not item.filled:
+        return None
+    if kind == "catalogue":
+        return "log" if users and len(item.distinct) < 0.8 * len(item.filled) else None
+    return "catalogue" if titles and not users and len(item.distinct) == len(item.filled) > 2 else None
 
 
 def _choice(kind: FileKind, columns: tuple[UploadColumn, ...], by_value: list[str]) -> ReadingChoice:
@@ -224,9 +245,9 @@ def _log_roles(
     missing: list[Role], free: list[Values], named: bool, is_time: Callable[[Sequence[str]], bool]
 ) -> dict[Role, str]:
     chosen: dict[Role, str] = {}
-    rest = list(free)
-    if "time" in missing and not named:
-        times = [column for column in rest if is_time(column.values)]
+    rest = [column for column in free if not named or plain_name(column.name) not in _NO_IDS]
+    if "time" in missing:
+        times = [column for column in rest if is_time(column.values) and not (named and _is_attribute(column))]
         if times:
             # The one with most different values: years may look like times, too.
             chosen["time"] = max(times, key=lambda column: len(column.distinct)).name
@@ -238,13 +259,100 @@ def _log_roles(
             rest = [column for column in rest if column.name != chosen["weight"]]
     # Who comes before what they took, nearly everywhere.
     ids = [column for column in rest if max(map(len, column.filled)) <= _LONGEST_ID and len(column.distinct) > 1]
-    ids = [column for column in ids if not named or plain_name(column.name) not in _NO_IDS]
     for role, other in (("user", "item"), ("item", "user")):
         fitting = [column for column in ids if not named or plain_name(column.name) not in NAMES[other]]
+        if role == "item" and named:  # rather one whose values share a title, and no order's number
+            fitting.sort(key=lambda column: (not any(shares_title(column, title) for title in free), _is_order(column)))
         if role in missing and fitting:
             chosen[role] = fitting[0].name
             ids.remove(fitting[0])
+    if "item" in missing and "item" not in chosen and named:  # titles alone tell the items
+        titles = called(NAMES["title"], [column.name for column in free if column.name not in chosen.values()])
+        chosen |= {"item": titles[0]} if titles else {}
     return chosen
+
+
+_WEAK = {"id", "code", "key"}
+"""Names that an item's column may have, and an order's as well."""
+_REPEATED = 3
+"""Values that must come again before anything is said of what they have in common."""
+
+
+def _unsaid(roles: dict[str, Role], columns: Sequence[Values], is_time: Callable[[Sequence[str]], bool]) -> None:
+    """Takes back what a name says where the values say otherwise: a weak name whose values are orders is no item, and what holds
+    no time is none where another column does."""
+    for column in columns:
+        role = roles.get(column.name)
+        if role == "item" and plain_name(column.name) in _WEAK and _is_order(column):
+            del roles[column.name]
+        elif role == "time" and column.filled and not is_time(column.values):
+            others = [other for other in columns if other.name not in roles and other.filled]
+            if any(is_time(other.values) for other in others):
+                del roles[column.name]
+
+
+def _is_order(column: Values) -> bool:
+    """Whether each value comes in one burst, as the number of an order does: its rows stand one after the other."""
+    places: dict[str, list[int]] = {}
+    for row, value in enumerate(column.values):
+        if value:
+            places.setdefault(value, []).append(row)
+    repeated = [rows for rows in places.values() if len(rows) > 1]
+    bursts = [rows for rows in repeated if rows[-1] - rows[0] == len(rows) - 1]
+    rows = sum(map(len, repeated))
+    return len(repeated) >= _REPEATED and rows >= 0.2 * len(column.filled) and len(bursts) >= 0.95 * len(repeated)
+
+
+def agreement(column: Values, by: Values) -> float | None:
+    """How far each value of `by` has one value of `column`: the share of rows that have their group's commonest value, of groups
+    of two rows and more. None where there are too few of these, or where nearly all rows have the same value anyway."""
+    groups: dict[str, Counter[str]] = {}
+    for value, key in zip(column.values, by.values, strict=True):
+        if value and key:
+            groups.setdefault(key, Counter())[value] += 1
+    repeated = [group for group in groups.values() if group.total() > 1]
+    total = sum(group.total() for group in repeated)
+    commonest = Counter(column.filled).most_common(1)
+    if len(repeated) < _REPEATED or commonest[0][1] > 0.9 * len(column.filled):
+        return None
+    return sum(group.most_common(1)[0][1] for group in repeated) / total
+
+
+def shares_title(item: Values, title: Values) -> bool:
+    """Whether the values of `title` are titles of those of `item`: one each, and hardly any two alike."""
+    agreed = agreement(title, item) if _is_words(title) and title.name != item.name else None
+    return agreed is not None and agreed >= 0.9 and len(title.distinct) >= 0.5 * len(item.distinct)
+
+
+def _is_words(column: Values) -> bool:
+    lengths = [len(value) for value in column.filled]
+    letters = column.share(lambda value: any(c.isalpha() for c in value) and not _URL.match(value))
+    return bool(lengths) and letters > 0.8 and sum(lengths) >= 3 * len(lengths)
+
+
+def _is_attribute(column: Values) -> bool:
+    """Whether it is called like an item's, such as the date on which that came out."""
+    return plain_name(column.name) in _COMMON
+
+
+def _of_items(columns: list[Values], item: Values) -> dict[str, Role]:
+    """Columns of a log that say something of its items rather than of events: the title, and attributes."""
+    filled = [column for column in columns if column.filled]
+    by_name = called(NAMES["title"], [column.name for column in filled])
+    titles = [column for column in filled if shares_title(item, column)]
+    titles.sort(key=lambda column: column.name not in by_name)
+    if not titles:  # no item comes often enough to tell by the values: the name must say it, and not be anybody's
+        sure = [name for name in by_name if plain_name(name) not in ("name", "label", "nombre", "nom", "displayname")]
+        titles = [
+            column for column in filled if column.name in sure and agreement(column, item) is None and _is_words(column)
+        ]
+    if not titles:
+        return {}
+    roles: dict[str, Role] = {titles[0].name: "title"}
+    rest = [column for column in filled if column.name != titles[0].name]
+    agreed = {column.name: agreement(column, item) or 0.0 for column in rest}
+    roles |= _attributes([column for column in rest if agreed[column.name] >= 0.95], named=True)
+    return roles
 
 
 def _is_weight(column: Values) -> bool:
@@ -275,6 +383,8 @@ def _attributes(columns: list[Values], named: bool) -> dict[str, Role]:
 
 
 def _is_list(column: Values) -> bool:
+    if _TOKENS.search(column.name):
+        return True
     if column.share(lambda value: value.startswith("[") and value.endswith("]")) > 0.8:
         return True
     bars = column.share(lambda value: "|" in value)
@@ -285,6 +395,8 @@ def _is_list(column: Values) -> bool:
 
 
 def _separator(column: Values) -> str:
+    if _TOKENS.search(column.name):
+        return " "
     return max(_SEPARATORS, key=lambda sign: (column.share(lambda value: sign in value), -_SEPARATORS.index(sign)))
 
 

@@ -20,13 +20,14 @@ Format = Literal["delimited", "jsonl", "json", "parquet"]
 Role = Literal["item_id", "title", "text", "list", "flag", "user", "item", "time", "weight", "quantity", "skip"]
 """item_id, title: of a catalogue; text, list, flag: its attributes (list: several values in one field; flag: 0 or 1, many of
 which become one list of the columns' names); user, item, time, weight (such as a rating), quantity (negative: a cancellation): of
-a log; skip: not read."""
+a log, which may say item_id's title and attributes, too; skip: not read."""
 Sure = Literal["certain", "likely", "unsure"]
 
 ROLES: dict[str, tuple[Role, ...]] = {
     "catalogue": ("item_id", "title", "text", "list", "flag", "skip"),
-    "log": ("user", "item", "time", "weight", "quantity", "skip"),
+    "log": ("user", "item", "time", "weight", "quantity", "title", "text", "list", "flag", "skip"),
 }
+"""A log may say what its items are called, too: where there is no catalogue, one is made of it."""
 NEEDED: dict[str, tuple[Role, ...]] = {"catalogue": ("item_id", "title"), "log": ("user", "item")}
 ONCE: tuple[Role, ...] = ("item_id", "title", "user", "item", "time", "weight", "quantity")
 ROLE_WORDS: dict[str, str] = {
@@ -45,7 +46,7 @@ DELIMITERS: dict[str, str] = {
     ",": "comma", "\t": "tab", ";": "semicolon", "|": "vertical bar |", "::": "double colon ::", " ": "blanks",
 }  # fmt: skip
 QUOTES: dict[str, str] = {'"': 'double "', "'": "single '", "": "none"}
-SEPARATORS: dict[str, str] = {"|": "vertical bar |", ",": "comma", ";": "semicolon", "/": "slash /"}
+SEPARATORS: dict[str, str] = {"|": "vertical bar |", ",": "comma", ";": "semicolon", "/": "slash /", " ": "blank"}
 UNITS: dict[str, int] = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 TIMES: dict[str, str] = {
     "s": "unix seconds", "ms": "unix milliseconds", "us": "unix microseconds", "ns": "unix nanoseconds",
@@ -194,6 +195,8 @@ class Guess(Record):
     """The first lines as they stand, shortened."""
     foreign: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """Encoding → the first lines that it decides on, as it reads them. Empty where it makes no difference."""
+    seems: FileKind | None = None
+    """The other kind, where the file is rather of that: events where a catalogue was expected, items where a log was."""
     stop: str = ""
     """Why the file cannot be read at all like this, and what to change; "" where it can."""
 

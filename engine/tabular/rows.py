@@ -7,6 +7,7 @@ by id (LETTER's and P5's item files)."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -372,6 +373,20 @@ def _depth(text: str) -> int:
     return deepest
 
 
+_CODE = re.compile(r"<[a-z]+_\d+>")
+"""As LETTER, LC-Rec and MiniOneRec write the codes of an item: <a_17>."""
+_SHIPPED = {"catalogue": ".item.json", "log": ".inter.json"}
+
+
+def _is_index(entry: Any) -> bool:
+    """Whether it is the semantic ID of an item."""
+    return (
+        isinstance(entry, list)
+        and bool(entry)
+        and all(isinstance(code, str) and _CODE.fullmatch(code) for code in entry)
+    )
+
+
 _FORMS = {
     "catalogue": 'a list of objects, [{"id": …, "title": …}, …], or an object of objects by id, {"17": {"title": …}, …}',
     "log": 'a list of objects, [{"user": …, "item": …}, …], or an object of each user\'s items in order, {"anna": ["17", …], …}',
@@ -435,7 +450,12 @@ def _rows(document: Any, kind: str) -> Iterator[dict[str, Any]]:
             yield _Doubled([named, *entry.pairs]) if isinstance(entry, _Doubled) else {named[0]: key, **entry}
         elif isinstance(document, dict) and kind == "catalogue" and isinstance(entry, str):
             yield {"id": key, "title": entry}
-        elif isinstance(document, dict) and kind == "log" and isinstance(entry, list):
+        elif isinstance(document, dict) and kind == "log" and isinstance(entry, list) and not _is_index(entry):
             yield from ({"user": key, "item": item} for item in entry)
+        elif _is_index(entry):
+            raise Refused(
+                "This is an index of semantic IDs (TIGER, LETTER, MiniOneRec), which says nothing of items or events. Upload the "
+                f"{_SHIPPED[kind]} file that came with it; semantic IDs are made anew here."
+            )
         else:
             raise Refused(f"As one JSON document, a {kind} is {_FORMS[kind]}. The entry “{str(key)[:60]}” is neither.")

@@ -233,7 +233,7 @@ def too_many_rows(rows: int, limits: Limits, *, more: bool = False) -> str:
 
 
 BLOCK = 1 << 20
-_HARMLESS = 32 * MB  # a file may grow to this whatever it was before
+HARMLESS = 32 * MB  # a file may grow to this whatever it was before
 _MAGIC = {
     b"PAR1": "parquet", b"PARE": "encrypted Parquet", b"\x1f\x8b": "gzip",
     b"PK\x03\x04": "a ZIP archive or an Excel workbook", b"%PDF": "a PDF",
@@ -274,7 +274,7 @@ def blocks(path: Path, gzipped: bool, limits: Limits) -> Iterator[bytes]:
                         f"The file holds more than {limits.text // MB:,} MB of text once it is unpacked, which is more than is "
                         "taken here. Upload a part of it."
                     )
-                if gzipped and total > _HARMLESS and total > size * limits.ratio:
+                if gzipped and total > HARMLESS and total > size * limits.ratio:
                     raise Refused(
                         f"The file grows to more than {limits.ratio} times its size when it is unpacked. That is not how "
                         "catalogues and logs are; it is not read any further."

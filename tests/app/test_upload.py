@@ -17,7 +17,7 @@ from app.uploads import samples
 from engine.tabular.reading import FileKind
 from tests import shop
 from tests.app.own import ANNA, BEN, Nobody, own_home, page, said
-from tests.uploads.conftest import ITEMS, LOG
+from tests.uploads.conftest import ITEMS, LOG, RECBOLE_ITEMS, RECBOLE_LOG, TRANSACTIONS, packed
 from tests.waiting import wait
 
 KOREAN = "item_id,title\n1,기생충\n2,올드보이\n3,살인의 추억\n4,봄 여름 가을 겨울\n"
@@ -136,7 +136,7 @@ def test_columns_are_mapped_and_the_same_one_is_never_two(root: Path) -> None:
     assert test.button(key="upload_check_0").disabled
     test.selectbox(key="upload_role_catalogue_item_id_0").select("a").run()
     test.selectbox(key="upload_role_catalogue_title_0").select("b").run()
-    test.multiselect(key="upload_attributes_0").set_value([]).run()
+    test.multiselect(key="upload_attributes_catalogue_0").set_value([]).run()
     press(test, "check")
     press(test, "use")
     (dataset,) = open_store().datasets.of(ANNA)
@@ -147,7 +147,8 @@ def test_columns_are_mapped_and_the_same_one_is_never_two(root: Path) -> None:
 def test_the_time_column_is_looked_at_when_it_is_chosen(root: Path) -> None:
     test = page(root, ANNA)
     drop(test, "log", LOG.replace("time", "when", 1).encode())
-    assert test.selectbox(key="upload_role_log_time_0").value == ""
+    assert test.selectbox(key="upload_role_log_time_0").value == "when"  # told by its values
+    test.selectbox(key="upload_role_log_time_0").select("").run()
     test.selectbox(key="upload_role_log_time_0").select("when").run()
     calm(test)
     assert test.selectbox(key="upload_choice_log_time_0").value == "s"
@@ -175,20 +176,51 @@ def test_a_change_asks_for_another_check(root: Path) -> None:
     drop(test, "catalogue", ITEMS.encode())
     press(test, "check")
     assert test.button(key="upload_use_0")
-    test.multiselect(key="upload_attributes_0").set_value([]).run()
+    test.multiselect(key="upload_attributes_catalogue_0").set_value([]).run()
     assert "upload_use_0" not in [one.key for one in test.button] and test.button(key="upload_check_0")
 
 
 def test_what_cannot_be_read_is_said_and_another_file_taken(root: Path) -> None:
     test = page(root, ANNA)
-    drop(test, "catalogue", b"PK\x03\x04", "films.csv")
-    assert "Excel workbook" in errors(test)
+    drop(test, "catalogue", b"%PDF-1.7", "films.csv")
+    assert "a PDF" in errors(test)
     drop(test, "log", LOG.encode())
     assert test.button(key="upload_check_0").disabled  # the file that failed is not passed over
     press(test, "other", "catalogue")
     assert not test.error
     drop(test, "catalogue", ITEMS.encode())
     assert not test.error
+
+
+def test_one_file_of_transactions_with_titles_is_enough(root: Path) -> None:
+    test = page(root, ANNA)
+    drop(test, "catalogue", TRANSACTIONS.encode(), "sales.csv")  # at the wrong place
+    assert "taken for one" in said(test) and "made of the log" in said(test)
+    assert test.selectbox(key="upload_role_log_title_0").value == "what it is"
+    press(test, "check")
+    press(test, "use")
+    (dataset,) = open_store().datasets.of(ANNA)
+    assert (dataset.rows_items, dataset.rows_events) == (5, 20)
+    table = pq.read_table(home.dataset(ANNA, dataset.id).clean / "items.parquet")
+    assert table["title"].to_pylist()[0] == "Thing number 0" and "kind" in table.column_names
+
+
+def test_a_zip_brings_both(root: Path) -> None:
+    test = page(root, ANNA)
+    content = packed(
+        {
+            "data/ml.item": RECBOLE_ITEMS,
+            "data/ml.inter": RECBOLE_LOG,
+            "README.md": "Read me",
+            "ml.user": "user_id:token\n",
+        }
+    )
+    drop(test, "catalogue", content, "ml.zip")
+    assert test.selectbox(key="upload_role_log_time_0").value == "timestamp:float"
+    assert test.selectbox(key="upload_role_catalogue_title_0").value == "movie_title:token_seq"
+    assert "From ml.zip; not used: " in said(test).replace("\\", "")
+    press(test, "check")
+    assert "20 of 20 rows can be used" in said(test) and "5 of 5 rows can be used" in said(test)
 
 
 def test_pasted_text(root: Path) -> None:

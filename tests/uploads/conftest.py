@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -96,3 +98,24 @@ def adds_up(checked: CheckResult) -> None:
 
 LOG = "user,item,time\n" + "".join(f"u{u},i{i},{1_700_000_000 + 100 * u + i}\n" for u in range(3) for i in range(1, 5))
 ITEMS = "item_id,title,genres\n" + "".join(f"i{i},Film {i},Drama|Comedy\n" for i in range(1, 5))
+TRANSACTIONS = "bill,buyer,sku,what it is,kind,moment\n" + "".join(
+    f"b{u}-{n // 2},u{u},s{(u + n) % 5},Thing number {(u + n) % 5},{'abc'[(u + n) % 5 % 3]},2024-03-{1 + u + n // 2:02d}\n"
+    for u in range(4)
+    for n in range(5)
+)
+"""Of four buyers five lines each, two on a bill; five things."""
+RECBOLE_LOG = "user_id:token\titem_id:token\trating:float\ttimestamp:float\n" + "".join(
+    f"{u}\t{i}\t{1 + (u + i) % 5}\t{881250900 + 100 * u + i}\n" for u in range(1, 5) for i in range(1, 6)
+)
+RECBOLE_ITEMS = "item_id:token\tmovie_title:token_seq\trelease_year:token\tclass:token_seq\n" + "".join(
+    f"{i}\tFilm number {i}\t199{i}\tComedy Drama\n" for i in range(1, 6)
+)
+
+
+def packed(files: Mapping[str, str | bytes]) -> bytes:
+    """A ZIP archive."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return content.getvalue()

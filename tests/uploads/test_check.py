@@ -20,7 +20,7 @@ from engine.tabular.findings import EACH
 from engine.tabular.limits import MB
 from engine.tabular.problems import PROBLEMS
 from tests import shop
-from tests.uploads.conftest import ITEMS, LOG, Desk, adds_up, counts, places
+from tests.uploads.conftest import ITEMS, LOG, TRANSACTIONS, Desk, adds_up, counts, places
 
 
 def test_nothing_is_wrong(desk: Desk) -> None:
@@ -225,6 +225,15 @@ def test_seconds_among_milliseconds(desk: Desk) -> None:
     rows = "".join(f"u{u},i{i},{1_700_000_000_000 + i}\n" for u in range(9) for i in range(9))
     checked = desk.check(log="user,item,time\n" + rows + "u1,i1,1700000000\n")
     assert counts(checked) == {"time_unit": 1} and checked.bad_rows == 1
+
+
+def test_a_catalogue_is_made_of_a_log_with_titles(desk: Desk) -> None:
+    others = "x,u0,s0,Another title,b,2024-04-01\ny,u1,s0,,,2024-04-02\n"
+    checked = desk.check(log=TRANSACTIONS + others)
+    assert not checked.stopped and checked.attributes == ("kind",) and checked.items == 5
+    assert desk.items()[0] == {"item_id": "s0", "title": "Thing number 0", "kind": "a"}  # what is said most often
+    with_catalogue = desk.check(catalogue="item_id,title\n" + "".join(f"s{n},Named {n}\n" for n in range(5)))
+    assert desk.items()[0] == {"item_id": "s0", "title": "Named 0"} and with_catalogue.attributes == ()
 
 
 def test_repeated_events_need_a_time(desk: Desk) -> None:

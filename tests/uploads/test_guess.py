@@ -12,9 +12,9 @@ import pytest
 
 from app.screens.your_data.upload_words import called
 from engine.errors import Refused
-from engine.tabular.reading import Guess
+from engine.tabular.reading import FileKind, Guess
 from tests import shop
-from tests.uploads.conftest import ITEMS, LOG, Desk
+from tests.uploads.conftest import ITEMS, LOG, RECBOLE_ITEMS, RECBOLE_LOG, TRANSACTIONS, Desk
 
 KOREAN = "item_id,title,category\n1,기생충,영화\n2,올드보이,영화\n3,살인의 추억,스릴러\n4,봄 여름 가을 겨울 그리고 봄,드라마\n"
 JAPANESE = (
@@ -247,10 +247,69 @@ def test_a_swapped_day_and_month_is_offered(desk: Desk) -> None:
 def test_a_log_of_a_shop_is_read_for_what_it_is(desk: Desk) -> None:
     guess = desk.guess(shop.log(), "log")
     assert {role: name for name, role in roles(guess).items() if role != "skip"} == {
-        "item": "StockCode", "quantity": "Quantity", "time": "InvoiceDate", "user": "CustomerID",
+        "item": "StockCode", "quantity": "Quantity", "time": "InvoiceDate", "user": "CustomerID", "title": "Description",
     }  # fmt: skip
     # the first 2,000 lines are of the first days of December, or of the first of each month
     assert guess.reading.time == "%m/%d/%Y %H:%M"
+
+
+def test_an_item_that_comes_in_bursts_is_an_order_and_what_parses_as_time_is_time(desk: Desk) -> None:
+    guess = desk.guess(TRANSACTIONS, "log")
+    assert roles(guess) == {
+        "bill": "skip", "buyer": "user", "sku": "item", "what it is": "title", "kind": "text", "moment": "time",
+    }  # fmt: skip
+    weak = desk.guess(TRANSACTIONS.replace("bill,", "id,", 1).replace("sku", "what", 1), "log")
+    assert roles(weak)["id"] == "skip" and roles(weak)["what"] == "item"
+    swapped = desk.guess(TRANSACTIONS.replace("moment", "day", 1).replace("kind", "time", 1), "log")
+    assert roles(swapped)["day"] == "time" and roles(swapped)["time"] == "text"
+
+
+def test_titles_alone_tell_the_items(desk: Desk) -> None:
+    rows = "".join(f"u{n % 5}\tA film called {n % 7}\t{1_700_000_000 + n}\n" for n in range(40))
+    desk.check(log=f"user\ttitle\ttime\n{rows}")
+    assert desk.items()[0] == {"item_id": "A film called 0", "title": "A film called 0"}
+
+
+def test_who_rates_is_no_title_of_an_item(desk: Desk) -> None:
+    rows = "".join(f"u{n % 9},Person {n % 9},i{n % 7},{1_700_000_000 + n}\n" for n in range(60))
+    assert roles(desk.guess(f"user_id,name,item_id,time\n{rows}", "log"))["name"] == "skip"
+
+
+@pytest.mark.parametrize(
+    ("content", "what", "seems"),
+    [
+        (TRANSACTIONS, "catalogue", "log"),
+        (LOG, "catalogue", "log"),
+        (LOG, "log", None),
+        (ITEMS, "log", "catalogue"),
+        (ITEMS, "catalogue", None),
+    ],
+)
+def test_a_file_at_the_wrong_place_is_known(desk: Desk, content: str, what: FileKind, seems: str | None) -> None:
+    assert desk.guess(content, what).seems == seems
+
+
+def test_files_of_recbole(desk: Desk) -> None:
+    guess = desk.guess(RECBOLE_ITEMS)
+    assert [(column.role, column.called, column.separator) for column in guess.reading.columns[1:]] == [
+        ("title", "movie_title", "|"), ("text", "release_year", "|"), ("list", "class", " "),
+    ]  # fmt: skip
+    assert roles(desk.guess(RECBOLE_LOG, "log")) == {
+        "user_id:token": "user", "item_id:token": "item", "rating:float": "weight", "timestamp:float": "time",
+    }  # fmt: skip
+    desk.check()
+    assert desk.items()[0] == {
+        "item_id": "1",
+        "title": "Film number 1",
+        "release_year": 1991,
+        "class": ["Comedy", "Drama"],
+    }
+
+
+@pytest.mark.parametrize("what", ["catalogue", "log"])
+def test_an_index_of_semantic_ids_is_called_what_it_is(desk: Desk, what: FileKind) -> None:
+    with pytest.raises(Refused, match=r"index of semantic IDs .* Upload the \.(item|inter)\.json file"):
+        desk.guess(json.dumps({"0": ["<a_1>", "<b_22>"], "1": ["<a_3>", "<b_4>"]}), what)
 
 
 # --- formats

@@ -20,6 +20,7 @@ _ROLES: dict[FileKind, tuple[tuple[Role, str], ...]] = {
         ("time", "Time (optional)"),
         ("weight", "Rating or weight (optional)"),
         ("quantity", "Quantity (optional)"),
+        ("title", "Item title (optional)"),
     ),
 }
 _KINDS: dict[Role, str] = {"text": "one value", "list": "several values", "flag": "yes or no"}
@@ -127,8 +128,12 @@ def _columns(draft: Draft, what: FileKind, reading: Reading, seen: dict[str, See
                     on_change=guard.callback(_map),
                     args=(draft, what, role, key),
                 )
-    if what == "catalogue":
-        _attributes(draft, reading, seen)
+    if what == "catalogue" or (reading.column("title") is not None and "catalogue" in draft.kinds):
+        if "catalogue" not in draft.names:
+            st.caption(
+                "The catalogue is made of the log: of each item, the title and the attributes that it has most often."
+            )
+        _attributes(draft, what, reading, seen)
     for fault in reading.faults(what):
         st.warning(md(fault, 300), icon=":material/view_column:")
     with st.expander(f"All {count(len(names), 'column')} with their first values", type="compact"):
@@ -162,14 +167,14 @@ def _map(draft: Draft, what: FileKind, role: Role, key: str) -> None:
         upload_file.read(draft, what, {**kept, **roles})
 
 
-def _attributes(draft: Draft, reading: Reading, seen: dict[str, Seen]) -> None:
-    taken = {column.name for role, _ in _ROLES["catalogue"] if (column := reading.column(role))}
+def _attributes(draft: Draft, what: FileKind, reading: Reading, seen: dict[str, Seen]) -> None:
+    taken = {column.name for role, _ in _ROLES[what] if (column := reading.column(role))}
     names = [column.name for column in reading.columns if column.name not in taken]
     used = [column.name for column in reading.columns if column.role in _KINDS]
     called = {column.name: clean(column.called, 40) for column in reading.columns if column.called}
     if not names:
         return
-    key = draft.key("attributes")
+    key = draft.key("attributes", what)
     st.session_state[key] = used
     st.multiselect(
         "Attributes",
@@ -178,66 +183,66 @@ def _attributes(draft: Draft, reading: Reading, seen: dict[str, Seen]) -> None:
         key=key,
         placeholder="None",
         on_change=guard.callback(_use),
-        args=(draft, key),
+        args=(draft, what, key),
         help="What else is known about the items. Models read their words; filters and colours are made of them.",
     )
     if used:
         with st.expander("What the attributes hold, and what they are called", type="compact"):
             for place, column in enumerate(reading.columns):
                 if column.name in used:
-                    _attribute(draft, reading, place, seen)
+                    _attribute(draft, what, reading, place, seen)
 
 
-def _attribute(draft: Draft, reading: Reading, place: int, seen: dict[str, Seen]) -> None:
+def _attribute(draft: Draft, what: FileKind, reading: Reading, place: int, seen: dict[str, Seen]) -> None:
     column = reading.columns[place]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         with st.container(width=260):
             st.markdown(f"**{md(column.name, 40)}**")
             samples = seen[column.name].samples if column.name in seen else ()
             st.caption(md(" · ".join(clean(value, 30) for value in samples) or "no values"))
-        keys = {name: draft.key("attribute", str(place), name) for name in ("role", "separator", "called")}
+        keys = {name: draft.key("attribute", what, str(place), name) for name in ("role", "separator", "called")}
         st.session_state[keys["role"]] = column.role
         st.selectbox(
             "Holds", list(_KINDS), format_func=lambda role: _KINDS.get(role, str(role)), key=keys["role"], width=170,
-            on_change=guard.callback(_change), args=(draft, place, "role", keys["role"]), filter_mode=None,
+            on_change=guard.callback(_change), args=(draft, what, place, "role", keys["role"]), filter_mode=None,
         )  # fmt: skip
         if column.role == "list":
             st.session_state[keys["separator"]] = column.separator
             st.selectbox(
                 "Between them", list(SEPARATORS), format_func=lambda sign: SEPARATORS.get(sign, str(sign)), width=160,
                 key=keys["separator"], on_change=guard.callback(_change), filter_mode=None,
-                args=(draft, place, "separator", keys["separator"]),
+                args=(draft, what, place, "separator", keys["separator"]),
             )  # fmt: skip
         st.session_state[keys["called"]] = column.called
         st.text_input(
             "Called", key=keys["called"], max_chars=_LONGEST_NAME, placeholder=clean(column.name, 40), width=200,
-            on_change=guard.callback(_change), args=(draft, place, "called", keys["called"]),
+            on_change=guard.callback(_change), args=(draft, what, place, "called", keys["called"]),
         )  # fmt: skip
 
 
-def _use(draft: Draft, key: str) -> None:
+def _use(draft: Draft, what: FileKind, key: str) -> None:
     used = set(map(str, st.session_state.get(key) or ()))
-    reading = draft.readings["catalogue"]
-    guessed = {column.name: column.role for column in draft.guesses["catalogue"].reading.columns}
+    reading = draft.readings[what]
+    guessed = {column.name: column.role for column in draft.guesses[what].reading.columns}
     for column in reading.columns:
         if column.name in used and column.role == "skip":
             role = guessed.get(column.name, "text")
             reading = reading.with_role(column.name, role if role in _KINDS else "text")
         elif column.name not in used and column.role in _KINDS:
             reading = reading.with_role(column.name, "skip")
-    draft.readings["catalogue"] = reading
+    draft.readings[what] = reading
     draft.changed()
 
 
-def _change(draft: Draft, place: int, what: str, key: str) -> None:
+def _change(draft: Draft, what: FileKind, place: int, entry: str, key: str) -> None:
     value = str(st.session_state.get(key) or "")
-    allowed = {"role": tuple(_KINDS), "separator": tuple(SEPARATORS)}.get(what)
+    allowed = {"role": tuple(_KINDS), "separator": tuple(SEPARATORS)}.get(entry)
     if allowed is not None and value not in allowed:
         return
-    reading = draft.readings["catalogue"]
+    reading = draft.readings[what]
     columns = list(reading.columns)
     columns[place] = columns[place].model_copy(
-        update={what: clean(value, _LONGEST_NAME) if what == "called" else value}
+        update={entry: clean(value, _LONGEST_NAME) if entry == "called" else value}
     )
-    draft.readings["catalogue"] = reading.model_copy(update={"columns": tuple(columns)})
+    draft.readings[what] = reading.model_copy(update={"columns": tuple(columns)})
     draft.changed()

@@ -47,7 +47,8 @@ def _show(owner: str, use: Use, *, later: Path | None = None, of: str = "") -> N
     st.markdown(_steps(draft))
     if not draft.names:
         most = draft.limits.upload // MB
-        st.caption(md(f"CSV, TSV, JSON lines or Parquet, plain or packed with gzip, up to {most:,} MB each."))
+        forms = "CSV, TSV, JSON or Parquet, plain, packed with gzip or both in a ZIP; files of RecBole, MovieLens and LETTER"
+        st.caption(md(f"{forms}. Up to {most:,} MB each."))
     for kind, place in zip(draft.kinds, st.columns(len(draft.kinds), gap="large"), strict=True):
         with place, guard.watch(f"the {kind}"):
             upload_file.show(draft, kind)

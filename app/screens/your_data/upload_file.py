@@ -13,7 +13,7 @@ import streamlit as st
 from app import downloads, drafts, guard, received
 from app.screens.your_data import upload_words as views
 from app.store.server import open_store
-from app.text import clean, md
+from app.text import clean, listed, md
 from app.uploads import files, samples
 from app.uploads.limits import UploadLimits
 from app.uploads.runner import Progress
@@ -42,6 +42,8 @@ class Draft:
     readings: dict[FileKind, Reading] = field(default_factory=dict)
     """As guessed, and changed by the visitor."""
     fixed: dict[FileKind, dict[str, str]] = field(default_factory=dict)
+    notes: dict[FileKind, str] = field(default_factory=dict)
+    """What was done with a file that nobody asked for."""
     faults: dict[FileKind, str] = field(default_factory=dict)
     """Why a file could not be read, or not like that."""
     checked: CheckResult | None = None
@@ -80,7 +82,7 @@ class Draft:
         self.checked, self.fault = None, ""
 
     def forget(self, what: FileKind) -> None:
-        for of_file in (self.names, self.guesses, self.readings, self.fixed, self.faults):
+        for of_file in (self.names, self.guesses, self.readings, self.fixed, self.notes, self.faults):
             of_file.pop(what, None)
         files.forget(self.folder, [what])
         self.uploads += 1
@@ -95,7 +97,10 @@ class Draft:
 _MOST_PASTED = 500_000  # characters; more is better a file
 _WORDS: dict[FileKind, tuple[str, str]] = {
     "catalogue": ("Catalogue", "One item per row: an id, a title, and what else is known about it."),
-    "log": ("Log", "One event per row: a user, an item, and the time where it is known."),
+    "log": (
+        "Log",
+        "One event per row: a user, an item, and the time where it is known. With the items' titles in it, it is enough.",
+    ),
 }
 
 
@@ -120,6 +125,8 @@ def show(draft: Draft, what: FileKind) -> None:
             )
         if guess is not None:
             st.caption(md(views.file_words(guess)))
+        if what in draft.notes:
+            st.caption(md(draft.notes[what], 500))
     if what in draft.faults:
         st.error(md(draft.faults[what], 1_000), icon=":material/error:")
 
@@ -130,15 +137,41 @@ def read(draft: Draft, what: FileKind, fixed: dict[str, str]) -> None:
     def look(say: Progress) -> None:
         draft.faults.pop(what, None)
         try:
-            guess = files.guess(draft.folder, what, draft.bounded(), fixed=fixed, owner=draft.owner, on_progress=say)
+            kinds = _unpacked(draft, what, say) if files.is_archive(draft.folder, what) else [what]
+            for kind in kinds:
+                _guess(draft, kind, fixed if kind == what else {}, say)
         except SeqscopeError as error:
             draft.faults[what] = guard.shown(error)
-            return
-        draft.guesses[what], draft.fixed[what] = guess, fixed
-        draft.readings[what] = guess.reading
-        draft.changed()
 
     draft.todo, draft.doing = look, f"Looking at the {what}"
+
+
+def _guess(draft: Draft, kind: FileKind, fixed: dict[str, str], say: Progress) -> None:
+    guess = files.guess(draft.folder, kind, draft.bounded(), fixed=fixed, owner=draft.owner, on_progress=say)
+    other = guess.seems
+    if other in draft.kinds and other not in draft.names:
+        files.move(draft.folder, kind, other)
+        draft.names[other] = draft.names.pop(kind)
+        draft.notes[other] = f"Its columns are those of a {other}, so it was taken for one."
+        kind = other
+        guess = files.guess(draft.folder, kind, draft.bounded(), owner=draft.owner, on_progress=say)
+    draft.guesses[kind], draft.fixed[kind] = guess, fixed
+    draft.readings[kind] = guess.reading
+    draft.changed()
+
+
+def _unpacked(draft: Draft, what: FileKind, say: Progress) -> list[FileKind]:
+    """The kinds of files that came out of an archive."""
+    kinds = [kind for kind in draft.kinds if kind == what or kind not in draft.names]
+    unpacked = files.unpack(draft.folder, what, kinds, draft.bounded(), owner=draft.owner, on_progress=say)
+    archive = draft.names.pop(what)
+    for kind, name in unpacked.names.items():
+        draft.names[kind] = clean(name, 80)
+        rest = (
+            f"; not used: {listed([clean(other, 40) for other in unpacked.left_out[:5]])}" if unpacked.left_out else ""
+        )
+        draft.notes[kind] = f"From {archive}{rest}."
+    return list(unpacked.names)
 
 
 def _choose(draft: Draft, what: FileKind) -> None:

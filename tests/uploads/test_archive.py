@@ -1,0 +1,127 @@
+"""What is taken of a ZIP archive, and what is refused with one message."""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from app.uploads import archive, files
+from app.uploads.archive import Unpacked
+from engine.errors import Refused
+from engine.tabular.limits import MB
+from engine.tabular.reading import FileKind
+from tests.uploads.conftest import ITEMS, LIMITS, LOG, packed
+
+KINDS: tuple[FileKind, ...] = ("catalogue", "log")
+SESSIONS = "user,item\nu1,i1\nu1,i2\nu1,i3\nu2,i1\nu2,i2\nu2,i3\n"
+
+
+def unpack(folder: Path, content: bytes, kinds: tuple[FileKind, ...] = KINDS) -> Unpacked:
+    path = folder / "upload.zip"
+    path.write_bytes(content)
+    return archive.unpack(folder, path, kinds, LIMITS, lambda done, words: None)
+
+
+@pytest.mark.parametrize(
+    ("names", "catalogue", "log"),
+    [
+        (("ml-100k/ml-100k.inter", "ml-100k/ml-100k.item", "ml-100k/ml-100k.user"), "ml-100k.item", "ml-100k.inter"),
+        (
+            ("ml/movies.csv", "ml/ratings.csv", "ml/tags.csv", "ml/links.csv", "ml/README.txt"),
+            "movies.csv",
+            "ratings.csv",
+        ),
+        (("Beauty.item.json", "Beauty.inter.json", "Beauty.index.json"), "Beauty.item.json", "Beauty.inter.json"),
+        (("meta_Books.json", "reviews_Books.json"), "meta_Books.json", "reviews_Books.json"),
+        (("u.data", "u.item", "u1.base", "u.genre"), "u.item", "u.data"),
+        (("catalogue.csv", "items_log.csv", "__MACOSX/._items_log.csv"), "catalogue.csv", "items_log.csv"),
+    ],
+)
+def test_files_are_told_by_their_names(tmp_path: Path, names: tuple[str, ...], catalogue: str, log: str) -> None:
+    unpacked = unpack(tmp_path, packed({name: f"content of {name.rpartition('/')[2]}" for name in names}))
+    assert unpacked.names == {"catalogue": catalogue, "log": log}
+    assert (tmp_path / "catalogue").read_text() == f"content of {catalogue}"
+    assert (tmp_path / "log").read_text() == f"content of {log}"
+
+
+def test_files_without_telling_names_are_looked_into(tmp_path: Path) -> None:
+    unpacked = unpack(tmp_path, packed({"a.csv": ITEMS, "b.csv": SESSIONS, "c.csv": "neither\n"}))
+    assert unpacked.names == {"catalogue": "a.csv", "log": "b.csv"} and unpacked.left_out == ("c.csv",)
+
+
+def test_a_single_file_is_what_it_was_uploaded_as(tmp_path: Path) -> None:
+    assert unpack(tmp_path, packed({"x.csv": LOG}), ("log",)).names == {"log": "x.csv"}
+
+
+def test_names_are_no_paths(tmp_path: Path) -> None:
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    unpack(inner, packed({"../../item.csv": ITEMS, "/etc/log.csv": LOG}))
+    assert {path.name for path in tmp_path.iterdir()} == {"inner"}
+    assert {path.name for path in inner.iterdir()} == {"upload.zip", "catalogue", "log"}
+
+
+def _locked() -> bytes:
+    content = bytearray(packed({"items.csv": ITEMS}))
+    for mark, at in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        content[content.index(mark) + at] |= 1
+    return bytes(content)
+
+
+def _lying() -> bytes:
+    """Its directory says that 300 MB of zeros are ten bytes."""
+    content = bytearray(packed({"items.csv": b"0" * (300 * MB)}))
+    for mark, at in ((b"PK\x03\x04", 22), (b"PK\x01\x02", 24)):
+        place = content.index(mark) + at
+        content[place : place + 4] = struct.pack("<I", 10)
+    return bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"PK\x03\x04", "damaged"),
+        (packed({"items.csv": ITEMS})[:-30], "damaged"),
+        (packed({}), "damaged|empty"),
+        (packed({"README.md": "Nothing"}), "no catalogue and no log"),
+        (packed({"[Content_Types].xml": "<x/>", "xl/workbook.xml": "<x/>"}), "Excel"),
+        (
+            packed({"train_log.csv": LOG, "test_log.csv": LOG}),
+            "several files that may be the log: train_log.csv, test_log.csv",
+        ),
+        (packed({"items.csv": packed({"items.csv": ITEMS})}), "an archive in the archive"),
+        (packed({f"{n}.csv": "" for n in range(1_001)}), "1,001 files"),
+        (packed({"items.csv": b"0" * (200 * MB)}), "grows to 200 MB"),
+        (_locked(), "password"),
+        (_lying(), "damaged|grows"),
+    ],
+    ids=["four bytes", "cut", "no file", "no data", "Excel", "two logs", "nested", "many", "bomb", "locked", "lying"],
+)
+def test_what_is_refused(tmp_path: Path, content: bytes, words: str) -> None:
+    with pytest.raises(Refused, match=words):
+        unpack(tmp_path, content)
+
+
+def test_another_method_is_named(tmp_path: Path) -> None:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_LZMA) as file:
+        file.writestr("items.csv", ITEMS)
+    with pytest.raises(Refused, match="deflate"):
+        unpack(tmp_path, content.getvalue())
+
+
+def test_what_was_unpacked_takes_the_place_of_the_archive(tmp_path: Path) -> None:
+    letter = packed({"b.item.json": json.dumps({"0": {"title": "A"}}), "b.inter.json": json.dumps({"u": [0]})})
+    files.keep(tmp_path, "catalogue", letter, LIMITS)
+    assert files.is_archive(tmp_path, "catalogue")
+    assert files.unpack(tmp_path, "catalogue", KINDS, LIMITS).names == {
+        "catalogue": "b.item.json",
+        "log": "b.inter.json",
+    }
+    assert not files.is_archive(tmp_path, "catalogue")
+    assert len(list((tmp_path / "upload").iterdir())) == 2
