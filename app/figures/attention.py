@@ -50,7 +50,7 @@ def bars(shown: pd.DataFrame, colour: str, even: float) -> go.Figure:
         yanchor="top",
         text="even share",
         showarrow=False,
-        font={"size": 11, "color": QUIET},
+        font={"size": 11},
         yshift=-4,
     )
     fig.update_xaxes(

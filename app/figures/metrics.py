@@ -29,7 +29,7 @@ def dots(table: pd.DataFrame, metric: str, titles: Titles, looks: Looks, familie
     for place, row in enumerate(part.itertuples()):
         if row.note:
             fig.add_annotation(
-                x=low, y=place, text=f"n/a: {label(row.note)}", showarrow=False, xanchor="left", font={"size": 12, "color": QUIET}
+                x=low, y=place, text=f"n/a: {label(row.note)}", showarrow=False, xanchor="left", font={"size": 12}
             )  # fmt: skip
             continue
         fig.add_scatter(
@@ -43,7 +43,7 @@ def dots(table: pd.DataFrame, metric: str, titles: Titles, looks: Looks, familie
         if row.mark:
             fig.add_annotation(
                 x=row.high, y=place, text=MARKS[row.mark], showarrow=False, xanchor="left", xshift=10,
-                font={"size": 12, "color": QUIET},
+                font={"size": 12},
             )  # fmt: skip
     _named_rows(fig, [label(short(titles[name], 24)) for name in part["model"]])
     best = floor.best(dict(zip(part["model"], part["mean"], strict=True)), families)

@@ -20,7 +20,7 @@ from engine.bundle.codes import Depth, Ints, Usage
 
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon", "x")
 WRITTEN = "#d55e00"
-_INK = "#0f181a"
+_GAP = "rgba(252,252,251,0.6)"  # between boxes, in both themes
 _TITLES = 3  # in the hover text of a prefix
 
 
@@ -58,7 +58,7 @@ def usage(found: Sequence[tuple[Named, Usage]], log: bool = False) -> go.Figure:
         )
         fig.add_annotation(
             x=level.size + 0.5, y=np.log10(even) if log else even, text="evenly used", showarrow=False, xanchor="right",
-            yanchor="bottom", font={"size": 11, "color": QUIET},
+            yanchor="bottom", font={"size": 11},
         )  # fmt: skip
     fig.update_xaxes(title="codes, the most used first", showgrid=False, zeroline=False)
     fig.update_yaxes(title="items", rangemode="tozero", nticks=6)
@@ -144,7 +144,7 @@ def popularity(found: Sequence[tuple[Named, Popular]]) -> go.Figure:
     return laid_out(fig, 360, showlegend=True, legend=LEGEND)
 
 
-def plane(table: pa.Table, level: int, counts: np.ndarray, named: Named, dark: bool) -> go.Figure:
+def plane(table: pa.Table, level: int, counts: np.ndarray, named: Named) -> go.Figure:
     """The vectors of one level's codes on a plane, coloured by cluster; the larger, the more items. Hollow: nobody's."""
     part = table.filter(pc.equal(table["level"], level))
     codes, cluster = part["code"].to_numpy(), part["cluster"].to_numpy()
@@ -163,7 +163,7 @@ def plane(table: pa.Table, level: int, counts: np.ndarray, named: Named, dark: b
             mode="markers+text" if len(codes) <= 48 else "markers",
             text=[str(code) for code in codes[rows]],
             textposition="top center",
-            textfont={"size": 10, "color": "#a3b0b1" if dark else "#556264"},
+            textfont={"size": 10},
             marker={
                 "color": colour,
                 "symbol": [symbol if count else f"{symbol}-open" for count in held],
@@ -217,13 +217,12 @@ def _different(found: Sequence[tuple[Named, Usage]]) -> list[tuple[Named, Usage]
     return list(seen.values())
 
 
-def tree(prefixes: Tree, colours: Colours, titles: Sequence[str], events: Ints, dark: bool) -> go.Figure:
+def tree(prefixes: Tree, colours: Colours, titles: Sequence[str], events: Ints) -> go.Figure:
     """An icicle from the branch's own prefix at the top down to longer ones; the point's number is the node's. titles: of every
     item, not escaped.
 
     Bars, not Plotly's icicle: that one sends no click to the server, and hides its labels while it is zoomed.
     """
-    ink = "#e6ecea" if dark else _INK
     sizes = np.array([len(items) for items in prefixes.items])
     depth, left = np.zeros(len(prefixes), int), np.zeros(len(prefixes))
     taken = np.zeros(len(prefixes))  # by the children before
@@ -251,7 +250,7 @@ def tree(prefixes: Tree, colours: Colours, titles: Sequence[str], events: Ints, 
             insidetextfont={"color": [_readable(colour) for colour in colours.of]},
             marker={
                 "color": colours.of,
-                "line": {"width": wide.astype(int), "color": "#111718" if dark else "#fcfcfb"},
+                "line": {"width": wide.astype(int), "color": _GAP},
             },
             selected={"marker": {"opacity": 1}},
             unselected={"marker": {"opacity": 1}},
@@ -292,7 +291,6 @@ def tree(prefixes: Tree, colours: Colours, titles: Sequence[str], events: Ints, 
         dragmode=False,
         bargap=0,
         showlegend=bool(colours.legend),
-        font={"color": ink},
         uniformtext={"minsize": 10, "mode": "hide"},
         legend={"orientation": "h", "yanchor": "top", "y": -0.01, "x": 0, "itemclick": False, "itemdoubleclick": False},
         margin={"l": 4, "r": 4, "t": 4, "b": 4},

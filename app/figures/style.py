@@ -9,6 +9,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 QUIET = "#8a9496"
+"""Of lines and marks, never of text: on white it has 3 : 1. Text without a colour gets the theme's."""
 LEGEND = {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0}
 _MOST = 7  # labels of an axis
 _STEPS: tuple[tuple[int, ...], ...] = ((1, 2, 5), (1, 3), (1,))  # labelled within each power of ten, the most first

@@ -150,7 +150,7 @@ def test_a_branch_is_drawn_under_its_own_prefix_and_boxes_stand_within_their_par
     branch = prefix_tree.build(deep, (0,))
     assert branch.prefix == [(0,), (0, 1), (0, 1, 0), (0, 1, 1), (0, 1, 6), (0, 2), (0, 2, 2)]
     assert prefix_tree.name(branch, 0) == "0" and branch.items[0].tolist() == [0, 1, 2, 6]
-    bars = figures.tree(branch, kinds_of(branch), list("abcdefg"), EVENTS, False).data[0]
+    bars = figures.tree(branch, kinds_of(branch), list("abcdefg"), EVENTS).data[0]
     left, right = np.array(bars.x) - np.array(bars.width) / 2, np.array(bars.x) + np.array(bars.width) / 2
     for node in range(1, len(branch)):
         parent = branch.parent[node]
@@ -196,12 +196,11 @@ def test_labels_of_a_logarithmic_axis_are_whole_numbers(low: float, high: float,
     assert all(fig.layout.yaxis.type == "log" and fig.layout.yaxis.tickvals for fig in drawn)
 
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_titles_in_figures_are_text(dark: bool) -> None:
+def test_titles_in_figures_are_text() -> None:
     titles = ["<script>alert(1)</script>", "$x^2$", "<b>c</b>", "기생충", "=1+1", "[a](b)", "e"]
     tree = prefix_tree.build(CODES)
     kinds = semantic_ids.Labels("kind", ("<i>a</i>", "b"), np.array([0, 0, 1, 1, -1, 1, 0], np.int32))
-    text = figures.tree(tree, prefix_tree.by_category(tree, kinds), titles, EVENTS, dark).to_json()
+    text = figures.tree(tree, prefix_tree.by_category(tree, kinds), titles, EVENTS).to_json()
     level = codes_of.usage(CODES, (4, 3))[0]
     for fig in (
         figures.usage([(NAMED, level)]),
@@ -213,7 +212,7 @@ def test_titles_in_figures_are_text(dark: bool) -> None:
     ):
         text += fig.to_json()
     assert "<script" not in text and "<i>" not in text and "$x" not in text and "<b>" not in text
-    assert json.loads(figures.tree(tree, kinds_of(tree), titles, EVENTS, dark).to_json())["data"][0]["type"] == "bar"
+    assert json.loads(figures.tree(tree, kinds_of(tree), titles, EVENTS).to_json())["data"][0]["type"] == "bar"
 
 
 def kinds_of(tree: prefix_tree.Tree) -> prefix_tree.Colours:
@@ -222,7 +221,7 @@ def kinds_of(tree: prefix_tree.Tree) -> prefix_tree.Colours:
 
 def test_dead_codes_are_hollow_on_the_plane() -> None:
     table = pa.table({"level": [0, 0, 1], "code": [0, 1, 0], "x": [0.0, 1, 2], "y": [0.0, 1, 2], "cluster": [0, 0, 1]})
-    fig = figures.plane(table, 0, np.array([3, 0]), NAMED, False)
+    fig = figures.plane(table, 0, np.array([3, 0]), NAMED)
     assert [trace.name for trace in fig.data] == ["cluster 1"]
     assert fig.data[0].marker.symbol == ("circle", "circle-open")
 

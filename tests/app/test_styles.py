@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -15,7 +16,10 @@ def test_no_two_of_many_models_look_alike_and_those_of_before_stay_as_they_are()
     assert looks["sasrec"] == _looks(("sasrec",), _colours("models"))["sasrec"]
 
 
-def test_the_row_of_sections_covers_what_scrolls_beneath_it_in_the_colours_of_the_themes(root: Path) -> None:
+def test_colours_of_both_themes_that_the_style_sheet_repeats_are_the_themes_own(root: Path) -> None:
     themes = tomllib.loads((root / ".streamlit" / "config.toml").read_text("utf-8"))["theme"]
-    colours = ", ".join(themes[name]["backgroundColor"] for name in ("light", "dark"))
-    assert f"light-dark({colours})" in (root / "app" / "components" / "browser.css").read_text("utf-8")
+    own = {(themes["light"][name], themes["dark"][name]) for name in themes["light"] if name != "sidebar"}
+    repeated = re.findall(
+        r"light-dark\((\S+), (\S+)\)", (root / "app" / "components" / "browser.css").read_text("utf-8")
+    )
+    assert len(repeated) > 1 and set(repeated) <= own

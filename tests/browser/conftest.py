@@ -239,6 +239,34 @@ def accessible(page: Page, **options: object) -> None:
     assert not serious, "\n".join(serious)
 
 
+def legible(page: Page) -> None:
+    """Texts of figures have 4.5 : 1 at least: axe does not look into SVG. Of figures that write on the page and on bars alone."""
+    assert page.evaluate(_PALE) == []
+
+
+_PALE = """() => {
+  const parts = colour => (colour.match(/[\\d.]+/g) ?? []).map(Number)
+  const light = colour => {
+    const linear = v => (v <= 10 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4)
+    return 0.2126 * linear(colour[0]) + 0.7152 * linear(colour[1]) + 0.0722 * linear(colour[2])
+  }
+  const paper = parts(getComputedStyle(document.querySelector("[data-testid=stApp]")).backgroundColor)
+  const pale = []
+  for (const text of document.querySelectorAll(".js-plotly-plot text")) {
+    const style = getComputedStyle(text)
+    if (!text.textContent.trim() || !text.getBoundingClientRect().width || style.visibility === "hidden") continue
+    const box = text.closest(".point, .slice")?.querySelector("path")
+    const ground = box && text.matches(".bartext, .slicetext") ? parts(getComputedStyle(box).fill) : paper
+    let opacity = Number(style.fillOpacity)
+    for (let at = text; at && !at.matches(".js-plotly-plot"); at = at.parentElement) opacity *= getComputedStyle(at).opacity
+    const ink = parts(style.fill).slice(0, 3).map((value, at) => value * opacity + ground[at] * (1 - opacity))
+    const [low, high] = [light(ink), light(ground)].sort((a, b) => a - b)
+    if ((high + 0.05) / (low + 0.05) < 4.5) pale.push(`${text.textContent.slice(0, 30)}: ${style.fill} on ${ground}`)
+  }
+  return pale.slice(0, 5)
+}"""
+
+
 def _paper(page: Page) -> str:
     return str(page.get_by_test_id("stApp").evaluate("e => getComputedStyle(e).backgroundColor"))
 

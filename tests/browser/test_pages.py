@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import for_everybody, settle, until
+from tests.browser.conftest import for_everybody, legible, settle, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -21,6 +21,7 @@ PAGES = {  # what a page shows last of all, and how many figures
     "/catalogue?ds=codes": ("link", "These items as CSV", 0),
     "/attention?ds=hostile&u=u0": ("heading", "Is that why?", 2),
     "/attention?ds=readers&model=recformer&h=safety-last-1923~the-kid-1921": ("heading", "And its own words?", 2),
+    "/semantic_ids?ds=codes&prefix=2": ("button", "Show on the map", 1),
     "/semantic_ids?ds=codes&section=codebooks": ("heading", "Codebook vectors", 5),
     "/graph?ds=films": ("heading", "What each layer adds", 2),
     "/map?ds=codes&space=codes.rqvae&beside=space.minilm&by=cluster&code=rqvae.1-2&item=toy-3&area=prefix.rqvae~1":
@@ -53,6 +54,11 @@ def test_every_page(
     assert main.locator("img[src=x], a[href*='example.org'], a[href*='b.org']").count() == 0
     for figure in page.get_by_test_id("stPlotlyChart").all():
         assert figure.locator("[aria-label]").count() or figure.get_attribute("aria-label")
+    written = address.startswith(("/metrics", "/semantic_ids"))
+    if written:
+        legible(page)
     for_everybody(page)
+    if written:
+        legible(page)  # in the dark
     assert not console_errors
     assert not foreign_requests

@@ -100,7 +100,6 @@ def _plane(page: Selection, level: int) -> None:
                     level,
                     counts[level].counts,
                     page.named(tokenization),
-                    st.context.theme.type == "dark",
                 ),
                 key=f"semantic_plane_{tokenization.name}",
                 alt=f"Vectors of the codes of level {level + 1} of {clean(tokenization.about.title)} on a plane, "

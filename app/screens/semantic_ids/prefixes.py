@@ -79,12 +79,11 @@ def _breadcrumb(page: Selection, one: Tokenization, prefix: tuple[int, ...]) -> 
 
 def _tree(page: Selection, one: Tokenization, column: str, prefix: tuple[int, ...]) -> None:
     models, items = page.models, page.found.items
-    dark = st.context.theme.type == "dark"
     branch, colours = tokenizers.tree(one, prefix), tokenizers.colours(models, items, one, column, prefix)
     key = f"semantic_tree_{one.name}_{column}_{'-'.join(map(str, prefix))}"
-    about = (one.digest, column, prefix, dark, tokenizers.stamp(models))
+    about = (one.digest, column, prefix, tokenizers.stamp(models))
     export.figure(
-        export.shared_figure(_tree_figure, models, branch, colours, dark, about=about),
+        export.shared_figure(_tree_figure, models, branch, colours, about=about),
         key=key,
         alt=f"Prefix tree of {clean(one.about.title)}{f' from {semantic_ids.spelled(prefix)} on' if prefix else ''}: branches as "
         f"wide as they have items, coloured by {caption(column).lower()}.",
@@ -103,9 +102,9 @@ def _clicked(key: str, name: str, tree: prefix_tree.Tree) -> None:
     choose_prefix(name, tree.prefix[node] if node else tree.prefix[0][:-1])
 
 
-def _tree_figure(models: Zoo, tree: prefix_tree.Tree, colours: prefix_tree.Colours, dark: bool) -> go.Figure:
+def _tree_figure(models: Zoo, tree: prefix_tree.Tree, colours: prefix_tree.Colours) -> go.Figure:
     titles = [zoo.titled(models, item) for item in range(len(models))] if len(models) <= 20_000 else models.titles
-    return figures.tree(tree, colours, titles, models.popularity, dark)
+    return figures.tree(tree, colours, titles, models.popularity)
 
 
 def _purity(page: Selection, column: str) -> None:
