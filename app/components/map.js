@@ -1,6 +1,6 @@
 // What lies over a Plotly map: the names of regions, as many as there is room for, and a ring around the point that is pointed at on
 // another map. Maps that are linked zoom to the same items. Tells Python which part of the map is on the screen, so that a map that
-// has to be drawn anew can show it again.
+// has to be drawn anew can show it again, and how fine the screen is.
 const QUIET = 350 // ms without a further move before Python hears of it
 const APART = 10 // pixels between names
 const MARK = 10 // pixels around the middle of what stands out
@@ -137,6 +137,8 @@ export default function ({ data, parentElement, setStateValue }) {
     drawn()
   }
   attach()
+  const ratio = window.devicePixelRatio > 1 ? 2 : 1
+  if (ratio !== data.ratio) setStateValue("ratio", ratio)
   const watching = setInterval(attach, 400) // Streamlit replaces a figure whenever its data change
   window.addEventListener(HOVERED, circle)
   window.addEventListener(MOVED, follow)

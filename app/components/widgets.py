@@ -165,6 +165,7 @@ def browser() -> None:
 
 
 _MAP = _component("map", "map.css")
+_RATIO = "pixel_ratio"
 
 Viewport = tuple[float, float, float, float, float]
 """x0, x1, y0, y1 and the figure's height in pixels: drawn at another height first, it would come to another view."""
@@ -177,8 +178,20 @@ def over_map(chart: str, names: list[tuple[float, float, int, str]], width: floa
     would overlap, the first one is shown. width: of the whole map, in its units. linked: another map is shown that has points of
     the same customdata: what is pointed at on one is ringed on the other, which zooms to what the one shows.
     """
-    data = {"chart": chart, "names": names, "width": width, "linked": linked}
-    _MAP(key=f"{chart}_over", data=data, on_view_change=lambda: None, height=1)
+    key = f"{chart}_over"
+    data = {"chart": chart, "names": names, "width": width, "linked": linked, "ratio": pixel_ratio()}
+    _MAP(key=key, data=data, on_view_change=lambda: None, on_ratio_change=lambda: _take_ratio(key), height=1)
+
+
+def pixel_ratio() -> int:
+    """Pixels that a map draws in each direction per pixel of CSS: 1, or 2 where the visitor's screen is that fine.
+    Plotly's default of 2 draws four times what most screens show."""
+    return int(st.session_state.get(_RATIO, 1))
+
+
+def _take_ratio(key: str) -> None:
+    ratio = getattr(st.session_state.get(key), "ratio", None)
+    st.session_state[_RATIO] = 2 if isinstance(ratio, (int, float)) and ratio > 1 else 1
 
 
 def viewport(chart: str) -> Viewport | None:

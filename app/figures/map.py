@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from app.text import count, label
 
 TITLED = 20_000  # points whose titles travel with them; of more, the item id alone
 LEGEND = 10  # groups up to which there is a legend; of more, every point says its own
-ARROWS = 40  # steps of the history's path with an arrow of their own; earlier ones are a line
 MARK = "mark"  # meta of what stands out, which the names of regions leave free
 COLOUR_BAR = {
     "orientation": "h", "thickness": 10, "lenmode": "pixels", "len": 260, "x": 0, "xanchor": "left", "y": 0, "yanchor": "bottom",
@@ -325,7 +323,7 @@ def _overlay(
     )
     history = points.at(marks.history)
     if path:
-        path_lines(fig, points, history, look)
+        path_line(fig, points, history, look)
     steps = named_places(history)
     items = list(steps)
     add(
@@ -354,42 +352,18 @@ def named_places(history: list[int]) -> dict[int, str]:
     return names
 
 
-def path_lines(fig: go.Figure, points: Points, history: list[int], look: Look) -> None:
-    """Lines for all steps but the latest, which have arrows."""
-    early, late = history[: -ARROWS or None] if len(history) > ARROWS else [], history[-ARROWS - 1 :]
-    if len(early) > 1:
-        line = [*early, late[0]]
+def path_line(fig: go.Figure, points: Points, history: list[int], look: Look) -> None:
+    """A line through the history, whose places are numbered. No arrows: Plotly lays each out again in every frame of a pan."""
+    if len(history) > 1:
         fig.add_scattergl(
-            x=points.x[line],
-            y=points.y[line],
+            x=points.x[history],
+            y=points.y[history],
             mode="lines",
-            line={"color": look.ink, "width": 1},
-            opacity=0.5,
+            line={"color": look.ink, "width": 1.5},
+            opacity=0.7,
             hoverinfo="skip",
             showlegend=False,
-            name="Earlier path",
-        )
-    for start, end in pairwise(late):
-        if start == end:
-            continue
-        fig.add_annotation(
-            x=float(points.x[end]),
-            y=float(points.y[end]),
-            ax=float(points.x[start]),
-            ay=float(points.y[start]),
-            xref="x",
-            yref="y",
-            axref="x",
-            ayref="y",
-            text="",
-            showarrow=True,
-            arrowhead=2,
-            arrowsize=1.1,
-            arrowwidth=1.4,
-            arrowcolor=look.ink,
-            opacity=0.75,
-            standoff=11,
-            startstandoff=11,
+            name="Path",
         )
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from app.analysis.map_colouring import PALETTE, SCALE
 from app.analysis.map_points import Points
-from app.figures.map import COLOUR_BAR, Look, Range, lay_out, named_places, path_lines
+from app.figures.map import COLOUR_BAR, Look, Range, lay_out, named_places, path_line
 from app.text import count, label
 
 Ints = npt.NDArray[np.int64]
@@ -292,7 +292,7 @@ def _overlay(fig: go.Figure, codes: Codes, marks: Marks, look: Look, words: Sequ
         )
     add(marks.path, "Codes of the chosen item", {"size": 22, "symbol": "circle-open", "color": look.accent,
                                                  "line": {"width": 3}})  # fmt: skip
-    path_lines(fig, codes.points, list(marks.history), look)
+    path_line(fig, codes.points, list(marks.history), look)
     places = named_places(list(marks.history))
     add(
         list(places), "History", {"size": 20, "color": look.ink, "line": {"width": 1.5, "color": look.paper}},

@@ -203,7 +203,11 @@ def show_figure(
             height="stretch",
             on_select=guard.callback(lambda: take(place)),
             selection_mode=("points", "box", "lasso"),
-            plotly={"scrollZoom": True, "modeBarButtonsToRemove": ["autoScale2d"]},
+            plotly={
+                "scrollZoom": True,
+                "plotGlPixelRatio": widgets.pixel_ratio(),
+                "modeBarButtonsToRemove": ["autoScale2d"],
+            },
         )
         points = spaces.points(page.models, place)
         names = [(region.x, region.y, region.level, clean(region.name, 40)) for region in regions]
