@@ -15,7 +15,7 @@ from app.analysis.rank_table import RankTable
 from app.analysis.recommend import Answer, Why, moves, shared, strongest, tie_words
 from app.bars import bar
 from app.figures.attention import beside as lines
-from app.text import clean, label, md, ordinal, percent, short, wide
+from app.text import clean, compact_rank, label, md, ordinal, percent, short, wide
 from engine.runtime import LeaveOneOut, Zoo
 
 _COLUMN = 2.3  # of one model, whose bars are drawn from −1 to 1
@@ -122,16 +122,12 @@ def rank_table(
 def _cell(rank: float, before: float | None) -> dict[str, Any] | None:
     if math.isnan(rank):
         return None
-    cell: dict[str, Any] = {"rank": rank, "words": _short_rank(rank), "exact": f"rank {_rank(rank)}"}
+    cell: dict[str, Any] = {"rank": rank, "words": compact_rank(rank), "exact": f"rank {_rank(rank)}"}
     if before is not None and not math.isnan(before) and before != rank:
         sign, change = ("↑", "up") if rank < before else ("↓", "down")
-        cell |= {"change": change, "moved": sign + _short_rank(abs(before - rank))}
+        cell |= {"change": change, "moved": sign + compact_rank(abs(before - rank))}
         cell["exact"] += f", with A {_rank(before)}"
     return cell
-
-
-def _short_rank(rank: float) -> str:
-    return f"{rank / 1000:.1f}k" if rank >= 999.5 else f"{rank:.0f}" if rank == int(rank) else f"{rank:.1f}"
 
 
 def _row(models: Zoo, item: int, rank: int | str, **more: Any) -> dict[str, Any]:

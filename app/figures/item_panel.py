@@ -10,7 +10,7 @@ import numpy as np
 from app import styles
 from app.analysis import beam_search, floor, item_card, recommend, semantic_ids
 from app.store.catalogue import Catalogue
-from app.text import clean, count, listed, ordinal, percent, short
+from app.text import clean, compact_rank, count, listed, ordinal, percent, short
 from engine.errors import SeqscopeError
 from engine.runtime import LeaveOneOut, Neighbours, Zoo
 
@@ -71,7 +71,7 @@ def ranks(models: Zoo, names: Sequence[str], history: recommend.History, item: i
         rows.append(
             {
                 **row,
-                "rank": _rank(rank),
+                "rank": compact_rank(rank),
                 "share": "" if share is None else percent(share),
                 "shade": round(max(0.0, 1 - float(np.log10(rank)) / _SHADED), 2),
                 "help": f"{ordinal(rank)} of its list",
@@ -91,7 +91,7 @@ def why(models: Zoo, names: Sequence[str], history: recommend.History, item: int
     left_out = len(history) - len(places)
     return {
         "models": [
-            {**_model(models, answer.name), "rank": _rank(effect.rank)}
+            {**_model(models, answer.name), "rank": compact_rank(effect.rank)}
             for answer, effect in zip(reasons.answers, reasons.effects, strict=True)
         ],
         "events": [
@@ -171,7 +171,7 @@ def _cell(model: str, event: str, effect: LeaveOneOut, place: int) -> dict[str, 
         return {"text": "–", "move": 0.0, "help": f"{clean(model)} has no answer without it"}
     change = "the same" if move == 0 else "so the event speaks for it" if move > 0 else "so the event speaks against it"
     return {
-        "text": _rank(without),
+        "text": compact_rank(without),
         "move": round(float(np.clip(move / _SHADED * 2, -1, 1)), 3),
         "help": f"{clean(model)}: {ordinal(effect.rank)} now, {ordinal(without)} without {short(clean(event), 40)}, {change}",
     }
@@ -179,12 +179,3 @@ def _cell(model: str, event: str, effect: LeaveOneOut, place: int) -> dict[str, 
 
 def _sharing(items: int, prefix: Sequence[int]) -> str:
     return f"{count(items, 'item')} with semantic IDs that begin {semantic_ids.spelled(prefix)}"
-
-
-def _rank(rank: float) -> str:
-    """1, 12, 340, 1.2k: as short as a cell of a table is narrow."""
-    if rank >= 10_000:
-        return f"{rank / 1_000:.0f}k"
-    if rank >= 1_000:
-        return f"{rank / 1_000:.1f}k"
-    return f"{rank:.0f}" if rank == int(rank) else f"{rank:.1f}"
