@@ -121,7 +121,7 @@ bench: install ## measure speed and quality
 	$(PYTHON) -m benchmarks.serving_speed
 	$(PYTHON) -m benchmarks.app_speed
 
-screenshot: install-dev chromium ## renew the pictures of the README
+screenshot: install-dev chromium ## renew the pictures of all pages (docs/pages.md)
 	$(PYTHON) -m docs.screenshot
 
 clean: ## remove the environment, caches and build folders
