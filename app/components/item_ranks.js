@@ -36,6 +36,9 @@ export default function ({ data, parentElement, setTriggerValue }) {
   sort(before < data.models.length ? before : -1)
   frame.append(table)
 
+  const status = parentElement.querySelector("[role=status]")
+  const words = `First by mean rank: ${data.rows.slice(0, 3).map(row => row.title).join("; ")}`
+  if (status.textContent !== words) status.textContent = words
   const active = parentElement.activeElement
   const focused = active?.getAttribute("aria-label")
   const scrolled = root.querySelector(".ranks")

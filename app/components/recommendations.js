@@ -25,6 +25,10 @@ export default function ({ data, parentElement, setTriggerValue }) {
     } else card.append(ranked(model, setTriggerValue))
     grid.append(card)
   }
+  const firsts = (data?.models ?? []).filter(model => !model.cannot && model.rows.length).map(model => `${model.title}: ${model.rows[0].title}`)
+  const status = parentElement.querySelector("[role=status]")
+  const words = `First in each list. ${firsts.join("; ")}`
+  if (status.textContent !== words) status.textContent = words
   const active = parentElement.activeElement
   const focused = active?.getAttribute("aria-label")
   const alike = active?.className ? `button.${active.className}` : "button"

@@ -23,9 +23,10 @@ def _component(name: str, *styles: str, html: str = '<div class="root"></div>') 
 
 
 _HISTORY = _component("history", "lists.css")
-_RECOMMENDATIONS = _component("recommendations", "lists.css")
+_ANNOUNCED = '<div class="root"></div><p class="unseen" role="status"></p>'  # the second says what changed
+_RECOMMENDATIONS = _component("recommendations", "lists.css", html=_ANNOUNCED)
 _RANK_TABLE = _component("rank_table", "rank_table.css")
-_ITEM_RANKS = _component("item_ranks", "lists.css")
+_ITEM_RANKS = _component("item_ranks", "lists.css", html=_ANNOUNCED)
 _ITEM_PANEL = _component("item_panel", "item_panel.css")
 _MODEL_FLOW = _component("model_flow", "model_flow.css")
 _BARS = _component("attribute_bars", "attribute_bars.css")

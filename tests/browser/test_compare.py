@@ -61,6 +61,10 @@ def test_a_recommendation_can_be_added_and_taken_back(go: Callable[[str], Page])
     until(page, lambda: history(page), [TOYS[1], TOYS[2], added])
     until(page, lambda: page.url.count("~"), 2)
     until(page, lambda: lists(page) != before, True)
+    first = page.locator(".model").first.locator(".title").first.inner_text().split(" (19")[0]
+    expect(page.get_by_role("status").filter(has_text="First in each list")).to_contain_text(
+        first
+    )  # for a screen reader
     page.go_back()  # at once: the server must tell this from a click that came late
     until(page, lambda: history(page), [TOYS[1], TOYS[2]])
     until(page, lambda: lists(page), before)
