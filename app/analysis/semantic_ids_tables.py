@@ -232,4 +232,4 @@ def plane_table(table: pa.Table, counts: Sequence[Usage]) -> pd.DataFrame:
 
 
 def bias_table(found: Bias) -> pd.DataFrame:
-    return pd.DataFrame({"Code": found.code, "Taken": found.taken.round(5), "Written": found.written.round(5)})
+    return pd.DataFrame({"Code": found.code, "Held out": found.taken.round(5), "Generated": found.written.round(5)})

@@ -102,7 +102,7 @@ def trade_off(table: pd.DataFrame, metric: str, k: int, titles: Titles, looks: L
 
 
 def slices(table: pd.DataFrame, metric: str, titles: Titles, looks: Looks) -> go.Figure:
-    """One band per slice, a dot with its interval per model; pale where fewer than 30 people are in it. table: of `slices`."""
+    """One band per slice, a dot with its interval per model; pale where fewer than 30 users are in it. table: of `slices`."""
     bands = list(dict.fromkeys(table["slice"]))
     sizes = table.drop_duplicates("slice").set_index("slice")["n"]
     models = list(dict.fromkeys(table["model"]))

@@ -8,7 +8,7 @@ import streamlit as st
 
 from app import glossary, guard, zoo
 from app.analysis import evaluation, metrics, model_card, usual_models
-from app.components import sections
+from app.components import facts, sections
 from app.screens.about import SECTIONS, cards
 from app.session import state
 from app.text import md
@@ -55,12 +55,12 @@ def _data(models: Zoo) -> None:
     remarks = cards.source(info)[1:]
     if remarks:
         st.markdown("\n".join(f"- {remark}" for remark in remarks))
-    _card(cards.data_card(info), f"The dataset {md(info.title)}.")
+    facts.show(cards.data_card(info), key="dataset", alt=f"The dataset {md(info.title)}.")
 
 
 def _protocol(models: Zoo) -> None:
     rankings = {naming.title(name): naming.sentence(name, len(models)) for name in evaluation.protocols(models)}
-    facts = {
+    protocol = {
         **rankings,
         "Split": model_card.split_words(models.info.split),
         "Held-out items": " ".join(metrics.held_out_words(models.info)),
@@ -68,7 +68,8 @@ def _protocol(models: Zoo) -> None:
         "Intervals": metrics.INTERVALS,
         "Significance": metrics.SIGNIFICANCE,
     }
-    _card({md(term): md(words, 2_000) for term, words in facts.items() if words}, "How models are evaluated.")
+    known = {md(term): md(words, 2_000) for term, words in protocol.items() if words}
+    facts.show(known, key="protocol", alt="How models are evaluated.")
 
 
 def _model(models: Zoo, name: str) -> None:
@@ -82,14 +83,10 @@ def _model(models: Zoo, name: str) -> None:
     if not folded.open:
         return
     with folded:
-        _card(cards.model_card(bundle), f"The model {title}.")
+        facts.show(cards.model_card(bundle), key=f"model_{name}", alt=f"The model {title}.")
         missing = cards.cannot(bundle)
         if missing:
             st.markdown("\n".join([f"**Limitations ({len(missing)})**\n", *(f"- {words}" for words in missing)]))
-
-
-def _card(card: dict[str, str], alt: str) -> None:
-    st.table({f"**{term}**": meaning for term, meaning in card.items()}, border="horizontal", hide_header=True, alt=alt)
 
 
 def _terms() -> None:

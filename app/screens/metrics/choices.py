@@ -57,7 +57,7 @@ class MetricsChoices:
         return table[table["model"].isin(self.rows)]
 
     def named(self, table: pd.DataFrame) -> pd.DataFrame:
-        """A table for people: titles in place of the models' names."""
+        """A table for the eye: titles in place of the models' names."""
         return table.assign(model=[clean(self.titles[name]) for name in table["model"]])
 
     def notes(self) -> dict[str, str]:

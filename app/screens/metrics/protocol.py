@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
 from app.analysis import metrics
 from app.analysis.model_card import split_words
+from app.components import facts
 from app.screens.metrics.choices import MetricsChoices
 from app.text import md
 from engine.runtime import protocols as naming
 
 
 def show(this: MetricsChoices) -> None:
-    st.table(
-        {f"**{term}**": md(words, 2_000) for term, words in _facts(this).items() if words},
-        border="horizontal",
-        hide_header=True,
-        alt="The protocol of the evaluation.",
-    )
+    known = {term: md(words, 2_000) for term, words in _facts(this).items() if words}
+    facts.show(known, key="protocol", alt="The protocol of the evaluation.")
 
 
 def _facts(this: MetricsChoices) -> dict[str, str]:
