@@ -22,6 +22,7 @@ Float32 = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 
 ALL = 100_000  # points that a browser draws and selects with ease
+_FAR_OUT = 200  # one item in so many, at each end of an axis, may lie far from all others
 SAMPLE = 50_000  # points over the density image where there are more
 
 
@@ -51,6 +52,24 @@ class Points:
     def at(self, items: Iterable[int]) -> list[int]:
         """Those of the items that are on the map, in their order."""
         return [item for item in items if np.isfinite(self.x[item])]
+
+    @property
+    def aspect(self) -> float:
+        """Width by height of what the map shows at first; 1 where it has no extent."""
+        x0, x1, y0, y1 = self.core() or self.view(self.items.tolist(), 0.0) or (0, 1, 0, 1)
+        return (x1 - x0) / (y1 - y0)
+
+    def core(self) -> tuple[float, float, float, float] | None:
+        """(x0, x1, y0, y1) around all but the few items that lie far out; None where none do."""
+        there = np.stack([self.x[self.items], self.y[self.items]]).astype(float)
+        if there.shape[1] < _FAR_OUT:
+            return None
+        low, high = np.quantile(there, (1 / _FAR_OUT, 1 - 1 / _FAR_OUT), axis=1)
+        around = 0.15 * (high - low)
+        if (np.ptp(there, axis=1) < 1.5 * (high - low)).all() or not (high > low).all():
+            return None
+        (x0, y0), (x1, y1) = (low - around).tolist(), (high + around).tolist()
+        return x0, x1, y0, y1
 
     def view(self, items: Sequence[int], margin: float = 0.35) -> tuple[float, float, float, float] | None:
         """(x0, x1, y0, y1) that shows these items with some surroundings; None where none is on the map."""

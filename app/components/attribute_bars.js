@@ -1,7 +1,7 @@
 // Bars of how many items have each value of an attribute, which filter by a click, and above them what is selected. Python counts.
 const OPEN = 2 // attributes whose bars are open at first
-const ROOM = 900 // pixels of a map that has room for the bars over it
-const BELOW = matchMedia("(max-width: 640px)") // on a phone they stand below it
+const ROOM = 200 // pixels beside the points of a map that has room for the bars over it
+const BELOW = matchMedia("(max-width: 640px)") // on a phone they stand below it, before the controls
 
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".root")
@@ -18,9 +18,13 @@ export default function ({ data, parentElement, setTriggerValue }) {
   fold.dataset.key = "fold"
   const panel = element("section", "panel")
   panel.setAttribute("aria-label", "Attributes of the items on the map")
-  panel.append(fold, body)
+  panel.append(fold, legend(), body)
   const map = (parentElement.host ?? parentElement).closest("[class*='st-key-map_maps']")
-  const folded = () => kept.folded ?? (!BELOW.matches && map?.offsetWidth / data.maps < ROOM)
+  const hides = () => {
+    const chart = map?.querySelector(".stPlotlyChart")
+    return data.maps > 1 || (chart && chart.offsetWidth - chart.offsetHeight * data.aspect < ROOM)
+  }
+  const folded = () => kept.folded ?? (BELOW.matches || hides())
   const arrange = () => {
     fold.textContent = folded() ? "Attributes" : "Hide"
     fold.setAttribute("aria-expanded", String(!folded()))
@@ -45,6 +49,20 @@ export default function ({ data, parentElement, setTriggerValue }) {
     made.dataset.key = key
     made.onclick = () => act(values)
     return made
+  }
+
+  // What the colours of points stand for, while the bars are folded away.
+  function legend() {
+    const part = element("div", "legend")
+    for (const { name, values } of data.attributes)
+      for (const { value, colour } of values.filter(({ legend }) => legend)) {
+        const row = button(value, `legend ${value}`, { do: "filter", name, value })
+        row.className = "key"
+        row.dir = "auto"
+        row.style.setProperty("--colour", colour)
+        part.append(row)
+      }
+    return part
   }
 
   function selection({ words, items, more, isolated, held }) {

@@ -132,9 +132,10 @@ def download(label: str, address: str, *, key: str, type: str = "secondary", hel
 def attribute_bars(data: dict[str, Any], *, key: str, on_act: Callable[[], None]) -> None:
     """How many items have each value of some attributes, as bars to filter by, and what is selected above them.
 
-    data: {"attributes": [{"name", "title", "values": [{"value", "items", "of" (all of the map), "pressed", "colour" (or None)}],
-    "more" (values without a bar)}], "filtered", "maps" (how many stand side by side), "selection" (None, or {"words", "items":
-    [{"id", "title"}], "more", "isolated", "held" (no link can say it)})}. Acts: {"do": "filter", "name", "value"},
+    data: {"attributes": [{"name", "title", "values": [{"value", "items", "of" (all of the map), "pressed", "colour" (or None),
+    "legend" (the colour is of this value alone)}], "more" (values without a bar)}], "filtered", "maps" (how many stand side by
+    side), "aspect" (width by height of the points), "selection" (None, or {"words", "items": [{"id", "title"}], "more",
+    "isolated", "held" (no link can say it)})}. Acts: {"do": "filter", "name", "value"},
     {"do": "item", "id"}, {"do": "clear" | "isolate" | "zoom" | "deselect"}.
     """
     _BARS(key=key, data=data, on_act_change=on_act)

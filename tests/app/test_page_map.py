@@ -136,6 +136,17 @@ def test_points_keep_their_items_and_items_without_a_place_are_no_points() -> No
     assert x0 < 1 < 3 < x1 and y0 < 10 < 30 < y1
 
 
+def test_a_few_items_far_out_do_not_make_the_map_small() -> None:
+    points = plane(1_000)
+    assert points.core() is None and plane(40).core() is None
+    x = points.x.copy()
+    x[:3] = 500
+    far = map_points.Points(x, points.y)
+    core = far.core()
+    assert core is not None and core[1] < 10 and far.aspect == pytest.approx((core[1] - core[0]) / (core[3] - core[2]))
+    assert map_points.Points(np.full(1_000, 1, np.float32), points.y).core() is None
+
+
 def test_a_sample_keeps_shares_and_what_is_forced() -> None:
     many = plane(20_000)
     group = np.repeat([0, 1], [19_000, 1_000]).astype(np.int16)

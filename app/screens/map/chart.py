@@ -25,6 +25,9 @@ from app.store.catalogue import Catalogue
 from app.text import clean, count, md, percent
 from engine.runtime import Zoo
 
+_HEIGHT = (
+    700  # pixels of a figure, about, until its browser names them: drawn first at another height, it would show more
+)
 _HELD_SELECTION = "map_area"  # (dataset, items): a selection that no address can say
 _DRAWN_ON = "map_area_of"  # the key of the figure that was just drawn around in
 
@@ -154,8 +157,8 @@ class Shown:
 
     contents: tuple[object, ...]
     view: Range | None
-    height: float | None
-    """Of the figure, in pixels; None: not known yet."""
+    height: float
+    """Of the figure, in pixels."""
     selection: tuple[int, ...]
 
 
@@ -174,7 +177,7 @@ def as_shown(name: str, contents: tuple[object, ...], selection: tuple[int, ...]
     view: Range | None = view_set if view_set is not None and view_before == seen else seen and seen[:4]
     if isinstance(before, Shown) and before.contents[:2] != contents[:2]:
         view = None
-    drawn = Shown(contents, view, seen and seen[4], selection)
+    drawn = Shown(contents, view, seen[4] if seen else _HEIGHT, selection)
     st.session_state[f"{name}_drawn"] = drawn
     return drawn
 

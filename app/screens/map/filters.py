@@ -12,6 +12,7 @@ import numpy.typing as npt
 from app import guard, spaces, zoo
 from app.analysis.map_attributes import Attribute
 from app.analysis.map_colouring import Colouring
+from app.analysis.map_points import Points
 from app.components import widgets
 from app.screens.map import parameters
 from app.screens.map.chart import MapChoices, choose, is_held, select, selected, zoom_to
@@ -61,6 +62,7 @@ def show(page: MapChoices) -> None:
         "attributes": attribute_bars(page, attributes),
         "filtered": bool(parameters.values(state.get().own)),
         "maps": len(page.places),
+        "aspect": _points(page).aspect,
         "selection": _selection(page),
     }
     widgets.attribute_bars(data, key=_KEY, on_act=guard.callback(_clicked))
@@ -71,7 +73,7 @@ def attribute_bars(page: MapChoices, attributes: Sequence[Attribute]) -> list[di
     selected and pass the filters of the other attributes. First the attribute that the map is coloured by, popularity last."""
     wanted = parameters.values(state.get().own)
     drawn = np.zeros(len(page.models), bool)
-    drawn[spaces.points(page.models, next(place for place in page.places if not place.of_codes)).items] = True
+    drawn[_points(page).items] = True
     chosen = np.zeros(len(page.models), bool)
     chosen[list(page.selection)] = True
     bars = []
@@ -92,7 +94,7 @@ def attribute_bars(page: MapChoices, attributes: Sequence[Attribute]) -> list[di
                     "items": int(counts[at]),
                     "of": int(totals[at]),
                     "pressed": attribute.values[at] in pressed,
-                    "colour": _colour(page.colours, attribute, attribute.values[at]),
+                    **_colour(page.colours, attribute, attribute.values[at]),
                 }
                 for at in listed
             ],
@@ -101,12 +103,18 @@ def attribute_bars(page: MapChoices, attributes: Sequence[Attribute]) -> list[di
     return bars
 
 
-def _colour(colours: Colouring | None, attribute: Attribute, value: str) -> str | None:
-    """That of the points with a value, where points have the colours of this attribute."""
+def _points(page: MapChoices) -> Points:
+    """Of the first map of items."""
+    return spaces.points(page.models, next(place for place in page.places if not place.of_codes))
+
+
+def _colour(colours: Colouring | None, attribute: Attribute, value: str) -> dict[str, Any]:
+    """The colour of the points with a value, and whether it is theirs alone; None where points have other colours."""
     if colours is None or colours.name != attribute.name or colours.group is None:
-        return None
+        return {"colour": None, "legend": False}
     name = clean(value, 40)
-    return colours.colour(colours.groups.index(name if name in colours.groups else colours.groups[-1]))
+    known = name in colours.groups
+    return {"colour": colours.colour(colours.groups.index(name if known else colours.groups[-1])), "legend": known}
 
 
 def _selection(page: MapChoices) -> dict[str, Any] | None:

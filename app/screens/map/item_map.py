@@ -57,6 +57,7 @@ def show(page: MapChoices, place: Place) -> None:
         None if page.shown is None else page.shown.tobytes(),
     )
     drawn = as_shown(name, contents, () if page.isolated else page.selection)
+    core = points.core()
     fig = views.figure(
         points,
         colours,
@@ -64,7 +65,7 @@ def show(page: MapChoices, place: Place) -> None:
         views.Look.of(dark, place.style.colour, place.style.marker),
         models.titles,
         models.item_ids,
-        view=drawn.view,
+        view=drawn.view or core,
         shown=page.shown,
         backdrop=not page.isolated,
         legend=not page.counted,
@@ -88,6 +89,10 @@ def show(page: MapChoices, place: Place) -> None:
     )
     with words:
         quality(models, place, len(points), len(models), "item")
+        if drawn.view is None and core is not None:
+            (x0, x1, y0, y1) = core
+            beyond = len(points) - len(map_points.within(points, [([x0, x1], [y0, y1])]))
+            st.caption(f"{count(beyond, 'item')} far out beyond the view: Reset view shows all.")
         _legend(marks, place.style.sign, trouble)
         _source(place)
 
