@@ -46,8 +46,13 @@ function line(row, data, report, parentElement) {
   const made = element("tr", row.id === data.chosen ? "chosen" : "")
   const choose = () => {
     report("act", { do: "choose", id: row.id })
-    if (window.innerWidth <= 640) // what it opens is below the table there
-      parentElement.ownerDocument.querySelector(`.st-key-${data.opens}`)?.scrollIntoView({ behavior: "smooth" })
+    if (window.innerWidth <= 640) // what it opens is below the table there, and drawn anew first
+      setTimeout(() => {
+        const opened = parentElement.ownerDocument.querySelector(`.st-key-${data.opens}`)
+        if (!opened) return
+        opened.style.scrollMarginTop = "4.5rem" // the page's own head stays above it
+        opened.scrollIntoView()
+      }, 700)
   }
   made.onclick = (event) => event.target.closest("button") || choose()
   for (const [at, value] of row.cells.entries()) {

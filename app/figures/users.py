@@ -52,5 +52,5 @@ def distribution(curves: list[Curve], k: int, marks: Mapping[str, float]) -> go.
     last = max((int(curve.ranks[-1]) for curve in curves), default=1)
     fig.update_xaxes(title="rank of the held-out item", **log_axis([1, last]))
     fig.update_yaxes(title="share of users", tickformat=".0%", rangemode="tozero")
-    legend = {"orientation": "h", "x": 0, "y": -0.35, "yanchor": "top", "font": {"size": 12}}
-    return laid_out(fig, 340, showlegend=True, legend=legend)
+    legend = {"orientation": "h", "x": 0, "y": -0.42, "yanchor": "top", "font": {"size": 12}}
+    return laid_out(fig, 290, showlegend=True, legend=legend)

@@ -64,7 +64,7 @@ def _distribution(models: Zoo, rows: users.Ints, row: int | None, shown: users.U
     which = f"all {len(rows):,}" if len(rows) == models.users.num_rows else f"the {len(rows):,} listed"
     st.subheader("Ranks over users")
     st.caption(
-        f"Share of {which} users whose held-out item is among the first x. Dotted: top {shown.k}. Marks: the user above."
+        f"Share of {which} users whose held-out item is among the first x. Dotted: top {shown.k}. Marks: the chosen user."
     )
     frame = users.summary(table, rows, some, _CUTOFFS)
     frame["model"] = [clean(models.bundles[name].manifest.title) for name in frame["model"]]

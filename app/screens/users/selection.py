@@ -97,7 +97,7 @@ def _searched(key: str) -> None:
 
 def _length(models: Zoo, selection: users.UserFilter) -> None:
     lengths = users.table(models).length
-    low, high = int(lengths.min(initial=0)), int(lengths.max(initial=0))
+    low, high = int(lengths.min()), int(lengths.max())
     if low == high:
         return
     most = high if selection.most is None else selection.most

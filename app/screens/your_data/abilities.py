@@ -16,12 +16,12 @@ from app.text import count, md
 from engine.cards import Declaration, declarations
 from engine.runtime import judge, protocols
 
-_COUNTS = "It counts what people took, which is what a log says."
+_COUNTS = "It counts interactions, which is what a log says."
 _NUMBERS = "It knows items by their numbers, which mean nothing before it has learned from a log."
 _WRITES = "It writes the codes of the next item, and must learn from a log which codes follow which."
 _LEARNED = "Trained on your log."
 _COUNTED = "It needs no training: counted from your log."
-_TASTE = "It reads words already, and learns from a log what people take after what."
+_TASTE = "It reads words already, and learns from a log what users take after what."
 
 
 AT = 10

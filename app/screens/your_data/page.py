@@ -31,7 +31,9 @@ def show() -> None:
     st.title("Your data")
     who = owner.get()
     if who is None:
-        st.markdown("Bring a catalogue of your own, and the log of what people took where there is one.")
+        st.markdown(
+            "Bring a catalogue and a log of interactions, or one file of transactions, which is split into both."
+        )
         st.info("What you bring belongs to your account: sign in first.", icon=":material/login:")
         account.sign_in("page")
         return

@@ -140,7 +140,7 @@ def column_words(name: str, seen: Mapping[str, Seen]) -> str:
 def usable_words(checked: CheckResult) -> str:
     facts = [count(checked.items, "item")]
     if checked.events:
-        facts += [count(checked.events, "event"), count(checked.users, "person", "people")]
+        facts += [count(checked.events, "event"), count(checked.users, "user")]
     return listed(facts)
 
 
