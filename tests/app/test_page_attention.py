@@ -243,7 +243,7 @@ def test_without_a_history_one_action_is_offered(page: AppTest) -> None:
     (example,) = [button for button in page.button if button.label == "Load an example"]
     example.click().run()
     assert not page.exception and not page.error
-    assert "What the prediction looked at" in [heading.value for heading in page.subheader]
+    assert page.get("plotly_chart")
 
 
 def test_a_model_of_another_family_with_many_layers_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,6 +263,16 @@ def test_a_link_opens_what_it_names(page: AppTest) -> None:
     assert page.get_by_key("attention_view").value == "head"
     assert page.selectbox(key="attention_item_beta").value == 9
     assert any("Layer 1 of 2, head 2 of 2" in caption.value for caption in page.caption)
+
+
+def test_two_models_stand_beside_each_other(page: AppTest) -> None:
+    page.query_params["model"] = "alpha"
+    page.run()
+    page.selectbox(key="attention_beside_alpha").set_value("gamma").run()
+    assert not page.exception and not page.error
+    assert page.query_params["beside"] == "gamma" and len(page.get("plotly_chart")) == 2
+    page.selectbox(key="attention_beside_alpha").set_value("none").run()
+    assert len(page.get("plotly_chart")) == 1
 
 
 def test_choices_go_into_the_address(page: AppTest) -> None:

@@ -15,6 +15,7 @@ SECTIONS = {
     "effects": "Leave-one-out effect",
     "average": "Average over users",
 }
+NOT_BESIDE = "none"
 UNITS = ("items", "codes")
 VIEWS = ("mean", "head", "rollout")
 SCALES = ("fit", "unit", "rows")
@@ -33,6 +34,23 @@ def _shape(models: Zoo, own: Own) -> tuple[int, int]:
     """(layers, heads) of the model that is looked into; one of each where it does not attend."""
     shape = models.bundles[attended(models, own)].manifest.attention if models.bundles else None
     return (shape.layers, shape.heads) if shape is not None else (1, 1)
+
+
+def compared(models: Zoo, name: str) -> list[str]:
+    """The models whose weights by event can stand beside those of a model; [] where it has none of this kind itself."""
+    alike = [
+        other
+        for other, bundle in models.bundles.items()
+        if bundle.cannot("attention") is None
+        and bundle.cannot("words") is not None
+        and bundle.cannot("cross_attention") is not None
+        and bundle.cannot("identifiers") is not None
+    ]
+    return [other for other in alike if other != name] if name in alike else []
+
+
+def _is_beside(text: str, models: Zoo, own: Own) -> str:
+    return "" if text == NOT_BESIDE else is_model(text, models, own)
 
 
 def _is_decoder_layer(text: str, models: Zoo, own: Own) -> str:
@@ -61,6 +79,7 @@ PAGE = Page(
     parameters=(
         section(SECTIONS),
         Parameter("model", "that is looked into, by its name", is_model),
+        Parameter("beside", "a second model, whose weights stand beside those of the first", _is_beside),
         Parameter("unit", "what a position is, where an item is read as several codes", one_of("positions", UNITS)),
         Parameter("decoder", "mean over the layers of the decoder, or one, counted from 1", _is_decoder_layer),
         Parameter("view", "what the map shows", one_of("view", VIEWS)),

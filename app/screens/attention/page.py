@@ -10,7 +10,7 @@ from app.analysis import attention
 from app.components import choice, item_picker, sections
 from app.components import history as history_strip
 from app.figures import attention as figures
-from app.screens.attention import SECTIONS, attended, leave_one_out, weights, word_attention
+from app.screens.attention import NOT_BESIDE, SECTIONS, attended, compared, leave_one_out, weights, word_attention
 from app.session import state
 from app.text import clean, count, md
 from engine.runtime import AttentionMap, Zoo, last_row
@@ -66,12 +66,27 @@ def _weights(models: Zoo, name: str, history: tuple[int, ...], item: int | None)
     elif bundle.cannot("cross_attention") is not None:
         if generates:
             st.info(md(f"{bundle.cannot('cross_attention')}"), icon=":material/visibility_off:")
-        seen, _ = _seen(models, name, history)
-        _last(models, name, seen, _called(models, seen), len(history), generates)
+        names = [name, *_beside(models, name)]
+        for column, shown in zip(st.columns(len(names), gap="large"), names, strict=True):
+            with column:
+                seen, _ = _seen(models, shown, history)
+                _last(models, shown, seen, len(history), generates, len(names) > 1)
     elif item is None:
         st.info("The model has nothing left to recommend after this history, so there are no codes to look at.")
     else:
         weights.generated_codes(models, name, history, item, _unit() == "codes")
+
+
+def _beside(models: Zoo, name: str) -> list[str]:
+    """The model whose weights stand beside, if one was chosen."""
+    others = compared(models, name)
+    if not others:
+        return []
+    titles = {other: models.bundles[other].manifest.title for other in others}
+    chosen = choice.selected(
+        "Compare with", "beside", {NOT_BESIDE: "None", **titles}, NOT_BESIDE, key=f"attention_beside_{name}", width=260
+    )
+    return [chosen] if chosen in others else []
 
 
 def _seen(models: Zoo, name: str, history: tuple[int, ...]) -> tuple[AttentionMap, AttentionMap]:
@@ -147,16 +162,21 @@ def _unit() -> str:
     )
 
 
-def _last(models: Zoo, name: str, seen: AttentionMap, called: attention.Names, length: int, generates: bool) -> None:
+def _last(models: Zoo, name: str, seen: AttentionMap, length: int, generates: bool, named: bool) -> None:
+    """What the row of the prediction looked at. named: the heading is the model's name, as another stands beside it."""
+    called = _called(models, seen)
     title = models.bundles[name].manifest.title
     looked = last_row(seen)
-    st.subheader("What the latest item looked at" if generates else "What the prediction looked at")
+    if named:
+        st.subheader(f"{zoo.style(models, name).sign} {md(title)}")
+    else:
+        st.subheader("What the latest item looked at" if generates else "What the prediction looked at")
     sentence = attention.sentence(title, looked, called, seen.pooled)
     st.markdown(sentence)
     shown, whole = attention.strongest(looked, called)
     export.figure(
         figures.bars(shown, zoo.style(models, name).colour, float(looked.sum()) / len(looked)),
-        key="attention_last",
+        key=f"attention_last_{name}",
         alt=f"Attention of {clean(title)} by position, oldest on top; most at {called.titles[int(np.argmax(looked))]}.",
         table=whole,
         name=f"attention {name} last row",
