@@ -1,7 +1,9 @@
 // The details of one item: its card, who recommends it and why, its semantic IDs, its nearest items. Python holds them; this draws
 // them and reports clicks. Escape closes.
-const STATES = new WeakMap() // element → {data, report, stop}
+const STATES = new WeakMap() // element → {id, stop} of what it shows
+let opener = null // what had the focus when the panel opened, and gets it back
 
+const LONG = 260 // characters of a description that are shown at once
 const TITLES = {
   ranks: "Who recommends it",
   why: "Why? Leave-one-out effect",
@@ -14,7 +16,10 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const frame = root.getRootNode().host?.closest(".st-key-item_panel")
   const before = STATES.get(parentElement)
   before?.stop()
-  const report = (doing, more) => setTriggerValue("act", { do: doing, id: data.id, ...more })
+  const report = (doing, more) => {
+    if (doing === "close" && opener?.isConnected) opener.focus({ preventScroll: true })
+    setTriggerValue("act", { do: doing, id: data.id, ...more })
+  }
   const stop = listen(frame, report)
   STATES.set(parentElement, { id: data.id, stop })
 
@@ -27,7 +32,11 @@ export default function ({ data, parentElement, setTriggerValue }) {
   if (focused) root.querySelector(`[data-focus="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true })
   if (before?.id !== data.id && frame) {
     frame.scrollTo({ top: 0 })
-    uncover(frame)
+    const clicked = focusedOutside(frame)
+    if (clicked) uncover(frame, clicked)
+    if (!before) opener = clicked
+    const status = parentElement.querySelector("[role=status]") // stays, so that a change of it is read out
+    setTimeout(() => (status.textContent = `Details: ${data.title} ${data.detail}`), 100)
   }
   return stop
 }
@@ -54,14 +63,18 @@ function listen(frame, report) {
   }
 }
 
-// What was clicked stays in view above a sheet.
-function uncover(frame) {
+function focusedOutside(frame) {
   let active = document.activeElement
-  while (active?.shadowRoot?.activeElement) active = active.shadowRoot.activeElement
-  const main = frame.closest("[data-testid=stMain]")
-  if (!active || !main?.contains(document.activeElement) || frame.contains(document.activeElement)) return
-  const [sheet, clicked] = [frame.getBoundingClientRect(), active.getBoundingClientRect()]
-  if (sheet.top > 0 && clicked.bottom > sheet.top - 16) main.scrollBy({ top: clicked.bottom - sheet.top + 48 })
+  if (!active || active === document.body || frame.contains(active)) return null
+  while (active.shadowRoot?.activeElement) active = active.shadowRoot.activeElement
+  return active
+}
+
+// What was clicked stays in view above a sheet.
+function uncover(frame, clicked) {
+  const [sheet, at] = [frame.getBoundingClientRect(), clicked.getBoundingClientRect()]
+  if (sheet.top > 0 && at.bottom > sheet.top - 16)
+    frame.closest("[data-testid=stMain]")?.scrollBy({ top: at.bottom - sheet.top + 48 })
 }
 
 // --- the card
@@ -71,7 +84,6 @@ function head(data, report) {
   const words = element("div", "words")
   const title = element("h2", "", data.title)
   if (data.detail) title.append(" ", element("span", "detail", data.detail))
-  title.setAttribute("aria-live", "polite")
   words.append(title)
   if (data.standing) words.append(element("p", "quiet", data.standing))
   const close = action("close", "×", "Close the details", "close")
@@ -95,8 +107,16 @@ function about(data, report) {
   const parts = [bar]
   if (data.description) {
     const text = element("p", "description", data.description)
-    text.title = data.description
     parts.push(text)
+    if (data.description.length > LONG) {
+      text.classList.add("cut")
+      const more = action("title quiet", "Read on", null, "description")
+      more.onclick = () => {
+        more.remove()
+        text.classList.remove("cut")
+      }
+      parts.push(more)
+    }
   }
   if (data.attributes.length) {
     const list = element("dl")

@@ -27,7 +27,7 @@ _ANNOUNCED = '<div class="root"></div><p class="unseen" role="status"></p>'  # t
 _RECOMMENDATIONS = _component("recommendations", "lists.css", html=_ANNOUNCED)
 _RANK_TABLE = _component("rank_table", "rank_table.css")
 _ITEM_RANKS = _component("item_ranks", "lists.css", html=_ANNOUNCED)
-_ITEM_PANEL = _component("item_panel", "item_panel.css")
+_ITEM_PANEL = _component("item_panel", "item_panel.css", html=_ANNOUNCED)
 _MODEL_FLOW = _component("model_flow", "model_flow.css")
 _BARS = _component("attribute_bars", "attribute_bars.css")
 _COPY = _component(
