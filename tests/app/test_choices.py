@@ -135,3 +135,14 @@ def test_every_choice_of_the_page_can_be_named_in_a_link() -> None:
     assert tuple(weights._VIEWS) == attention_page.VIEWS
     assert tuple(weights._SCALES) == attention_page.SCALES
     assert attention.MAX_POSITIONS == attention_page.MAX_LATEST
+
+
+def test_another_dataset_is_searched_anew(open_app: Open) -> None:
+    app = open_app(ds="toys", h="toy-1")
+    app.text_input(key="history_search").set_value("Toy 4").run()
+    assert app.get_by_key("history_add_4")
+    app.selectbox(key="tray_dataset").set_value("hostile").run()
+    assert app.text_input(key="history_search").value == "" and not app.exception
+    go(app, "screens/catalogue/page.py", ds="toys", h="toy-1", find="Toy 4")
+    app.selectbox(key="tray_dataset").set_value("hostile").run()
+    assert app.text_input(key="catalogue_search").value == "" and "find" not in app.query_params
