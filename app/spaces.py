@@ -12,6 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
+import numpy as np
+import numpy.typing as npt
+
 from app import styles, zoo
 from app.analysis import map_attributes, map_points, map_regions, recommend
 from app.analysis.cache import cached, of_digest, stamp
@@ -152,13 +155,18 @@ def attributes(models: Zoo) -> list[map_attributes.Attribute]:
     return map_attributes.attributes(tidied(models.items)) if len(models) <= map_points.ALL else []
 
 
-@cached(32, by=lambda models, place: (stamp(models), place.digest))
-def regions(models: Zoo, place: Place) -> list[map_regions.Region]:
-    """The named regions of a map of items; none where there are no attributes."""
+@cached(
+    32, by=lambda models, place, among=None: (stamp(models), place.digest, None if among is None else among.tobytes())
+)
+def regions(models: Zoo, place: Place, among: npt.NDArray[np.bool_] | None = None) -> list[map_regions.Region]:
+    """The named regions of a map of items; none where there are no attributes. among: bool [items], those that it shows."""
     values = [attribute for attribute in attributes(models) if not attribute.ranges]
     if not values:
         return []
-    return map_regions.regions(points(models, place), [*values, map_attributes.title_words(models.titles)])
+    shown = points(models, place)
+    if among is not None:
+        shown = map_points.Points(*(np.where(among, axis, np.float32(np.nan)) for axis in (shown.x, shown.y)))
+    return map_regions.regions(shown, [*values, map_attributes.title_words(models.titles)])
 
 
 def near(models: Zoo, place: Place, item: int, k: int) -> Neighbours:

@@ -4,9 +4,10 @@
 
 Cold start: from the command to the first lists on screen, in a browser that was already open. Warm: the same page for a new
 visitor. Adding: from the click on a recommendation's + to the next lists on screen; once more with a generator's beam drawn
-below. Sessions: as many visitors, each on a connection of its own as a browser opens it, build different histories at the same
-time; memory is the server's resident set before, with all of them there, after they left, and with as many new ones (what was
-given back is not taken again).
+below. Map: frames while the map is dragged, and the processor time of the page's own thread per step of it (without a GPU, the
+points are drawn by the processor, in another thread). Sessions: as many visitors, each on a connection of its own as a browser
+opens it, build different histories at the same time; memory is the server's resident set before, with all of them there, after
+they left, and with as many new ones (what was given back is not taken again).
 """
 
 from __future__ import annotations
@@ -32,6 +33,16 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 LEFT_AFTER = 3  # seconds until a visitor who left is forgotten; the app's own setting is longer
 LISTS = ".models ol"
+_COUNT_FRAMES = """
+window.frames_ = []
+let last = performance.now()
+const frame = now => {
+  frames_.push(now - last)
+  last = now
+  requestAnimationFrame(frame)
+}
+requestAnimationFrame(frame)
+"""
 
 
 async def crowd(server: Server, queries: list[list[str]], measure: list[float]) -> tuple[list[float], list[str]]:
@@ -123,7 +134,36 @@ def in_a_browser(exports: Path, adds: int) -> None:
                 first_lists(page, f"{url}/?v=1&ds={quote(zoo.path.name)}&beam={writer}")
                 page.locator(".st-key-compare_beam_tree .main-svg").first.wait_for(timeout=60_000)
                 tell(f"the same with the beam of {writer} drawn", [add(page) for _ in range(adds)])
+            page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
+            pan(page, f"{url}/map?v=1&ds={quote(zoo.path.name)}")
             browser.close()
+
+
+def pan(page: Page, address: str, steps: int = 40) -> None:
+    page.goto(address)
+    page.locator(".js-plotly-plot canvas").first.wait_for(state="attached", timeout=60_000)
+    page.wait_for_timeout(4_000)  # the names, and the last messages
+    browser = page.context.new_cdp_session(page)
+    browser.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def worked() -> float:
+        return next(
+            m["value"] for m in browser.send("Performance.getMetrics")["metrics"] if m["name"] == "TaskDuration"
+        )
+
+    page.evaluate(_COUNT_FRAMES)
+    began = worked()
+    page.mouse.move(600, 450)
+    page.mouse.down()
+    for step in range(steps):
+        page.mouse.move(600 + 6 * step, 450 + 3 * step)
+        page.wait_for_timeout(16)
+    page.mouse.up()
+    spent = worked() - began
+    p50, p95 = np.percentile(page.evaluate("frames_"), [50, 95])
+    print(
+        f"map dragged: frames p50 {p50:.0f} ms, p95 {p95:.0f} ms; the page's thread {1e3 * spent / steps:.0f} ms a step"
+    )
 
 
 def tell(what: str, spent: list[float]) -> None:

@@ -57,6 +57,14 @@ def test_the_same_map_has_the_same_names_and_a_jitter_of_its_points_leaves_most(
     assert len(coarse & after) >= 0.8 * len(coarse)
 
 
+def test_what_is_not_on_the_map_names_nothing() -> None:
+    points = clusters()
+    half = np.arange(len(points.x)) < 2 * EACH  # Horror and Comedy
+    rest = Points(*(np.where(half, axis, np.float32(np.nan)) for axis in (points.x, points.y)))
+    terms = {term for region in named(rest) for term in region.terms}
+    assert {"Horror", "Comedy"} <= terms and not {"Western", "Musical"} & terms
+
+
 def test_words_that_many_titles_have_name_nothing() -> None:
     words = title_words(catalogue()["title"].to_pylist())
     assert words.values == ("Potter",) and words.counts(np.ones(600, bool)).tolist() == [12]

@@ -85,7 +85,7 @@ def show(page: MapChoices, place: Place) -> None:
         alt=views.alt(arranged, points, colours, marks),
         table=map_points.marks_table(marks, points, models.titles, models.item_ids),
         take=_take,
-        regions=spaces.regions(models, place),
+        regions=spaces.regions(models, place, page.shown if page.isolated else None),
     )
     with words:
         quality(models, place, len(points), len(models), "item")

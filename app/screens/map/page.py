@@ -8,7 +8,7 @@ from app import guard, spaces, zoo
 from app.screens.map import code_map, controls, filters, item_map
 from app.screens.map.chart import MapChoices
 from app.session import state
-from app.text import md
+from app.text import count, md
 from engine.runtime import Zoo
 
 
@@ -50,8 +50,11 @@ def maps(this: MapChoices) -> None:
 
 
 def unable(models: Zoo) -> None:
-    for place in spaces.every(models):
-        if place.cannot is not None:
+    without = [place for place in spaces.every(models) if place.cannot is not None]
+    if not without:
+        return
+    with st.expander(f"{count(len(without), 'space')} without a map", type="compact"):
+        for place in without:
             st.caption(f":material/block: **{md(place.title)}**: no map. {md(place.cannot, 400)}")
 
 
