@@ -112,7 +112,7 @@ def why(models: Zoo, names: Sequence[str], history: recommend.History, item: int
             )
             for name, sums in reasons.sums.items()
         ],
-        "cannot": [clean(reason) for reason in reasons.cannot],
+        "cannot": _together(reasons.cannot),
         "waiting": listed([clean(models.bundles[name].manifest.title, 40) for name in waiting]),
     }
 
@@ -175,6 +175,15 @@ def _cell(model: str, event: str, effect: LeaveOneOut, place: int) -> dict[str, 
         "move": round(float(np.clip(move / _SHADED * 2, -1, 1)), 3),
         "help": f"{clean(model)}: {ordinal(effect.rank)} now, {ordinal(without)} without {short(clean(event), 40)}, {change}",
     }
+
+
+def _together(refusals: Sequence[str]) -> list[str]:
+    """Models with the same reason in one sentence. refusals: each "title: reason"."""
+    titles: dict[str, list[str]] = {}
+    for refusal in refusals:
+        title, _, reason = refusal.partition(": ")
+        titles.setdefault(reason, []).append(title)
+    return [clean(f"{listed(some)}: {reason}") for reason, some in titles.items()]
 
 
 def _sharing(items: int, prefix: Sequence[int]) -> str:

@@ -86,6 +86,11 @@ def test_leave_one_out_has_a_cell_per_event_and_model(models: Zoo) -> None:
     assert np.array_equal(np.sign(moves), np.sign(effect.move))
 
 
+def test_models_that_cannot_say_why_for_the_same_reason_share_a_sentence(models: Zoo) -> None:
+    (refusal,) = contents.why(models, ["alpha", "beta"], (1,), 9, slow=False)["cannot"]
+    assert refusal.startswith("Alpha and Beta: ") and "nothing can be left out" in refusal
+
+
 def test_it_stands_beside_every_page_while_an_item_is_selected(open_app: Open) -> None:
     for page in ("", "catalogue", "metrics", "about"):
         (panel,) = panels(open_app(page=page, **ADDRESS))
