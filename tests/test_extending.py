@@ -84,11 +84,13 @@ seen = {
 app = AppTest.from_file(ROOT + "/app/main.py", default_timeout=120)
 app.query_params.update({"v": "1", "ds": "golden", "h": "i1", "metric": "RR", "at": "5"})
 app.run()
-for page in ("metrics", "about"):
-    app.switch_page(f"screens/{page}/page.py").run()
+for page, section in (("metrics", "beyond"), ("about", "terms")):
+    app.switch_page(f"screens/{page}/page.py")
+    app.query_params["section"] = section
+    app.run()
     assert not app.exception, app.exception
-    kinds = ("markdown", "caption", "table")
-    seen[page] = "\\n".join(str(one.value) for kind in kinds for one in getattr(app, kind))
+    seen[page] = "\\n".join(str(one.value) for kind in ("markdown", "caption") for one in getattr(app, kind))
+    seen[page] += " ".join(column for table in app.dataframe for column in table.value.columns)
 print(json.dumps(seen))
 """
 
@@ -130,7 +132,9 @@ def page(name, **parameters):
     app = AppTest.from_file(ROOT + "/app/main.py", default_timeout=120)
     app.query_params.update({"v": "1", "ds": "golden", "h": "i1", **parameters})
     app.run()
-    app.switch_page(f"screens/{name}/page.py").run()
+    app.switch_page(f"screens/{name}/page.py")
+    app.query_params.update(parameters)
+    app.run()
     assert not app.exception, app.exception
     kinds = ("subheader", "markdown", "caption", "table", "pills", "selectbox", "multiselect")
     return "\\n".join(
@@ -167,7 +171,10 @@ seen = {
     "offered": [kinds.models()["gru"].title, kinds.models()["gru"].declaration.learns],
     "steps": [step.words for step in job.steps],
     "report": document.write(report).decode(),
-    "pages": {name: page(name, m="gru") for name in ("compare", "metrics", "about")},
+    "pages": {
+        "compare": page("compare", m="gru"), "metrics": page("metrics", m="gru"),
+        "about": page("about", m="gru", section="sequential"),
+    },
 }
 print(json.dumps(seen))
 """

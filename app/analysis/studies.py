@@ -71,12 +71,12 @@ def verdicts(study: Study, found: pd.DataFrame, metric: str) -> str:
         part = found[found["verdict"] == verdict]
         names = [f"**{md(row.title)}** ({row.difference:+.3f})" for row in part.itertuples()]
         if names:
-            said.append(f"{listed(names)} {_is(names)} {verdict} than {baseline} in {metric} beyond chance.")
+            said.append(f"{listed(names)} {_is(names)} significantly {verdict} than {baseline} in {metric}.")
     level = [f"**{md(title)}**" for title in found[found["verdict"] == "level"]["title"]]
     if level and said:
-        said.append(f"{listed(level)} {_is(level)} level with it: the difference could be chance.")
+        said.append(f"{listed(level)} {_is(level)} not significantly different from it.")
     elif level:
-        said.append(f"Nothing here differs from {baseline} in {metric} beyond chance.")
+        said.append(f"No variant is significantly different from {baseline} in {metric}.")
     return " ".join(said)
 
 

@@ -164,10 +164,10 @@ def losses(table: pd.DataFrame, along: str, words: str, titles: Titles, looks: L
     """Training loss, a panel of its own per model: losses of different models have different units."""
     part = table.dropna(subset=["loss"])
     models = list(dict.fromkeys(part["model"]))
-    columns = min(3, max(1, len(models)))
+    columns = min(4, max(1, len(models)))
     deep = -(-len(models) // columns) or 1
     names = [label(short(titles[name], 24)) for name in models]
-    fig = make_subplots(deep, columns, subplot_titles=names, horizontal_spacing=0.16, vertical_spacing=0.3 / deep)
+    fig = make_subplots(deep, columns, subplot_titles=names, horizontal_spacing=0.08, vertical_spacing=0.35 / deep)
     for at, name in enumerate(models):
         curve, look = part[part["model"] == name], looks[name]
         trace = go.Scatter(
@@ -182,7 +182,7 @@ def losses(table: pd.DataFrame, along: str, words: str, titles: Titles, looks: L
     fig.update_xaxes(showgrid=False, nticks=4)
     fig.update_yaxes(nticks=4, tickformat=".4~r")
     fig.update_annotations(font_size=13)
-    return laid_out(fig, 60 + 220 * deep, margin={"l": 8, "r": 8, "t": 36, "b": 24})
+    return laid_out(fig, 60 + 150 * deep, margin={"l": 8, "r": 8, "t": 36, "b": 24})
 
 
 def _height(rows: int) -> int:

@@ -67,11 +67,11 @@ def test_an_interval_that_contains_zero_is_no_claim() -> None:
     close = made(a=[outcome(ranks)], b=[outcome([1.0] * 51 + [0.0] * 49)])
     table = studies.table(close, METRIC)
     assert table["verdict"].tolist() == ["baseline", "level"] and table["difference"].iloc[1] > 0
-    assert studies.verdicts(close, table, METRIC) == "Nothing here differs from a in NDCG@10 beyond chance."
+    assert studies.verdicts(close, table, METRIC) == "No variant is significantly different from a in NDCG@10."
     far = made(a=[outcome(ranks)], b=[outcome([0.0] * 100)], c=[outcome(ranks)])
     words = studies.verdicts(far, studies.table(far, METRIC), METRIC)
-    assert words.startswith("**b** (-0.500) is worse than a in NDCG@10 beyond chance.")
-    assert words.endswith("**c** is level with it: the difference could be chance.")
+    assert words.startswith("**b** (-0.500) is significantly worse than a in NDCG@10.")
+    assert words.endswith("**c** is not significantly different from it.")
     assert "One seed each" in studies.how_sure(far, studies.table(far, METRIC))
 
 
@@ -197,7 +197,7 @@ def test_the_page(opened: Opened) -> None:
     assert not page.exception and not page.error and not page.warning
     text = words(page)
     assert "<b>pieces" not in text + " ".join(heading.value for heading in page.subheader)
-    assert "**better** (+" in text and "are level with it" in text
+    assert "**better** (+" in text and "are not significantly different from it" in text
     assert "Paired over the same 400 users" in text and "Means of 2 seeds" in text
     assert next(table for table in page.table if "Verdict" in table.value.columns).value["Variant"].tolist() == [
         "plain", "better", "level", "torn",

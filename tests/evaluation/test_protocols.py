@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.evaluation.protocols import Protocol, in_order, main, parse, sentence
+from engine.evaluation.protocols import Protocol, in_order, main, parse, sentence, title
 
 
 @pytest.mark.parametrize(
@@ -42,3 +42,19 @@ def test_a_sentence_says_what_becomes_of_the_history() -> None:
     said = [sentence(name, 1318) for name in ("full", "full, repeats", "full, history kept")]
     assert "left out" in said[0] and "repeats count" in said[1] and "papers" in said[2]
     assert "100 others" in sentence("u100", 1318) and "trained user" in sentence("p100+user", 1318)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("full", "Full ranking"),
+        ("full, repeats, refit", "Full ranking, repeats, refit"),
+        ("full+user", "Full ranking, user vectors"),
+        ("held-out users", "Full ranking, held-out users"),
+        ("u100", "100 sampled negatives"),
+        ("p100, cold", "100 popular negatives, cold"),
+        ("somebody's own", "somebody's own"),
+    ],
+)
+def test_pages_call_a_protocol_by_its_method(name: str, words: str) -> None:
+    assert title(name) == words
