@@ -24,7 +24,7 @@ PAGES = {  # what a page shows last of all, and how many figures
     "/semantic_ids?ds=codes&prefix=2": ("button", "Show on the map", 1),
     "/semantic_ids?ds=codes&section=codebooks": ("heading", "Codebook vectors", 5),
     "/graph?ds=films": ("heading", "What each layer adds", 2),
-    "/map?ds=codes&space=codes.rqvae&beside=space.minilm&by=cluster&code=rqvae.1-2&item=toy-3&area=prefix.rqvae~1":
+    "/map?ds=codes&space=codes.rqvae&beside=space.minilm&by=cluster&code=rqvae.1-2&area=prefix.rqvae~1":
         ("heading", "Selected items", 2),
     "/metrics?ds=hostile": ("heading", "Difference to a baseline", 2),
     "/users?ds=hostile": ("heading", "Ranks over users", 1),
