@@ -45,7 +45,9 @@ def test_a_models_card(tmp_path: Path, open_app: Callable[..., AppTest], unknown
     if unknown is not None:
         manifest["text"]["unknown"] = unknown
     path.write_text(json.dumps(manifest), "utf-8")
-    test = open_app(tmp_path, page="about")
+    test = open_app(tmp_path, page="about", section="text")
+    test.session_state[f"about_card_{READER}"] = True
+    test.run()
     assert not test.exception and not test.error
     cards = " ".join(str(cell) for one in test.table for cell in one.value.to_numpy().ravel())
     assert (model_card.known_words(unknown) in cards) and ("of the words of this catalogue" in cards) == (
