@@ -169,16 +169,17 @@ def looked(page: Page, folder: Path) -> dict[str, Path]:
     expect(page.locator(".model")).to_have_count(
         len(AT_ONCE) + len(TRAINED) - 1
     )  # six, and the seventh is a click away
-    page.get_by_test_id("stMain").get_by_test_id("stButtonGroup").first.get_by_text("Popularity").click()
+    page.locator(".st-key-compare_models").get_by_text("Popularity").click()
     models(page, {*AT_ONCE, *TRAINED})
     before = page.locator(".history .title").count()
     page.locator(".history .remove").last.click()
     expect(page.locator(".history .title")).to_have_count(before - 1)
-    page.get_by_role("heading", name="How much do they agree?").wait_for()
+    page.get_by_role("tab", name="Agreement").wait_for()
 
     menu(page, "Attention")
-    page.get_by_test_id("stMain").get_by_test_id("stButtonGroup").get_by_text("SASRec").click()
+    page.locator("[class*='st-key-attention_model_']").get_by_text("SASRec").click()
     page.get_by_role("heading", name="What the prediction looked at").wait_for()
+    page.get_by_role("tab", name="All positions and heads").click()
     expect(page.get_by_text("Every row sums to 1.00")).to_be_visible()
     page.locator(".js-plotly-plot").first.wait_for()
 
