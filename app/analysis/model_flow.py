@@ -11,19 +11,23 @@ from app.text import clean, count, listed, percent
 from engine.runtime import Bundle, Zoo
 
 
-class Step(NamedTuple):
+class FlowStep(NamedTuple):
     """One box of the diagram; texts are not escaped."""
 
     title: str
     detail: str
 
 
-def steps(models: Zoo, name: str, history: tuple[int, ...], top: TopK) -> list[Step]:
+def steps(models: Zoo, name: str, history: tuple[int, ...], top: TopK) -> list[FlowStep]:
     """From the history to the first item of the list. top: what the model recommends."""
     bundle = models.bundles[name]
     about = bundle.manifest
     if about.family in SAME_FOR_EVERYBODY:
-        return [Step("History", "Not read."), Step("Counts", "How often each item was chosen."), _list(models, top)]
+        return [
+            FlowStep("History", "Not read."),
+            FlowStep("Counts", "How often each item was chosen."),
+            _list(models, top),
+        ]
     read = tuple(history[place] for place in bundle.used(history))
     if about.generator is not None:
         middle = _generative(models, bundle, read)
@@ -34,22 +38,22 @@ def steps(models: Zoo, name: str, history: tuple[int, ...], top: TopK) -> list[S
     return [_history(bundle, history, read), *middle, _list(models, top)]
 
 
-def _history(bundle: Bundle, history: tuple[int, ...], read: tuple[int, ...]) -> Step:
+def _history(bundle: Bundle, history: tuple[int, ...], read: tuple[int, ...]) -> FlowStep:
     which = (
         f"The latest {len(read)} of {len(history):,} items" if len(read) < len(history) else count(len(read), "item")
     )
     order = "oldest first" if bundle.cannot("reads_order") is None else "in no order"
-    return Step("History", f"{which}, {order}.")
+    return FlowStep("History", f"{which}, {order}.")
 
 
-def _list(models: Zoo, top: TopK) -> Step:
+def _list(models: Zoo, top: TopK) -> FlowStep:
     if not len(top.items):
-        return Step("List", "Nothing is left to recommend.")
+        return FlowStep("List", "Nothing is left to recommend.")
     probability = "" if top.share is None else f", {percent(top.share[0])}"
-    return Step("List", f"Best first: {clean(titled(models, int(top.items[0])), 60)}{probability}.")
+    return FlowStep("List", f"Best first: {clean(titled(models, int(top.items[0])), 60)}{probability}.")
 
 
-def _generative(models: Zoo, bundle: Bundle, read: tuple[int, ...]) -> list[Step]:
+def _generative(models: Zoo, bundle: Bundle, read: tuple[int, ...]) -> list[FlowStep]:
     writes = bundle.manifest.generator
     assert writes is not None
     codes = bundle.identifiers.codes[read[-1]].tolist() if read else []
@@ -61,46 +65,48 @@ def _generative(models: Zoo, bundle: Bundle, read: tuple[int, ...]) -> list[Step
         else f"One transformer ({network}) goes on writing codes."
     )
     return [
-        Step("Semantic IDs", f"Each item is {count(writes.levels, 'code')}{example}."),
-        Step("Generate", decoder),
-        Step("Beam search", f"The {writes.beam} likeliest prefixes go on, held to the IDs of {len(models):,} items."),
+        FlowStep("Semantic IDs", f"Each item is {count(writes.levels, 'code')}{example}."),
+        FlowStep("Generate", decoder),
+        FlowStep(
+            "Beam search", f"The {writes.beam} likeliest prefixes go on, held to the IDs of {len(models):,} items."
+        ),
     ]
 
 
-def _counted(bundle: Bundle, read: tuple[int, ...]) -> list[Step]:
+def _counted(bundle: Bundle, read: tuple[int, ...]) -> list[FlowStep]:
     entries = bundle.manifest.item_to_item
     weights = f"{entries.entries:,} weights" if entries is not None else "weights"
     parts = "its row of weights" if len(read) == 1 else f"the rows of {len(read)} items, weighed and added up"
     return [
-        Step("Item-to-item", f"A table of {weights}: what followed or accompanied what in training."),
-        Step("Sum", f"The score of an item is {parts}."),
+        FlowStep("Item-to-item", f"A table of {weights}: what followed or accompanied what in training."),
+        FlowStep("Sum", f"The score of an item is {parts}."),
     ]
 
 
-def _dense(bundle: Bundle) -> list[Step]:
+def _dense(bundle: Bundle) -> list[FlowStep]:
     about = bundle.manifest
     dim = about.encoder.dim
     if about.text is not None:
         words = f"{listed(about.text.fields)} of each item, at most {about.text.max_tokens} tokens."
-        first = Step("Words", words[0].upper() + words[1:])
+        first = FlowStep("Words", words[0].upper() + words[1:])
     elif about.sentence is not None:
-        first = Step("Sentence vectors", f"The text of each item, read by {about.sentence.title}.")
+        first = FlowStep("Sentence vectors", f"The text of each item, read by {about.sentence.title}.")
     else:
-        first = Step("Embeddings", f"Each item is a vector of {dim} learned numbers.")
+        first = FlowStep("Embeddings", f"Each item is a vector of {dim} learned numbers.")
     if about.graph is not None:
         people = f"{about.graph.people:,} users and {about.graph.edges:,} interactions"
-        second = Step(
+        second = FlowStep(
             "Graph",
             f"A new user is joined to these items in a graph of {people}; {count(about.graph.layers, 'layer')}.",
         )
     elif about.attention is not None:
         sees = "those before it" if about.attention.causal else "all others"
         network = f"{count(about.attention.layers, 'layer')} of {count(about.attention.heads, 'head')}"
-        second = Step("Self-attention", f"{network}; each item looks at {sees}.")
+        second = FlowStep("Self-attention", f"{network}; each item looks at {sees}.")
     else:
-        second = Step("Encoder", "What it has learned to make of a history as a whole.")
+        second = FlowStep("Encoder", "What it has learned to make of a history as a whole.")
     return [
         first,
         second,
-        Step("Score", f"One query of {dim} numbers, compared with each of {about.num_items:,} items."),
+        FlowStep("Score", f"One query of {dim} numbers, compared with each of {about.num_items:,} items."),
     ]

@@ -22,13 +22,13 @@ def show(beside: Callable[[], None] | None = None) -> None:
     now = state.get()
     models = zoo.open_zoo(now.dataset)
     with st.container(border=True, key="history_strip", gap="small"):
-        if now.side:
+        if now.a_or_b:
             _sides(now)
         widgets.history(
             [_entry(models, item) for item in state.numbers(models, now.current)],
             key="history_chips",
             on_act=guard.callback(_edit),
-            label=f"History {now.side}".strip(),
+            label=f"History {now.a_or_b}".strip(),
             empty="The history is empty: add an item, or choose an example.",
         )
         with st.container(horizontal=True, vertical_alignment="top", gap="xsmall"):
@@ -71,7 +71,7 @@ def choose() -> None:
 
 def _sides(now: state.State) -> None:
     """A and B as two states, one of which is looked at and edited."""
-    st.session_state["history_side"] = now.side
+    st.session_state["history_side"] = now.a_or_b
     sizes = {"A": len(now.history), "B": len(now.variant or ())}
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.segmented_control(
@@ -85,7 +85,7 @@ def _sides(now: state.State) -> None:
             label_visibility="collapsed",
             on_change=guard.callback(_choose_side),
         )
-        st.caption(f"All pages look at {now.side}; edits change {now.side}.", width="content")
+        st.caption(f"All pages look at {now.a_or_b}; edits change {now.a_or_b}.", width="content")
         st.button(
             "Keep B",
             key="history_keep",
@@ -165,7 +165,7 @@ def _load_example() -> None:
 
 def _choose_side() -> None:
     side = st.session_state.get("history_side")
-    if state.get().side and side in ("A", "B"):
+    if state.get().a_or_b and side in ("A", "B"):
         state.update(shows_a=side == "A")
 
 

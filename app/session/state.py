@@ -88,7 +88,7 @@ class State:
         return self.history if self.variant is None or self.shows_a else self.variant
 
     @property
-    def side(self) -> str:
+    def a_or_b(self) -> str:
         """Which history of a what-if is looked at, "A" or "B"; "" where there is none."""
         return "" if self.variant is None else "A" if self.shows_a else "B"
 
@@ -146,7 +146,7 @@ def update(**changes: object) -> None:
 def edit(history: Ids, **changes: object) -> None:
     """Changes the history that is looked at, A or B."""
     now = get()
-    update(**({"variant": history} if now.side == "B" else {"history": history, "variant": now.variant}), **changes)
+    update(**({"variant": history} if now.a_or_b == "B" else {"history": history, "variant": now.variant}), **changes)
 
 
 def add(item_id: str, **changes: object) -> None:

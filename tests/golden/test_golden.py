@@ -134,7 +134,9 @@ def test_a_tokenizer_goes_on_to_the_same_codes(here: Path, name: str) -> None:
     assert main(command(name, cut.name)) == 0
     again, whole = (load_file(open_folder / "tokenizer.safetensors") for open_folder in (cut, here / "runs" / name))
     assert again.keys() == whole.keys()
-    assert all(torch.allclose(again[key], whole[key], atol=1e-3) for key in whole)
+    assert all(
+        torch.allclose(again[key], whole[key], atol=5e-3) for key in whole
+    )  # another processor adds in another order
     assert open_tokenizer(cut)[2].name == name
     shutil.rmtree(cut)
 

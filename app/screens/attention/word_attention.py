@@ -20,13 +20,13 @@ def parts(models: Zoo, name: str, history: tuple[int, ...]) -> word_attention.Pa
     """What each item of the history got, of the layer and head that are chosen."""
     attention = word_attention.word_attention(models, name, history)
     layers, heads = attention.weights.shape[:2]
-    own = state.get().own
+    choices = state.get().own
     return _parts(
         models,
         name,
         attention,
-        _index(own.get("word_layer", str(layers)), layers),
-        _index(own.get("word_head", "mean"), heads),
+        _index(choices.get("word_layer", str(layers)), layers),
+        _index(choices.get("word_head", "mean"), heads),
     )[1]
 
 

@@ -28,12 +28,12 @@ LISTED = 12  # selected items that stand above the bars
 Items = npt.NDArray[np.bool_]
 
 
-def passing(attributes: Sequence[Attribute], wanted: parameters.Values, but: str = "") -> Items | None:
-    """bool [items]: those with one of the wanted values of every attribute (`but` that one); None: all."""
+def passing(attributes: Sequence[Attribute], filtered_by: parameters.Values, but: str = "") -> Items | None:
+    """bool [items]: those with one of the filtered_by values of every attribute (`but` that one); None: all."""
     masks = [
-        attribute.having(wanted[attribute.name])
+        attribute.having(filtered_by[attribute.name])
         for attribute in attributes
-        if attribute.name in wanted and attribute.name != but
+        if attribute.name in filtered_by and attribute.name != but
     ]
     return np.logical_and.reduce(masks) if masks else None
 
@@ -71,7 +71,7 @@ def show(page: MapChoices) -> None:
 def attribute_bars(page: MapChoices, attributes: Sequence[Attribute]) -> list[dict[str, Any]]:
     """Per attribute its title and the bars of its values: how many items of the map have each, and how many of those that are
     selected and pass the filters of the other attributes. First the attribute that the map is coloured by, popularity last."""
-    wanted = parameters.values(state.get().own)
+    filtered_by = parameters.values(state.get().own)
     drawn = np.zeros(len(page.models), bool)
     drawn[_points(page).items] = True
     chosen = np.zeros(len(page.models), bool)
@@ -79,11 +79,11 @@ def attribute_bars(page: MapChoices, attributes: Sequence[Attribute]) -> list[di
     bars = []
     coloured = page.colours.name if page.colours is not None else ""
     for attribute in sorted(attributes, key=lambda a: (a.name != coloured, a.name == "popularity")):
-        passed = passing(attributes, wanted, but=attribute.name)
+        passed = passing(attributes, filtered_by, but=attribute.name)
         now = drawn if passed is None else drawn & passed
         counts = attribute.counts(now & chosen if page.selection else now)
         totals = attribute.counts(drawn)
-        pressed = wanted.get(attribute.name, ())
+        pressed = filtered_by.get(attribute.name, ())
         listed = [at for at, value in enumerate(attribute.values) if at < BARS or value in pressed]
         bars.append({
             "name": attribute.name,
@@ -158,8 +158,8 @@ def act(clicked: Mapping[str, Any]) -> None:
 
 
 def _toggle(name: str, value: str) -> None:
-    wanted = {**parameters.values(state.get().own)}
-    values = wanted.get(name, ())
-    wanted[name] = tuple(v for v in values if v != value) if value in values else (*values, value)
-    pairs = [text for attribute, chosen in wanted.items() for one in chosen for text in (attribute, one)]
+    filtered_by = {**parameters.values(state.get().own)}
+    values = filtered_by.get(name, ())
+    filtered_by[name] = tuple(v for v in values if v != value) if value in values else (*values, value)
+    pairs = [text for attribute, chosen in filtered_by.items() for value in chosen for text in (attribute, value)]
     state.choose(only=encode(pairs) or None)

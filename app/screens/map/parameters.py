@@ -45,10 +45,10 @@ Values = Mapping[str, tuple[str, ...]]
 def values(own: Own) -> Values:
     """What is filtered by."""
     texts = decode(own.get("only", ""))
-    wanted: dict[str, tuple[str, ...]] = {}
+    filtered_by: dict[str, tuple[str, ...]] = {}
     for name, value in zip(texts[::2], texts[1::2], strict=False):
-        wanted[name] = (*wanted.get(name, ()), value)
-    return wanted
+        filtered_by[name] = (*filtered_by.get(name, ()), value)
+    return filtered_by
 
 
 def code(models: Zoo, own: Own) -> tuple[str, str] | None:
@@ -87,8 +87,8 @@ def _are_layers(text: str, models: Zoo, own: Own) -> str:
 
 def _are_values(text: str, models: Zoo, own: Own) -> str:
     of = {attribute.name: attribute.values for attribute in spaces.attributes(models)}
-    wanted = values({"only": text}) if len(text) <= map_points.LONGEST else {}
-    if wanted and all(value in of.get(name, ()) for name, chosen in wanted.items() for value in chosen):
+    filtered_by = values({"only": text}) if len(text) <= map_points.LONGEST else {}
+    if filtered_by and all(value in of.get(name, ()) for name, chosen in filtered_by.items() for value in chosen):
         return ""
     return f"The link shows items by values that this catalogue does not have: “{short(text)}”."
 

@@ -39,7 +39,7 @@ def overview(page: Selection) -> None:
     titles = _distinct(_plain(page))
     st.subheader("Level by level", anchor=False)
     by_level = semantic_ids_tables.levels_table(
-        [(title, one, tokenizers.usage(one)) for title, one in zip(titles, page.shown, strict=True)]
+        [(title, shown, tokenizers.usage(shown)) for title, shown in zip(titles, page.shown, strict=True)]
     )
     st.dataframe(
         by_level,
@@ -52,8 +52,8 @@ def overview(page: Selection) -> None:
     st.caption("By chance: random codes, as many of each level.")
     st.subheader("As a whole", anchor=False)
     judges = {name: bundle.manifest.title for name, bundle in page.models.bundles.items()}
-    lines = [semantic_ids_tables.figures(one, tokenizers.usage(one), judges) for one in page.shown]
-    headings = _distinct([page.heading(one) for one in page.shown])
+    lines = [semantic_ids_tables.figures(shown, tokenizers.usage(shown), judges) for shown in page.shown]
+    headings = _distinct([page.heading(shown) for shown in page.shown])
     measures = [[f"**{md(line.name)}**  \n:small[:gray[{md(line.meaning)}]]"] for line in lines[0]]
     st.table(
         pd.DataFrame(

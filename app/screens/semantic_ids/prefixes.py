@@ -23,10 +23,10 @@ from engine.runtime import Tokenization, Zoo
 
 def show(page: Selection) -> None:
     """The trees of all items, or one branch of one of them, and its items."""
-    own = state.get().own
-    name = browsed(page.models, own)
+    choices = state.get().own
+    name = browsed(page.models, choices)
     name = name if name in page.names else page.names[0]
-    prefix = prefix_codes(own)
+    prefix = prefix_codes(choices)
     column, kinds = _colour(page)
     if prefix:
         branch = page.models.tokenizations[name]
@@ -141,7 +141,7 @@ def _items(page: Selection, name: str, prefix: tuple[int, ...]) -> None:
     tokenization = page.models.tokenizations[name]
     with st.container(horizontal=True, vertical_alignment="bottom"):
         if len(page.names) > 1 and not prefix:
-            options = {one.name: f"{page.look(one).sign} {md(one.about.title)}" for one in page.shown}
+            options = {shown.name: f"{page.look(shown).sign} {md(shown.about.title)}" for shown in page.shown}
             choice.segmented("Items by the codes of", "of", options, name, key="semantic_of", clears=("prefix",))
         _next_code(tokenization, prefix)
     items = semantic_ids.with_prefix(tokenization.own, prefix)
