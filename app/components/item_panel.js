@@ -82,7 +82,7 @@ function uncover(frame, clicked) {
 function head(data, report) {
   const box = element("header")
   const words = element("div", "words")
-  const title = element("h2", "", data.title)
+  const title = element("p", "item", data.title) // no heading: it stands before the page's own, and names the whole panel
   if (data.detail) title.append(" ", element("span", "detail", data.detail))
   words.append(title)
   if (data.standing) words.append(element("p", "quiet", data.standing))

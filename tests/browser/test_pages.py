@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 PAGES = {  # what a page shows last of all, and how many figures
-    "/?ds=hostile": ("heading", "Why this item?", 2),
-    "/?ds=writers&h=toy-11~toy-12&beam=writer": ("heading", "Why this item?", 3),
+    "/?ds=hostile": ("tab", "Overview", 0),
+    "/?ds=writers&h=toy-11~toy-12&beam=writer": ("tab", "Beam search", 1),
     "/catalogue?ds=codes": ("link", "These items as CSV", 0),
-    "/attention?ds=hostile&u=u0": ("heading", "Is that why?", 2),
-    "/attention?ds=readers&model=recformer&h=safety-last-1923~the-kid-1921": ("heading", "And its own words?", 2),
+    "/attention?ds=hostile&u=u0&section=positions": ("heading", "Layers and heads", 2),
+    "/attention?ds=readers&model=recformer&h=safety-last-1923~the-kid-1921": ("heading", "Word by word", 1),
     "/semantic_ids?ds=codes&prefix=2": ("button", "Show on the map", 1),
     "/semantic_ids?ds=codes&section=codebooks": ("heading", "Codebook vectors", 5),
     "/graph?ds=films": ("heading", "What each layer adds", 2),
-    "/map?ds=codes&space=codes.rqvae&beside=space.minilm&by=cluster&code=rqvae.1-2&area=prefix.rqvae~1":
+    "/map?ds=codes&space=codes.rqvae&beside=space.minilm&by=cluster&code=rqvae.1-2&item=toy-3&area=prefix.rqvae~1":
         ("heading", "Selected items", 2),
     "/metrics?ds=hostile": ("heading", "Difference to a baseline", 2),
     "/users?ds=hostile": ("heading", "Ranks over users", 1),
