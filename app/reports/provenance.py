@@ -88,14 +88,14 @@ def notes(models: Zoo, asked: Asked, parts: Sequence[str]) -> list[str]:
     """What has to be known to read the report."""
     sentences = []
     if models.info.simulated:
-        sentences.append("The users of this dataset are simulated: nobody's behaviour is in it.")
+        sentences.append("The people of this dataset are simulated: nobody's behaviour is in it.")
     shown = [part for name, part in PARTS.items() if name in parts]
     if any(part.scored for part in shown):
         sentences.append("Scores of different models have different units: compare places, not scores.")
     sentences += [part.note for part in shown if part.note]
     sentences += [f"{_NOT_OPENED}{refusal}" for refusal in models.refused]
     if not asked.rows:
-        sentences.append("Without rows of the data: users are not named, and the points of the map have no titles.")
+        sentences.append("Without rows of the data: people are not named, and the points of the map have no titles.")
     return sentences
 
 
