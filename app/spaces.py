@@ -10,13 +10,13 @@ spaces.near(models, places["space.minilm"], 5, 8)   # neighbours: computed there
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from app import styles, zoo
-from app.analysis import map_attributes, map_points, map_regions, recommend
+from app.analysis import map_points, recommend
 from app.analysis.cache import cached, of_digest, stamp
 from app.figures import map_codes
 from app.store.attributes import tidied
@@ -24,6 +24,9 @@ from app.styles import Style, tokenizer_style
 from engine.bundle.pca import Plane, pca
 from engine.errors import SeqscopeError
 from engine.runtime import Bundle, Neighbours, Projection, Space, Tokenization, Zoo
+
+if TYPE_CHECKING:  # they load scipy, which the first page need not wait for
+    from app.analysis import map_attributes, map_regions
 
 ProjectionName = Literal["umap", "pca"]
 PROJECTIONS: tuple[ProjectionName, ...] = get_args(ProjectionName)
@@ -152,6 +155,8 @@ def codes(models: Zoo, place: Place) -> map_codes.Codes:
 @cached(8, by=stamp)
 def attributes(models: Zoo) -> list[map_attributes.Attribute]:
     """What items have in common; nothing of more items than a map draws one by one."""
+    from app.analysis import map_attributes
+
     return map_attributes.attributes(tidied(models.items)) if len(models) <= map_points.ALL else []
 
 
@@ -160,6 +165,8 @@ def attributes(models: Zoo) -> list[map_attributes.Attribute]:
 )
 def regions(models: Zoo, place: Place, among: npt.NDArray[np.bool_] | None = None) -> list[map_regions.Region]:
     """The named regions of a map of items; none where there are no attributes. among: bool [items], those that it shows."""
+    from app.analysis import map_attributes, map_regions
+
     values = [attribute for attribute in attributes(models) if not attribute.ranges]
     if not values:
         return []
