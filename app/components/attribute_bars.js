@@ -116,10 +116,3 @@ export default function ({ data, parentElement, setTriggerValue }) {
     return part
   }
 }
-
-function element(tag, name, text) {
-  const made = document.createElement(tag)
-  if (name) made.className = name
-  if (text !== undefined) made.textContent = text
-  return made
-}

@@ -22,7 +22,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   }
   items.forEach((item, place) => {
     const chip = element("li")
-    const grip = button("move", String(place + 1), `Move: ${item.title}`)
+    const grip = action("move", String(place + 1), `Move: ${item.title}`)
     grip.title = "Drag, or use the arrow keys, to move; Delete removes"
     grip.setAttribute("aria-keyshortcuts", "ArrowLeft ArrowRight Home End Delete")
     grip.onkeydown = event => {
@@ -32,11 +32,11 @@ export default function ({ data, parentElement, setTriggerValue }) {
       else return
       event.preventDefault()
     }
-    const title = button("title", item.title, `Details: ${item.title}`)
+    const title = action("title", item.title, `Details: ${item.title}`)
     title.title = "Details of this item"
     title.onclick = () => act("select", place)
     if (item.detail) title.append(" ", element("span", "detail", item.detail))
-    const remove = button("remove", "✕", `Remove: ${item.title}`)
+    const remove = action("remove", "✕", `Remove: ${item.title}`)
     remove.title = "Remove"
     remove.onclick = () => act("remove", place, {}, ["remove", place])
     chip.append(grip, title, remove)
@@ -91,18 +91,4 @@ function draggable(chip, list, drop) {
 
 function inside(box, { clientX, clientY }) {
   return clientX >= box.left && clientX <= box.right && clientY >= box.top && clientY <= box.bottom
-}
-
-function button(name, text, label) {
-  const made = element("button", name, text)
-  made.type = "button"
-  made.setAttribute("aria-label", label)
-  return made
-}
-
-function element(tag, name, text) {
-  const made = document.createElement(tag)
-  if (name) made.className = name
-  if (text !== undefined) made.textContent = text
-  return made
 }

@@ -310,18 +310,3 @@ function anchor(text, href, follow) {
   }
   return link
 }
-
-function action(name, text, label, focus) {
-  const made = element("button", name, text)
-  made.type = "button"
-  if (label) made.setAttribute("aria-label", label)
-  if (focus) made.dataset.focus = focus
-  return made
-}
-
-function element(tag, name, text) {
-  const made = document.createElement(tag)
-  if (name) made.className = name
-  if (text !== undefined && text !== null) made.textContent = text
-  return made
-}

@@ -21,10 +21,3 @@ function flow(model) {
   row.append(name, list)
   return row
 }
-
-function element(tag, name, text) {
-  const made = document.createElement(tag)
-  if (name) made.className = name
-  if (text !== undefined) made.textContent = text
-  return made
-}

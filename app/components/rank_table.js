@@ -89,10 +89,3 @@ function marked(value) {
   sign.style.color = value.colour
   return [sign, " ", value.text]
 }
-
-function element(tag, name, text) {
-  const made = document.createElement(tag)
-  if (name) made.className = name
-  if (text !== undefined && text !== null) made.textContent = text
-  return made
-}

@@ -160,17 +160,3 @@ function tag(name, text, help) {
   if (help) made.title = help
   return made
 }
-
-function action(name, text, label) {
-  const made = element("button", name, text)
-  made.type = "button"
-  made.setAttribute("aria-label", label)
-  return made
-}
-
-function element(tag, name, text) {
-  const made = document.createElement(tag)
-  if (name) made.className = name
-  if (text !== undefined && text !== null) made.textContent = text
-  return made
-}

@@ -18,7 +18,9 @@ _HERE = Path(__file__).parent
 
 
 def _component(name: str, *styles: str, html: str = '<div class="root"></div>') -> Any:
-    css, js = "".join((_HERE / style).read_text("utf-8") for style in styles), (_HERE / f"{name}.js").read_text("utf-8")
+    css, js = (
+        "".join((_HERE / file).read_text("utf-8") for file in files) for files in (styles, (f"{name}.js", "dom.js"))
+    )
     return st.components.v2.component(f"seqscope_{name}", html=html, css=css, js=js)
 
 
@@ -212,12 +214,7 @@ def checked_viewport(found: object) -> Viewport | None:
     return (x0, x1, y0, y1, height) if x0 != x1 and y0 != y1 and 10 <= height < 1e5 else None
 
 
-_WORDS = st.components.v2.component(
-    "seqscope_words",
-    html='<div class="root"></div>',
-    css=(_HERE / "words.css").read_text("utf-8"),
-    js=(_HERE / "words.js").read_text("utf-8"),
-)
+_WORDS = _component("words", "words.css")
 
 
 def shaded_words(items: list[dict[str, Any]], colour: str, *, key: str, label: str) -> None:

@@ -41,10 +41,3 @@ function share(value) {
 function percent(value) {
   return `${Math.round(100 * value)}%`
 }
-
-function element(tag, name, text) {
-  const found = document.createElement(tag)
-  if (name) found.className = name
-  if (text !== undefined) found.textContent = text
-  return found
-}

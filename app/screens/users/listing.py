@@ -53,7 +53,8 @@ def show(models: Zoo, shown: users.UserFilter, rows: users.Ints, row: int | None
         st.switch_page("screens/compare/page.py", query_params=state.link_params())
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         if pages > 1:
-            st.session_state["users_page"] = page_number
+            if st.session_state.get("users_page", 1) != page_number:  # Streamlit warns of a value beside the default
+                st.session_state["users_page"] = page_number
             st.pagination(
                 pages, key="users_page", max_visible_pages=5, on_change=guard.callback(_turned), args=(pages,)
             )
