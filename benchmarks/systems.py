@@ -104,7 +104,7 @@ SYSTEMS = (
     System(
         "FDSA", ("fdsa",), Published("beauty", "full", 0.0407, 0.0208, "S3-Rec's table"),
     ),
-    System("S3-Rec", (), Published("beauty", "full", 0.0647, 0.0327, "S3-Rec's table")),
+    System("S3-Rec", ("s3rec",), Published("beauty", "full", 0.0647, 0.0327, "S3-Rec's table")),
     System("ZESRec", ()),
     # in what codes
     System("P5-TID", ("p5-tid-t5",)),

@@ -82,7 +82,11 @@ class TrainingChoice(Strict):
     @property
     def tried(self) -> dict[str, int | float | str | bool]:
         """Settings for an estimate: the training before it is not there yet, and what that starts from takes as long."""
-        return {**self.settings, "model.start": self.before.settings["model.start"]} if self.before else self.settings
+        return (
+            {**self.settings, "model.start": self.before.settings.get("model.start", "")}
+            if self.before
+            else self.settings
+        )
 
     @property
     def estimates(self) -> tuple[JobEstimate, ...]:
@@ -110,10 +114,10 @@ def choose(folder: Path, model: str, settings: Mapping[str, int | float | str | 
                 "dataset first; where that could give none, its catalogue has no words."
             )
         chosen = {"model.identifiers": page.identifiers, **chosen}
-    if not page.start:
-        return TrainingChoice(model=model, settings=chosen)
-    chosen = {**_sizes(folder / SHOWN / page.start, page.sizes), **chosen}
-    start = {"model.start": f"{SHOWN}/{page.start}"}
+    start = {}
+    if page.start:
+        chosen = {**_sizes(folder / SHOWN / page.start, page.sizes), **chosen}
+        start = {"model.start": f"{SHOWN}/{page.start}"}
     if not page.first:
         return TrainingChoice(model=model, settings={**chosen, **start})
     first = TrainingChoice(model=page.first, settings={**start, **chosen})

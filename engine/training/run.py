@@ -219,8 +219,9 @@ def build_trainer(
     objective = make(recipe.objective, model, items.to(where), offsets.to(where), recipe.training.batch_size)
     if not objective.steps:
         raise SeqscopeError(f"{dataset.path}: no user has two training events, so there is nothing to learn from")
+    judge = validation(recipe, dataset, model) if getattr(objective, "validated", True) else None
     return Trainer(
-        recipe, model, objective, validation(recipe, dataset, model), folder, where, world,
+        recipe, model, objective, judge, folder, where, world,
         label=f"{dataset.info.name}/{recipe.name}", epochs=epochs,
     )  # fmt: skip
 

@@ -25,7 +25,7 @@ from tests.models.contract import MATCHING
 
 SHARING = (
     "sasrec", "gru4rec", "narm", "esasrec", "hstu", "hgn", "bert4rec", "attrec", "recformer", "text-neighbours", "bpr-mf",
-    "transrec", "cml", "unisrec", "fdsa",
+    "transrec", "cml", "unisrec", "fdsa", "s3rec",
 )  # fmt: skip
 """Whose encoder holds what their attention, or their index, holds as well."""
 
@@ -62,7 +62,7 @@ def test_scores_are_those_of_pytorch(zoo: Zoo, dataset: Dataset, run_of: Callabl
             np.testing.assert_allclose(bundle.scores(history), expected, atol=1e-4, rtol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["sasrec", "bert4rec", "attrec", "narm", "esasrec", "unisrec", "fdsa"])
+@pytest.mark.parametrize("name", ["sasrec", "bert4rec", "attrec", "narm", "esasrec", "unisrec", "fdsa", "s3rec"])
 def test_attention_is_that_of_pytorch(zoo: Zoo, dataset: Dataset, run_of: Callable[[str], Path], name: str) -> None:
     model, *_ = open_run(run_of(name))
     shape = model.attention
@@ -141,7 +141,7 @@ def test_what_a_manifest_says(zoo: Zoo, dataset: Dataset, run_of: Callable[[str]
     assert {1, model.max_length} <= set(manifest.check.lengths)
     can = manifest.capabilities
     assert can.attention == (
-        name in ("sasrec", "bert4rec", "attrec", "recformer", "narm", "esasrec", "unisrec", "fdsa")
+        name in ("sasrec", "bert4rec", "attrec", "recformer", "narm", "esasrec", "unisrec", "fdsa", "s3rec")
     )
     assert (can.trained_users, can.reads_order) == (model.trained_users, model.reads_order)
     assert can.unseen_items == (name in ("recformer", "text-neighbours"))

@@ -194,6 +194,14 @@ def test_recformer_is_tuned_from_what_was_carried_over(tmp_path: Path) -> None:
     assert train(tmp_path, timed.model_copy(update={"before": before})).timed
 
 
+def test_what_is_pretrained_first_needs_nothing_carried_over(tmp_path: Path) -> None:
+    choice = kinds.choose(tmp_path / "owners" / "a" / "datasets" / "x", "s3rec", {"training.epochs": 3})
+    assert choice.before is not None and choice.before.model == "s3rec-pretrained"
+    assert choice.before.settings["training.epochs"] == 3 and "model.start" not in choice.before.settings
+    assert choice.settings["model.start"] == choice.before.run.removeprefix("runs/")
+    assert choice.tried["model.start"] == ""
+
+
 def test_tiger_writes_the_identifiers_of_a_tokenizer(tmp_path: Path) -> None:
     place = tmp_path / "owners" / "a" / "datasets" / "x"
     with pytest.raises(SeqscopeError, match="identifiers of RQ-VAE"):

@@ -24,12 +24,14 @@ def forward(
     norm: tuple[Array, Array],
     layers: list[dict[str, Array]],
     heads: int,
-    head: dict[str, Array],
+    head: dict[str, Array] | None = None,
+    causal: bool = False,
 ) -> tuple[Array, Array]:
-    """Output of the head at every position [length, d], and attention [layers, heads, length, length].
+    """Output of the head (states without one) at every position [length, d], and attention [layers, heads, length, length].
 
     tokens: items and [MASK], without padding; items: [n + 2, d], positions count from the first token. A layer holds Wq bq Wk bk
     Wv bv Wo bo, alpha1 beta1 (after attention), W1 b1 W2 b2, alpha2 beta2 (after the feed-forward part); head: W b alpha beta.
+    causal: no position sees a later one.
     """
     length, d = len(tokens), items.shape[1]
     x = [layer_norm(items[token] + positions[i], *norm, epsilon=1e-12) for i, token in enumerate(tokens)]
@@ -37,16 +39,16 @@ def forward(
     for number, layer in enumerate(layers):
         attended = []
         for i in range(length):
-            parts = []
+            parts, before = [], x[: i + 1] if causal else x
             for h in range(heads):
                 part = slice(h * d // heads, (h + 1) * d // heads)
                 query = (layer["Wq"] @ x[i] + layer["bq"])[part]
-                logits = np.array([query @ (layer["Wk"] @ other + layer["bk"])[part] for other in x])
+                logits = np.array([query @ (layer["Wk"] @ other + layer["bk"])[part] for other in before])
                 shares = np.exp(logits / np.sqrt(d / heads))
                 shares = shares / shares.sum()
-                seen[number, h, i] = shares
+                seen[number, h, i, : len(shares)] = shares
                 parts.append(
-                    sum(s * (layer["Wv"] @ other + layer["bv"])[part] for s, other in zip(shares, x, strict=True))
+                    sum(s * (layer["Wv"] @ other + layer["bv"])[part] for s, other in zip(shares, before, strict=True))
                 )
             projected = layer["Wo"] @ np.concatenate(parts) + layer["bo"]
             attended.append(layer_norm(x[i] + projected, layer["alpha1"], layer["beta1"], 1e-12))
@@ -54,4 +56,6 @@ def forward(
         for vector in attended:
             out = layer["W2"] @ gelu(layer["W1"] @ vector + layer["b1"]) + layer["b2"]
             x.append(layer_norm(vector + out, layer["alpha2"], layer["beta2"], 1e-12))
+    if head is None:
+        return np.array(x), seen
     return np.array([layer_norm(gelu(head["W"] @ v + head["b"]), head["alpha"], head["beta"], 1e-12) for v in x]), seen

@@ -91,6 +91,7 @@ def block_weights(blocks: Iterable[Any]) -> list[dict[str, Array]]:
     found = []
     for part in blocks:
         linear = {"q": part.query, "k": part.key, "v": part.value, "1": part.inner, "2": part.outer}
+        linear |= {"o": part.project} if hasattr(part, "project") else {}
         norms = {"1": part.attention_norm, "2": part.forward_norm}
         weights = {f"W{key}": layer.weight for key, layer in linear.items()}
         weights |= {f"b{key}": layer.bias for key, layer in linear.items()}

@@ -25,3 +25,15 @@ def fdsa_item(attributes: list[list[Array]], w: Array) -> Array:
 
 def cross_entropy(scores: Array, target: int) -> float:
     return float(np.log(np.exp(scores - scores.max()).sum()) - (scores[target] - scores.max()))
+
+
+def told(query: Array, vectors: Array, there: Array) -> float:
+    """Binary cross-entropy of σ(query · attribute), summed over attributes (Zhou et al. 2020, 4.2). there: bool [attributes]."""
+    shares = 1 / (1 + np.exp(-(vectors @ query)))
+    return -float(np.log(shares[there]).sum() + np.log(1 - shares[~there]).sum())
+
+
+def chosen(query: Array, positive: Array, negative: Array) -> float:
+    """−log σ(σ(s⁺) − σ(s⁻)) of one target."""
+    right, wrong = 1 / (1 + np.exp(-(query @ positive))), 1 / (1 + np.exp(-(query @ negative)))
+    return -float(np.log(1 / (1 + np.exp(wrong - right))))

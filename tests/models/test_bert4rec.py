@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from engine.models.bert4rec import BERT4Rec
-from tests.models import numpy_bert4rec
+from tests.models import numpy_bert4rec, numpy_sasrec
 from tests.models.contract import ITEMS, batch, build, histories
 
 
@@ -19,19 +19,11 @@ def numbers(tensor: Tensor) -> np.ndarray:
 
 
 def derived(model: BERT4Rec, tokens: list[int]) -> tuple[np.ndarray, np.ndarray]:
-    layers = []
-    for layer in model.layers:
-        part: Any = layer
-        linear = {"q": part.query, "k": part.key, "v": part.value, "o": part.project, "1": part.inner, "2": part.outer}
-        norms = {"1": part.attention_norm, "2": part.forward_norm}
-        weights = {f"W{key}": numbers(layer.weight) for key, layer in linear.items()}
-        weights |= {f"b{key}": numbers(layer.bias) for key, layer in linear.items()}
-        weights |= {f"alpha{key}": numbers(norm.weight) for key, norm in norms.items()}
-        layers.append(weights | {f"beta{key}": numbers(norm.bias) for key, norm in norms.items()})
     head = {"W": model.head.weight, "b": model.head.bias, "alpha": model.head_norm.weight, "beta": model.head_norm.bias}
     return numpy_bert4rec.forward(
         tokens, items=numbers(model.items.weight), positions=numbers(model.positions.weight),
-        norm=(numbers(model.norm.weight), numbers(model.norm.bias)), layers=layers, heads=model.config.heads,
+        norm=(numbers(model.norm.weight), numbers(model.norm.bias)), layers=numpy_sasrec.block_weights(model.layers),
+        heads=model.config.heads,
         head={key: numbers(value) for key, value in head.items()},
     )  # fmt: skip
 

@@ -10,9 +10,11 @@ import torch
 from torch import Tensor
 
 from engine.models.fdsa import FDSA, FDSAConfig
+from engine.models.s3rec import S3Rec, S3RecConfig
 from engine.models.unisrec import UniSRec
+from engine.training.objectives.mutual_information import MutualInformation, MutualInformationConfig
 from engine.training.objectives.sequences import NextItem, NextItemConfig
-from tests.models import numpy_sasrec, numpy_text
+from tests.models import numpy_bert4rec, numpy_sasrec, numpy_text
 from tests.models.contract import ITEMS, MATERIALS, build, histories, log
 
 
@@ -116,3 +118,72 @@ def test_fdsa_says_what_would_do_where_nothing_can_be_read() -> None:
         said = [[("title", f"{number}th")] for number in range(9)]
         with pytest.raises(ValueError, match=message):
             FDSA(FDSAConfig(fields=fields), 9, 1, torch.Generator(), said)
+
+
+def s3rec_states(model: S3Rec, tokens: list[int], causal: bool) -> np.ndarray:
+    return numpy_bert4rec.forward(
+        tokens, items=numbers(model.items.weight), positions=numbers(model.positions.weight)[8 - len(tokens) :],
+        norm=(numbers(model.norm.weight), numbers(model.norm.bias)), layers=numpy_sasrec.block_weights(model.blocks),
+        heads=model.config.heads, causal=causal,
+    )[0]  # fmt: skip
+
+
+def test_s3rec_looks_back_only_where_it_recommends() -> None:
+    model = build("s3rec")
+    assert isinstance(model, S3Rec)
+    for history in histories(model, 4):
+        states = s3rec_states(model, history, causal=True)
+        np.testing.assert_allclose(numbers(model.hidden(torch.tensor([history]))[0]), states, atol=1e-5)
+        scores = numbers(model.items.weight)[:ITEMS] @ states[-1]
+        np.testing.assert_allclose(numbers(model.scores(torch.tensor([history]))[0]), scores, atol=1e-4)
+
+
+def test_s3rec_is_pretrained_by_the_tasks_of_the_paper() -> None:
+    model = build("s3rec", pretrain=True)
+    assert isinstance(model, S3Rec) and model.tasks is not None
+    events, offsets = log()
+    what = MutualInformation(MutualInformationConfig(), model, events, offsets, batch_size=9)
+    batch = what.draw(torch.arange(len(what.users)), torch.Generator().manual_seed(1))
+    said = [{(key, value) for key, value in pairs} for pairs in MATERIALS["attributes"]]
+    shared = [a for a in {a for described in said for a in described} if sum(a in described for described in said) > 1]
+    shared.sort(key=lambda a: (-sum(a in described for described in said), a))
+    assert len(shared) == model.tasks.attributes.num_embeddings
+    vectors, items = numbers(model.tasks.attributes.weight), numbers(model.items.weight)
+    w = {name: numbers(getattr(model.tasks, name).weight) for name in ("aap", "mip", "map", "sp")}
+    expected = 0.0
+    for row, user in enumerate(what.users.tolist()):
+        real = (batch[0][row] != ITEMS).numpy()
+        sequence, shown, others, context, segment, other = (part[row].numpy()[real].tolist() for part in batch)
+        history = events[offsets[user] : offsets[user + 1]].tolist()
+        assert any(history[:end][-8:] == sequence for end in range(2, len(history) + 1))
+        hidden = [place for place, token in enumerate(shown) if token == model.mask]
+        inside = [place for place, token in enumerate(context) if token == model.mask]
+        assert hidden[-1] == len(sequence) - 1
+        assert inside == list(range(inside[0], inside[-1] + 1)) and len(inside) <= len(history) // 2
+        for place, token in enumerate(sequence):
+            assert shown[place] == (model.mask if place in hidden else token)
+            assert (context[place], segment[place]) == ((model.mask, token) if place in inside else (token, model.mask))
+            assert (other[place] == model.mask) == (place not in inside)
+        elsewhere = "".join(f" {token} " for token in other if token != model.mask)
+        assert elsewhere in "".join(f" {token} " for token in events.tolist())
+        states = s3rec_states(model, shown, causal=False)
+        for place, item in enumerate(sequence):
+            described = np.array([attribute in said[item] for attribute in shared])
+            expected += 0.2 * numpy_text.told(w["aap"] @ items[item], vectors, described)
+            if place in hidden:
+                expected += numpy_text.told(w["map"] @ states[place], vectors, described)
+                expected += numpy_text.chosen(w["mip"] @ states[place], items[item], items[others[place]])
+                assert others[place] not in history
+        last = [s3rec_states(model, tokens, causal=False)[-1] for tokens in (context, segment, other)]
+        expected += 0.5 * numpy_text.chosen(w["sp"] @ last[0], last[1], last[2])
+    found = what.loss(model, batch)
+    assert found.item() == pytest.approx(expected / len(what.users), rel=1e-5)
+    found.backward()  # type: ignore[no-untyped-call]
+    assert all(parameter.grad is not None and parameter.grad.any() for parameter in model.parameters())
+
+
+def test_s3rec_says_what_would_do_where_nothing_is_shared() -> None:
+    said = [[("title", f"{number}th")] for number in range(9)]
+    with pytest.raises(ValueError, match="or take sasrec"):
+        S3Rec(S3RecConfig(pretrain=True), 9, 1, torch.Generator(), said)
+    S3Rec(S3RecConfig(), 9, 1, torch.Generator(), said)  # what comes next is learnt without them

@@ -17,13 +17,14 @@ from tests.training.tiny import clusters, cycles, noise, recipe, write_log
 
 EPOCHS = {
     "sasrec": 20, "gru4rec": 15, "bert4rec": 60, "attrec": 20, "mult-vae": 60, "lightgcn": 60, "ngcf": 60, "bpr-mf": 60,
-    "narm": 15, "esasrec": 15, "hstu": 15, "caser": 12, "hgn": 12, "unisrec": 30, "fdsa": 15,
+    "narm": 15, "esasrec": 15, "hstu": 15, "caser": 12, "hgn": 12, "unisrec": 30, "fdsa": 15, "s3rec": 12,
     "cml": 30, "mult-dae": 40, "neumf": 40, "fmc": 20, "fpmc": 20, "prme": 20, "transrec": 20,
 }  # fmt: skip
 BATCH = {"window": 256, "transitions": 256, "pairs": 512, "warp": 512}  # of their objectives; sequences elsewhere
 ALWAYS = {
     "markov": 0.99, "sasrec": 0.97, "gru4rec": 0.97, "bert4rec": 0.85, "attrec": 0.95, "fmc": 0.9, "fpmc": 0.9, "prme": 0.9,
     "transrec": 0.9, "caser": 0.97, "hgn": 0.97, "narm": 0.97, "esasrec": 0.97, "hstu": 0.97, "unisrec": 0.9, "fdsa": 0.97,
+    "s3rec": 0.97,
 }  # fmt: skip
 """NDCG@10 at least, where it is certain what comes next."""
 

@@ -1,16 +1,21 @@
-"""A dataset that holds nothing out for validation: training runs its epochs, keeps the last, and claims no more than that."""
+"""Where nothing validates, in a dataset or in a stage that teaches something else: training runs its epochs, keeps the last, and
+claims no more than that."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+import torch
+import torch.nn.functional as F
 
 from engine.data.dataset import Dataset
 from engine.data.split import SplitOptions
 from engine.errors import SeqscopeError
+from engine.models.s3rec import S3Rec
 from engine.training import checkpoint
-from engine.training.run import open_run, train
+from engine.training.materials import gather
+from engine.training.run import build_model, open_run, train
 from tests.training.tiny import clusters, recipe, write_log
 
 SETTINGS = {"epochs": 3, "patience": 1, "validate_every": 1}
@@ -38,3 +43,28 @@ def test_an_order_that_is_not_there_is_not_learned_from(tmp_path: Path) -> None:
     with pytest.raises(SeqscopeError, match=r"markov learns from the order.*popularity"):
         train(recipe("markov"), unordered, tmp_path / "run", device="cpu")
     assert not (tmp_path / "run" / "run.json").exists()
+
+
+def test_s3rec_is_tuned_from_what_it_was_pretrained_to(tmp_path: Path) -> None:
+    """Items of a group have a word in common and come in any order: what belongs together lies together before anything is
+    recommended."""
+    group = torch.arange(60) // 10
+    dataset = write_log(
+        tmp_path / "data", clusters(150), 60, titles=[f"Item, part {number}" for number in group.tolist()]
+    )
+    tuned = recipe("s3rec", model={"start": "before"}, training=SETTINGS)
+    with pytest.raises(SeqscopeError, match="seqscope train before"):
+        train(tuned, dataset, tmp_path / "tuned", device="cpu")
+    pretrained = recipe("s3rec", model={"pretrain": True}, training=SETTINGS | {"epochs": 10})
+    record = train(pretrained, dataset, tmp_path / "before", device="cpu")
+    assert (record["epochs"], record["best_epoch"], record["valid_ndcg"]) == (10, 10, None)
+    model = build_model(tuned, 60, 150, gather(tuned, dataset, tmp_path / "tuned"))
+    assert isinstance(model, S3Rec) and model.tasks is None
+    rows = F.normalize(model.table[:60] - model.table[:60].mean(0), dim=1)
+    alike, together = rows @ rows.T, group[:, None] == group
+    assert alike[together].mean() > alike[~together].mean() + 0.1
+    with pytest.raises(
+        SeqscopeError, match=r"model.start does not fit: its items.weight is \(62, 16\), here \(62, 8\)"
+    ):
+        narrow = recipe("s3rec", model={"start": "before", "dim": 8}, training=SETTINGS)
+        train(narrow, dataset, tmp_path / "narrow", device="cpu")

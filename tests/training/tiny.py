@@ -121,6 +121,11 @@ RECIPES: dict[str, dict[str, Any]] = {
         "objective": {"loss": "cross-entropy"},
         "optimiser": {"lr": 0.01},
     },
+    "s3rec": {
+        "model": {"dim": 16, "blocks": 1, "dropout": 0.1, "max_length": 8},
+        "objective": {"loss": "cross-entropy"},
+        "optimiser": {"lr": 0.01},
+    },
     "recformer": {
         "model": {
             "dim": 16,

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from engine.training.objectives.generation import Identifier, IdentifierConfig, InstructionConfig, Instructions
+from engine.training.objectives.mutual_information import MutualInformationConfig, mutual_information
 from engine.training.objectives.sequences import Cloze, ClozeConfig, NextItem, NextItemConfig, WindowConfig, Windows
 from engine.training.objectives.sets import (
     WARP,
@@ -56,6 +57,13 @@ class Objective(Protocol):
         """Whatever constraint the model's paper puts on its parameters."""
 
 
+class Unvalidated(Objective, Protocol):
+    """An objective that does not teach to recommend: what its last epoch leaves is what comes of it."""
+
+    validated: bool
+    """False."""
+
+
 class Annealed(Objective, Protocol):
     """An objective that changes with the steps of a training."""
 
@@ -96,6 +104,7 @@ class Kind(NamedTuple):
 
 OBJECTIVES: dict[str, Kind] = {
     "next-item": Kind(NextItemConfig, NextItem),
+    "mutual-information": Kind(MutualInformationConfig, mutual_information),
     "cloze": Kind(ClozeConfig, Cloze),
     "window": Kind(WindowConfig, Windows),
     "pairs": Kind(PairsConfig, Pairs),
