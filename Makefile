@@ -25,6 +25,10 @@ EXPORT_WORDS = $(SEQSCOPE) embed --encoder minilm --export build/words && touch 
 # uv, or pip where there is no uv; .ci/install.py says how.
 INSTALL = $(FIND_PYTHON); $$python .ci/install.py $(VENV)
 
+# Containers like to forbid Python to keep its bytecode, and each start would then compile some 800 modules anew.
+export PYTHONDONTWRITEBYTECODE :=
+COMPILE = $(PYTHON) -c 'from app.serve import prepare; prepare()' 2>/dev/null || echo "The app's first start takes some seconds longer."
+
 # An environment whose Python has gone, after an upgrade of the system say, is made again.
 ifneq ($(shell $(PYTHON) -c 'print("works")' 2>/dev/null),works)
 .PHONY: $(VENV)/.run $(VENV)/.dev
@@ -59,7 +63,7 @@ install: $(VENV)/.run ## the environment that `make run` needs
 install-dev: $(VENV)/.dev ## the environment that `make test` needs
 
 $(VENV)/.run: pyproject.toml requirements.lock
-	@$(INSTALL) text && touch $@
+	@$(INSTALL) text && { $(COMPILE); } && touch $@
 
 $(VENV)/.dev: pyproject.toml requirements.lock
 	@$(INSTALL) dev text && touch $(VENV)/.run $@
@@ -97,11 +101,10 @@ format: install-dev ## put the code into its form
 	$(PYTHON) -m ruff format .
 
 # Each file stays with one worker, which makes its fixtures once; tests/conftest.py says which come first. Many tests wait for
-# processes and pages: four workers keep two cores busy. They start hundreds of processes, and each would compile torch anew where
-# the environment forbids to keep bytecode, as containers like to do. The app's jobs lower their own priority by up to 10, to 19 at
+# processes and pages: four workers keep two cores busy. The app's jobs lower their own priority by up to 10, to 19 at
 # most: from 16 on they get their share beside tests that wait for them. In CI a test that fails runs again, twice at most, and the summary lists
 # it as rerun: a race that a busy machine loses once in 5,000 tests is to be read there and mended, not to hide what else was found.
-PYTEST = OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= nice -n $$((16 - $$(nice))) $(PYTHON) -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder $(if $(CI),--reruns 2 --reruns-delay 2 --rerun-show-tracebacks -rR)
+PYTEST = OMP_NUM_THREADS=1 nice -n $$((16 - $$(nice))) $(PYTHON) -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder $(if $(CI),--reruns 2 --reruns-delay 2 --rerun-show-tracebacks -rR)
 
 pytest: install-dev ## the tests alone
 	$(PYTEST) -m "not long"

@@ -5,10 +5,11 @@ streamlit run app/serve.py
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,16 @@ def needs_key() -> bool:
     return owner.providers() is None
 
 
+def prepare() -> None:
+    """Reads what the first visitor would wait for: the code of the pages, and the models of the first dataset."""
+    from app import screens, zoo  # noqa: F401  (here, as the server answers meanwhile)
+
+    with suppress(SeqscopeError):  # the page says what is wrong
+        for name in zoo.datasets():
+            zoo.open_zoo(name)
+            break
+
+
 @asynccontextmanager
 async def life(served: App) -> AsyncGenerator[dict[str, Any]]:
     """Opens the store before the first visitor comes, and closes it after the last one has gone."""
@@ -44,6 +55,7 @@ async def life(served: App) -> AsyncGenerator[dict[str, Any]]:
         log.error("%s", error)
     address, port = st.get_option("server.address"), st.get_option("server.port")
     print(f"Seqscope: http://{address or 'localhost'}:{port}{_root}", flush=True)
+    asyncio.get_running_loop().run_in_executor(None, prepare)
     try:
         async with downloads.DOWNLOADS.serving():
             yield {}

@@ -7,14 +7,18 @@ holds is declared with the part (app/reports/parts).
 
 from __future__ import annotations
 
+import ast
 import datetime
 import hashlib
+import inspect
 import json
+import textwrap
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field, ValidationError, create_model, model_validator
+from pydantic import BaseModel, Field, ValidationError, create_model, model_validator
 from pydantic.json_schema import GenerateJsonSchema
 
 from app.limits import MAX_HISTORY
@@ -274,10 +278,29 @@ def schema() -> str:
 
 
 class _Schema(GenerateJsonSchema):
-    """`ReportModel` writes what its fields say; without this, its serializer would hide them."""
+    """`ReportModel` writes what its fields say; without this, its serializer would hide them. What stands below a field describes
+    it: read off the source here, since pydantic's own `use_attribute_docstrings` reads it at every start of the app."""
 
     def ser_schema(self, schema: Any) -> None:
         return None
+
+    def model_schema(self, schema: Any) -> dict[str, Any]:
+        return _described(super().model_schema(schema), schema["cls"])
+
+    def dataclass_schema(self, schema: Any) -> dict[str, Any]:
+        return _described(super().dataclass_schema(schema), schema["cls"])
+
+
+def _described(written: dict[str, Any], model: type) -> dict[str, Any]:
+    """The JSON Schema of a class, each property with what stands below its field."""
+    for base in reversed([base for base in model.__mro__ if base not in (object, BaseModel)]):
+        (declared,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
+        for field, below in pairwise(getattr(declared, "body", ())):
+            match field, below:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str() as words)):
+                    if name in written["properties"]:
+                        written["properties"][name]["description"] = inspect.cleandoc(words)
+    return written
 
 
 def _models(base: type[ReportModel]) -> Iterator[type[ReportModel]]:

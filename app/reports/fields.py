@@ -17,9 +17,7 @@ Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 class ReportModel(BaseModel):
     """Nothing unknown, nothing coerced, no NaN: a field means one thing to every reader."""
 
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, allow_inf_nan=False, strict=True, use_attribute_docstrings=True
-    )
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)
     LATER: ClassVar[tuple[str, ...]] = ()
     """Fields that came after the first reports were made: written where they say something, so that an older report is written
     as it was, and its seal still fits."""

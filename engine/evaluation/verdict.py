@@ -24,7 +24,7 @@ USERS = "+user"
 FEW = 30
 """People in a group below which nothing is said of it."""
 Kind = Literal["rare", "popular", "short", "long", "next", "near", "unseen"]
-_CHECKED = {"extra": "forbid", "strict": True, "allow_inf_nan": False, "use_attribute_docstrings": True}
+_CHECKED = {"extra": "forbid", "strict": True, "allow_inf_nan": False}
 """How reports read the classes below, without pydantic here."""
 MEMORISED: dict[Kind, int] = {"next": NEXT, "near": NEAR, "unseen": UNSEEN}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app import home, zoo
+from app import home, serve, zoo
 from app.analysis import cache
 from app.analysis.cache import Opened
 from app.store import prepared
@@ -17,6 +17,7 @@ from app.store.server import open_store
 from engine.bundle import items
 from engine.errors import SeqscopeError
 from tests.app.own import ANNA, own_home, ready
+from tests.runtime.bundles import make_zoo
 
 
 class Shop:
@@ -115,6 +116,14 @@ def test_a_failure_is_said_again_and_not_tried_again(
     monkeypatch.setattr(cache, "AGAIN", 600.0)
     shop.fails, shop.stamps["exports/large"] = None, "mended"
     assert shelf.get("exports/large")
+
+
+def test_the_first_dataset_is_open_before_anybody_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(tmp_path))
+    serve.prepare()  # nothing to open
+    first, second = make_zoo(tmp_path, name="a"), make_zoo(tmp_path, name="b")
+    serve.prepare()
+    assert str(first) in zoo._OPEN and str(second) not in zoo._OPEN
 
 
 def test_what_is_prepared_of_a_visitors_dataset_counts_as_theirs(
