@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
+import importlib.util
 import json
 import re
 from pathlib import Path
@@ -41,7 +42,7 @@ def render(
     framed: the page will stand in another one (as an iframe's srcdoc), where its links within it need to be told so.
     """
     shown = sections(report)
-    style = _read("report.css")
+    style = _typeface() + _read("report.css")
     scripts, shapes = [], ""
     if kind == "interactive":
         scripts, shapes = [_plotly(), _read("report.js")], _shapes(figures(shown))
@@ -84,6 +85,7 @@ def _policy(style: str, scripts: list[str], framed: bool) -> str:
         "default-src 'none'",
         f"style-src {_hash(style)}",
         "img-src data:",
+        "font-src data:",
         base,
         "form-action 'none'",
     ]
@@ -122,6 +124,17 @@ def _aligns(numbers: Table) -> list[str]:
 @functools.cache
 def _read(name: str) -> str:
     return (_HERE / name).read_text("utf-8").strip()
+
+
+@functools.lru_cache(maxsize=1)
+def _typeface() -> str:
+    """Source Sans (SIL Open Font License), as the app has it from Streamlit; "" where that has another, and the machine's is taken."""
+    streamlit = importlib.util.find_spec("streamlit")
+    assert streamlit is not None and streamlit.origin is not None
+    for file in Path(streamlit.origin).parent.glob("static/static/media/SourceSansVF-Upright.*.woff2"):
+        source = f"data:font/woff2;base64,{base64.b64encode(file.read_bytes()).decode()}"
+        return f'@font-face {{ font-family: "Source Sans"; font-weight: 200 900; src: url("{source}") format("woff2"); }}\n'
+    return ""
 
 
 @functools.lru_cache(maxsize=1)

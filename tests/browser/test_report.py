@@ -76,6 +76,7 @@ def test_it_opens_without_a_network_and_asks_for_nothing(
     expect(page.get_by_role("heading", level=1)).to_have_text("<svg onload='window.hit=1'>")
     for heading in ("What each model recommends", "What they looked at", "Where the items lie", "How it was made"):
         expect(page.get_by_role("heading", name=heading, exact=True)).to_be_visible()
+    assert page.evaluate("[...document.fonts].map((font) => [font.family, font.status])") == [["Source Sans", "loaded"]]
     for folded in page.locator("summary").all():
         folded.click()
     if kind == "interactive":  # what stands in hover texts is foreign, too
