@@ -128,7 +128,7 @@ def _read(name: str) -> str:
 
 @functools.lru_cache(maxsize=1)
 def _typeface() -> str:
-    """Source Sans (SIL Open Font License), as the app has it from Streamlit; "" where that has another, and the machine's is taken."""
+    """Source Sans (SIL Open Font License), as Streamlit brings it for the app; "" where it brings another."""
     streamlit = importlib.util.find_spec("streamlit")
     assert streamlit is not None and streamlit.origin is not None
     for file in Path(streamlit.origin).parent.glob("static/static/media/SourceSansVF-Upright.*.woff2"):
