@@ -11,7 +11,7 @@ import csv
 import functools
 import io
 import re
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Literal, TypeAlias
 
 import joblib
@@ -20,7 +20,7 @@ import plotly.graph_objects as go
 import streamlit as st
 from plotly.basedatatypes import BaseFigure
 
-from app import downloads
+from app import downloads, glossary
 from app.analysis.cache import cached
 from app.text import cell, md
 
@@ -161,6 +161,7 @@ def under(
         return
     with folded:
         table = table() if callable(table) else table
+        columns = {**(columns or {}), **_defined(table, columns or {})}
         st.dataframe(table, hide_index=True, column_config=columns, alt=f"Table: {alt}", key=f"{key}_table")
         with st.container(horizontal=True, vertical_alignment="center"):
             csv_button(table, name, key=key)
@@ -174,6 +175,13 @@ def under(
                     label_visibility="collapsed",
                 )
                 st.caption(md("The camera above the figure saves it in this format."), width="content")
+
+
+def _defined(table: pd.DataFrame, columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Columns with the meanings of the terms that they are called by."""
+    helps = {name: glossary.tooltip(str(name)) for name in table.columns}
+    given = {name: columns.get(name) or {} for name in helps}
+    return {name: {**given[name], "help": given[name].get("help") or help_} for name, help_ in helps.items() if help_}
 
 
 def _plain(value: Any) -> Any:

@@ -1,29 +1,35 @@
 """What every metric and view means, in two sentences each and with a source: About lists them, tooltips are taken from here.
 
-st.metric("Collision rate", …, help=glossary.tooltip("Collision rate"))
+    st.metric("Collision rate", …, help=glossary.tooltip("Collision rate"))
+
+`sections.heading`, the controls of `choice` and the tables of `export` ask for the tooltips of their labels themselves.
 """
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from engine.runtime import judge
 
 
 class Entry(NamedTuple):
-    """A term, its meaning in two sentences, and where it comes from."""
+    """A term, its meaning in two sentences, where it comes from, and what headings, controls and columns call it besides."""
 
     term: str
     meaning: str
     source: str
+    labels: tuple[str, ...] = ()
 
 
 METRICS = (
     *(Entry(metric.title, metric.meaning, metric.source) for metric in judge.ACCURACY.values()),
     Entry(
         "Rank",
-        "The place of the held-out item among the candidates, 1 is best. Equal scores share the mean of their places.",
+        "The place of an item among the candidates, 1 is best; models are judged by that of the held-out item. Equal scores "
+        "share the mean of their places.",
         "Krichene & Rendle, KDD 2020, on why the candidates are the whole catalogue",
+        ("Ranks over users", "Mean rank"),
     ),
     Entry(
         "Outside the beam",
@@ -45,6 +51,7 @@ METRICS = (
         "much sharper than comparing two "
         "intervals by eye.",
         "Efron & Tibshirani 1993",
+        ("Difference to a baseline", "Baseline"),
     ),
     Entry(
         "Holm's correction",
@@ -52,6 +59,7 @@ METRICS = (
         "false alarm stays below 5 %. "
         "It needs no assumption about how the comparisons depend on each other.",
         "Holm 1979",
+        ("holm",),
     ),
 )
 
@@ -61,6 +69,7 @@ CODES = (
         "The share of a level's codes that some item has. The others are dead codes: they cost room in the codebook and say "
         "nothing.",
         "van den Oord, Vinyals & Kavukcuoglu, NeurIPS 2017, on codebooks that collapse",
+        ("Utilisation",),
     ),
     Entry(
         "Normalised perplexity",
@@ -78,6 +87,7 @@ CODES = (
         "The share of items whose ID is another one's as well. A group of three counts three, so it is higher than the collision "
         "rate and says for how many items a model's answer is a tie.",
         "Rajput et al., NeurIPS 2023 (TIGER), section 3.1 on collisions",
+        ("In collision",),
     ),
     Entry(
         "Reconstruction error",
@@ -90,12 +100,14 @@ CODES = (
         "Each item is matched with the nearest one by a sequence model's vectors, and the share of levels with the same code is "
         "averaged. By chance it is the mean over levels of the sum of squared shares of the codes.",
         "Wang et al., CIKM 2024 (LETTER), section 4.3.2, which gives no formula",
+        ("Shared codes (CF)",),
     ),
     Entry(
         "Lorenz curve and Gini of codes",
         "The least used codes first, the curve says which share of the items they have together; the diagonal is even use. Gini "
         "is twice the area between the two, 0 where all codes are used alike.",
         "Lorenz 1905; Gini 1912",
+        ("Inequality",),
     ),
     Entry(
         "Prefix tree",
@@ -136,6 +148,7 @@ VIEWS = (
         "the Markov chain: counts over their sum; generative models: that of the semantic ID) and a bar relative to the list's "
         "first item. Scores of different models have different units and are never put on one scale.",
         "Pin and compare, after LIT: Tenney et al., EMNLP 2020",
+        ("View",),
     ),
     Entry(
         "What came next in the log",
@@ -148,6 +161,7 @@ VIEWS = (
         "Rank-biased overlap",
         "How much two lists agree, the top counting more. At p = 0.9 the first ten places carry 86 % of the weight.",
         "Webber, Moffat & Zobel, TOIS 2010",
+        ("RBO", "Order (RBO)"),
     ),
     Entry(
         "Beam",
@@ -155,6 +169,7 @@ VIEWS = (
         "alone; codes that continue no item's identifier are left out, and the rest share the probability. What the beam drops "
         "is never reached, so its list may differ from exact scores of all items.",
         "Sutskever, Vinyals & Le 2014; constrained: De Cao et al., ICLR 2021; on items: Rajput et al., NeurIPS 2023 (TIGER)",
+        ("Beam search", "Beam width", "Show the beam of"),
     ),
     Entry(
         "Beam agreement@k",
@@ -168,6 +183,13 @@ VIEWS = (
         "shows what was mixed, "
         "and does not prove why an item was recommended.",
         "Vaswani et al. 2017; Jain & Wallace 2019; Wiegreffe & Pinter 2019",
+        (
+            "What the prediction looked at",
+            "What the latest item looked at",
+            "Position by position",
+            "Layers and heads",
+            "Attention of",
+        ),
     ),
     Entry(
         "Rollout",
@@ -181,6 +203,7 @@ VIEWS = (
         "A model that reads items as codes attends between codes; grouped by item, what an item gets is the sum over its codes. "
         "While codes are written, each one looks back at the history: one column per written code, mean over heads.",
         "cross-attention: Vaswani et al. 2017; as TIGER has it: Rajput et al., NeurIPS 2023",
+        ("What the generated codes looked at", "Layer of the decoder"),
     ),
     Entry(
         "Attention to words",
@@ -188,25 +211,29 @@ VIEWS = (
         "an attribute gets is the sum over its words. Longer texts may get more by their length alone, so a stroke marks what an "
         "item would get if every word got the same.",
         "Li et al., KDD 2023 (Recformer); one place that sees everything: Beltagy, Peters & Cohan 2020 (Longformer)",
+        ("Word by word",),
     ),
     Entry(
-        "Own words left out",
+        "Token ablation",
         "An attribute or a word of the item that is explained is removed, the model reads the item anew, and the change of its "
         "score is the effect. Later words move up, so it is the effect of another text and not of the word alone.",
         "Li, Monroe & Jurafsky 2016, on erasing words",
+        ("Token ablation of the item",),
     ),
     Entry(
-        "Leave-one-out",
+        "Leave-one-out effect",
         "An event is removed and the item ranked anew among what could be recommended after the whole history; the bar is the "
         "move of its rank on a log scale, as the level of all scores moves with the history, too. One event at a time; events "
         "that only matter together stay hidden.",
         "Li, Monroe & Jurafsky 2016",
+        ("Why? Leave-one-out effect",),
     ),
     Entry(
         "Map",
         "Vectors in two dimensions, of a model or of one of the spaces below: by UMAP, which keeps near ones near while axes and "
         "distances between far groups mean nothing, or by PCA, the plane of the largest variance. Regions are named by TF-IDF.",
         "McInnes, Healy & Melville 2018 (UMAP); trustworthiness: Venna & Kaski 2001",
+        ("Projection", "Map of"),
     ),
     Entry(
         "Map of words",
@@ -225,24 +252,37 @@ VIEWS = (
         "The vectors of a tokenizer's codes, all levels on one map; the larger a mark, the more items have the code, and hollow "
         "ones nobody has. Levels after the first hold what is left over, so they lie apart and mean nothing on their own.",
         "van den Oord, Vinyals & Kavukcuoglu, NeurIPS 2017 (codebooks); Zeghidour et al. 2021 (residuals)",
+        ("Colour codes by",),
     ),
     Entry(
         "An item's codes",
         "The path of an item through each tokenizer's tree, and the items that share its first codes. Those at the same last "
         "code cannot be told apart without a further number.",
         "Rajput et al., NeurIPS 2023 (TIGER)",
+        ("Semantic IDs",),
     ),
     Entry(
         "Neighbours",
         "The nearest items by exact comparison in the space itself, not on the map. Cosine or distance, as the model or the "
         "tokenizer itself compares; words by cosine.",
         "the model's paper",
+        ("Nearest items", "Nearest in the space of"),
     ),
 )
 
 TERMS = {entry.term: entry for entry in (*METRICS, *CODES, *VIEWS)}
 
 
-def tooltip(term: str) -> str:
-    """What a term means, as Markdown-free text. Raises KeyError for one that About does not have."""
-    return TERMS[term].meaning
+def tooltip(label: str) -> str:
+    """The meaning of the term that a label names, as Markdown-free text; "" where it names none.
+
+    What follows an @ or a comma is no part of the name: "NDCG@10", "Popularity by code, level 2".
+    """
+    return _MEANINGS.get(_name(label), "")
+
+
+def _name(label: str) -> str:
+    return re.split("@|, ", label.strip("*"), maxsplit=1)[0].casefold()
+
+
+_MEANINGS = {_name(label): entry.meaning for entry in TERMS.values() for label in (entry.term, *entry.labels)}

@@ -82,7 +82,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
       item.append(open)
       list.append(item)
     }
-    part.append(element("h3", "", words), actions, list)
+    part.append(element("h2", "", words), actions, list)
     if (more) part.append(element("p", "note", `and ${more.toLocaleString("en")} more, in the table below the map`))
     if (held) part.append(element("p", "note", "Too long for a link: a reload forgets this selection."))
     return part

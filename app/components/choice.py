@@ -1,4 +1,7 @@
-"""A choice that a page has for itself: what the address says is chosen, and what is chosen is put into the address."""
+"""A choice that a page has for itself: what the address says is chosen, and what is chosen is put into the address.
+
+A label that names a term of the glossary has its meaning as a tooltip.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Any
 
 import streamlit as st
 
-from app import guard
+from app import glossary, guard
 from app.session import state
 from app.session.pages import Own
 from app.text import clean
@@ -37,7 +40,7 @@ def segmented(
         key=key,
         on_change=guard.callback(_take),
         args=(name, key, tuple(options), clears),
-        **more,
+        **{"help": glossary.tooltip(label)} | more,
     )
     return chosen
 
@@ -62,7 +65,7 @@ def selected(
         key=key,
         on_change=guard.callback(_take),
         args=(name, key, tuple(options), clears),
-        **more,
+        **{"help": glossary.tooltip(label)} | more,
     )
     return chosen
 

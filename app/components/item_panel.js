@@ -4,12 +4,6 @@ const STATES = new WeakMap() // element → {id, stop} of what it shows
 let opener = null // what had the focus when the panel opened, and gets it back
 
 const LONG = 260 // characters of a description that are shown at once
-const TITLES = {
-  ranks: "Who recommends it",
-  why: "Why? Leave-one-out effect",
-  codes: "Semantic IDs",
-  near: "Nearest items",
-}
 
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".root")
@@ -156,7 +150,8 @@ function series(data, report) {
 function sectioned(name, section, report) {
   const box = element("details")
   box.open = section.open
-  const summary = element("summary", "", TITLES[name])
+  const summary = element("summary", "", section.title)
+  summary.title = section.help
   summary.dataset.focus = name
   summary.onclick = event => {
     event.preventDefault()

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from app import guard, spaces, zoo
+from app import glossary, guard, spaces, zoo
 from app.analysis import graph_paths, usual_models
 from app.components import widgets
 from app.figures import item_panel as contents
@@ -23,7 +23,12 @@ from app.text import clean
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
 
-SECTIONS = ("ranks", "why", "codes", "near")
+SECTIONS = {
+    "ranks": "Who recommends it",
+    "why": "Why? Leave-one-out effect",
+    "codes": "Semantic IDs",
+    "near": "Nearest items",
+}
 _KEY = "item_panel"
 _ACT = "item_panel_act"
 _CLOSED, _SPACE, _SLOW = "item_panel_closed", "item_panel_space", "item_panel_slow"
@@ -51,7 +56,7 @@ def _panel(page: str) -> None:
             **known,
             "added": now.current.count(known["id"]),
             "links": _links(models, page),
-            "sections": {name: _section(name, models, now, item) for name in _possible(models)},
+            "sections": {name: {**_titled(name), **_section(name, models, now, item)} for name in _possible(models)},
         }
         widgets.item_panel(data, key=_ACT, on_act=guard.callback(_clicked))
 
@@ -63,6 +68,10 @@ def _possible(models: Zoo) -> list[str]:
     if not spaces.with_neighbours(models):
         without.add("near")
     return [name for name in SECTIONS if name not in without]
+
+
+def _titled(name: str) -> dict[str, str]:
+    return {"title": SECTIONS[name], "help": glossary.tooltip(SECTIONS[name])}
 
 
 def _section(name: str, models: Zoo, now: state.State, item: int) -> dict[str, Any]:

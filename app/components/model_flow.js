@@ -6,7 +6,7 @@ export default function ({ data, parentElement }) {
 
 function flow(model) {
   const row = element("section", "flow")
-  const name = element("h4")
+  const name = element("h2")
   const sign = element("span", "sign", model.sign)
   sign.style.color = model.colour
   sign.setAttribute("aria-hidden", "true")

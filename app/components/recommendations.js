@@ -9,7 +9,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   grid.style.setProperty("--columns", Math.ceil(many / Math.max(deep, 1)) || 1)
   for (const model of data?.models ?? []) {
     const card = element("section", "model")
-    const heading = element("h3")
+    const heading = element("h2")
     const sign = element("span", "sign", model.sign)
     sign.style.color = model.colour
     sign.setAttribute("aria-hidden", "true")
@@ -68,13 +68,13 @@ function pinned(rows) {
     row.append(element("span", "rank", item.rank), words)
     list.append(row)
   }
-  side.append(element("h4", "", "A · original"), list)
+  side.append(element("h3", "", "A · original"), list)
   return side
 }
 
 function edited(list) {
   const side = element("div")
-  side.append(element("h4", "", "B · edited"), list)
+  side.append(element("h3", "", "B · edited"), list)
   return side
 }
 
@@ -137,7 +137,7 @@ function told(model, grid) {
   box.setAttribute("aria-label", name)
   const list = element("dl")
   for (const [term, words] of Object.entries(model.can)) list.append(element("dt", "", term), element("dd", "", words))
-  box.append(element("h4", "", name), list)
+  box.append(element("h3", "", name), list)
   button.popoverTargetElement = box
   const close = () => box.matches(":popover-open") && box.hidePopover()
   box.ontoggle = ({ newState }) => {

@@ -6,17 +6,18 @@
     with sections.opened(SECTIONS, key="metrics") as name:
         {"slices": slices, "users": users}[name](models)
 
-A link to one of them: `state.link_to("metrics", section="users")`.
+A link to one of them: `state.link_to("metrics", section="users")`. Headings within them: `sections.heading("Prefix purity")`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Literal
 
 import streamlit as st
 
-from app import guard
+from app import glossary, guard
 from app.session import state
 
 
@@ -34,6 +35,13 @@ def opened(titles: Mapping[str, str], *, key: str, default: str = "") -> Iterato
     tabs = st.tabs(list(titles.values()), key=key, on_change=guard.callback(_take), args=(key, dict(titles)))
     with tabs[list(titles).index(chosen)]:
         yield chosen
+
+
+def heading(
+    title: str, *, anchor: str | Literal[False] = False, width: Literal["stretch", "content"] = "stretch"
+) -> None:
+    """A heading of the second level, with the meaning of the term that it names. title: Markdown."""
+    st.header(title, anchor=anchor, help=glossary.tooltip(title), width=width)
 
 
 def _take(key: str, titles: dict[str, str]) -> None:

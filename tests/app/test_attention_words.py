@@ -264,7 +264,7 @@ def told(page: AppTest) -> str:
 
 
 def headings(page: AppTest) -> list[str]:
-    return [heading.value for heading in page.subheader]
+    return [heading.value for heading in page.header]
 
 
 def opened(page: AppTest, **address: str) -> AppTest:

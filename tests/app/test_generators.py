@@ -342,7 +342,7 @@ def test_the_mean_over_people_is_of_items(models: Zoo) -> None:
 
 def test_the_page_attention_by_item_and_by_code(attention: Open) -> None:
     page = attention(model="writer")
-    headings = [heading.value for heading in page.subheader]
+    headings = [heading.value for heading in page.header]
     assert headings == ["What the generated codes looked at"]
     page.get_by_key("attention_unit").set_value("codes").run()
     assert page.query_params["unit"] == "codes"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from app import glossary
 from app.analysis import usual_models
+from app.screens import PAGES
 from app.screens.about import cards as views
 from app.text import md
 from engine.cards import KINDS
@@ -22,6 +25,30 @@ from tests.runtime.bundles import TOYS, make_zoo, seal
 def test_two_sentences_and_a_source(entry: glossary.Entry) -> None:
     assert len(re.findall(r"[.](?: |$)", entry.meaning)) == 2, entry.meaning
     assert entry.source
+
+
+@pytest.mark.parametrize("name", [name for name in PAGES if name != "about"])
+def test_terms_bear_their_meanings_where_they_are_labels(
+    open_app: Callable[..., AppTest], root: Path, name: str
+) -> None:
+    address = {"page": "" if name == "compare" else name, "ds": "sample", "user": "person-0001"}
+    for section in getattr(import_module(f"app.screens.{name}"), "SECTIONS", [""]):
+        page = open_app(root / "exports", **address, **({"section": section} if section else {}))
+        for label, help_ in _labels(page):
+            assert glossary.tooltip(label) == "" or help_, (section, label)
+
+
+def _labels(page: AppTest) -> Iterator[tuple[str, str]]:
+    """(label, tooltip) of all headings, controls, metrics and columns."""
+    for element in page.main:
+        proto = getattr(element, "proto", None)
+        if element.type in ("title", "header", "subheader"):
+            yield proto.body, proto.help
+        elif element.type == "arrow_data_frame" and proto.columns:
+            columns = json.loads(proto.columns)
+            yield from ((str(name), (columns.get(str(name)) or {}).get("help") or "") for name in element.value)
+        elif hasattr(proto, "help"):
+            yield getattr(proto, "label", ""), proto.help
 
 
 @pytest.fixture

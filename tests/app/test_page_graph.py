@@ -94,7 +94,7 @@ def test_page(open_app: Callable[..., AppTest], carrying: Path, model: str) -> N
     assert not page.error
     assert page.selectbox(key=f"graph_item_{model}").value == 9
     assert page.get_by_key("graph_layers").value == "2"
-    assert ("What each layer adds" in [heading.value for heading in page.subheader]) == (model != "gamma")
+    assert ("What each layer adds" in [heading.value for heading in page.header]) == (model != "gamma")
 
 
 def test_a_report_offers_the_graph_of_its_models(open_app: Callable[..., AppTest], carrying: Path) -> None:

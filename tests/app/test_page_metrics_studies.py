@@ -207,7 +207,7 @@ def test_the_page(opened: Opened) -> None:
 def test_sweeps_have_a_section_of_their_own_where_there_are_any(opened: Opened) -> None:
     page = opened(section="sweeps")
     assert not page.exception and not page.error and not page.warning
-    assert len(page.get("plotly_chart")) == 2 and [heading.value for heading in page.subheader] == ["Of the tokenizer"]
+    assert len(page.get("plotly_chart")) == 2 and [heading.value for heading in page.header] == ["Of the tokenizer"]
 
 
 def test_it_follows_the_metric_of_the_page(opened: Opened) -> None:

@@ -47,8 +47,7 @@ def test_every_page(
     expect(page.get_by_role("heading", level=1)).to_have_text(re.compile(r"\w"))
     levels = [int(one) for one in main.locator("h1, h2, h3").evaluate_all("all => all.map(one => one.tagName[1])")]
     assert levels[0] == 1
-    if address.startswith("/about"):
-        assert all(after - before <= 1 for before, after in itertools.pairwise(levels))
+    assert all(after - before <= 1 for before, after in itertools.pairwise(levels))
     assert "Traceback" not in page.content()
     assert page.evaluate("window.hit") is None
     assert main.locator("img[src=x], a[href*='example.org'], a[href*='b.org']").count() == 0

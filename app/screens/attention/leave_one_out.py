@@ -6,7 +6,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from app import export, zoo
+from app import export, glossary, zoo
 from app.analysis import attention, recommend
 from app.analysis.word_attention import Parts
 from app.figures import attention as figures
@@ -36,7 +36,8 @@ def show(
         "be a plausible account (Wiegreffe & Pinter 2019). So ask the model itself: **remove one event and see where the item "
         "stands then.**"
         if seen is not None
-        else "Every model can be asked directly: **remove one event and see where the item stands then.**"
+        else "Every model can be asked directly: **remove one event and see where the item stands then.**",
+        help=glossary.tooltip("Leave-one-out effect"),
     )
     with st.spinner("Asking the model without each event …"):
         effects = recommend.leave_one_out(models, name, history, item)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from app import export, guard, zoo
+from app import export, glossary, guard, zoo
 from app.analysis import attention
 from app.components import choice, item_picker, sections
 from app.components import history as history_strip
@@ -21,7 +21,7 @@ _WEIGHT = st.column_config.NumberColumn(format="%.4f")
 
 
 def page() -> None:
-    st.title("Attention")
+    st.title("Attention", help=glossary.tooltip("Attention"))
     now = state.get()
     models = zoo.open_zoo(now.dataset)
     st.markdown(
@@ -139,6 +139,7 @@ def _choose(models: Zoo) -> str:
                     "Leave-one-out effect",
                     key=f"attention_other_{other}",
                     type="tertiary",
+                    help=glossary.tooltip("Leave-one-out effect"),
                     on_click=guard.callback(state.choose),
                     kwargs={"model": other},
                 )
@@ -168,9 +169,9 @@ def _last(models: Zoo, name: str, seen: AttentionMap, length: int, generates: bo
     title = models.bundles[name].manifest.title
     looked = last_row(seen)
     if named:
-        st.subheader(f"{zoo.style(models, name).sign} {md(title)}")
+        sections.heading(f"{zoo.style(models, name).sign} {md(title)}")
     else:
-        st.subheader("What the latest item looked at" if generates else "What the prediction looked at")
+        sections.heading("What the latest item looked at" if generates else "What the prediction looked at")
     sentence = attention.sentence(title, looked, called, seen.pooled)
     st.markdown(sentence)
     shown, whole = attention.strongest(looked, called)

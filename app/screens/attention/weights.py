@@ -7,15 +7,16 @@ from typing import cast
 import numpy as np
 import streamlit as st
 
-from app import export, guard, zoo
+from app import export, glossary, guard, zoo
 from app.analysis import attention, beam_search
-from app.components import choice
+from app.components import choice, sections
 from app.figures import attention as figures
 from app.session import state
 from app.text import clean, count, md
 from engine.runtime import AttentionMap, Zoo
 
 _VIEWS = {"mean": "Mean over heads", "head": "One head", "rollout": "Rollout"}
+_ROLLOUT = f"Rollout: {glossary.tooltip('Rollout')}"
 _SCALES = {"fit": "Fit", "unit": "0 to 1", "rows": "Per row"}
 _LATEST = 40  # positions that are drawn unless more are chosen
 
@@ -25,11 +26,14 @@ def positions(models: Zoo, name: str, seen: AttentionMap, called: attention.Name
 
     codes: the same, before codes were grouped by item; `seen` itself where nothing was.
     """
-    st.subheader("Position by position")
+    sections.heading("Position by position")
     wide, narrow = st.columns([3, 1], gap="large")
     with narrow:
         kinds = {kind: words for kind, words in _VIEWS.items() if kind != "rollout" or seen.no_rollout is None}
-        view = cast(attention.View, choice.segmented("Show", "view", kinds, "mean", key="attention_view", wrap=True))
+        view = cast(
+            attention.View,
+            choice.segmented("Show", "view", kinds, "mean", key="attention_view", wrap=True, help=_ROLLOUT),
+        )
         if seen.no_rollout is not None:
             st.caption(md(seen.no_rollout))
         layer, head = seen.layers, 1
@@ -118,7 +122,7 @@ def _codes(seen: AttentionMap) -> str:
 
 def heads(name: str, seen: AttentionMap) -> None:
     """How widely and how far each head of each layer looks."""
-    st.subheader("Layers and heads")
+    sections.heading("Layers and heads")
     table = attention.by_head(seen)
     if len(table) > 1:
         export.figure(
@@ -178,7 +182,7 @@ def _layer_index(chosen: str) -> int | None:
 
 def generated_codes(models: Zoo, name: str, history: tuple[int, ...], item: int, by_code: bool) -> None:
     """What each code of the item looked at in the history while it was generated."""
-    st.subheader("What the generated codes looked at")
+    sections.heading("What the generated codes looked at")
     bundle = models.bundles[name]
     writes = bundle.manifest.generator
     assert writes is not None

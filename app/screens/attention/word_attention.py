@@ -6,7 +6,7 @@ import streamlit as st
 
 from app import export, zoo
 from app.analysis import word_attention
-from app.components import choice, item_picker, widgets
+from app.components import choice, item_picker, sections, widgets
 from app.figures import word_attention as figures
 from app.session import state
 from app.text import clean, md
@@ -47,7 +47,7 @@ def show(models: Zoo, name: str, history: tuple[int, ...]) -> None:
     title, colour = bundle.manifest.title, zoo.style(models, name).colour
     attention = word_attention.word_attention(models, name, history)
     layers, heads = attention.weights.shape[:2]
-    st.subheader("What the prediction looked at")
+    sections.heading("What the prediction looked at")
     sentence = st.empty()
     with st.container(horizontal=True):
         layer = _number("Layer", "word_layer", layers, str(layers))
@@ -67,7 +67,7 @@ def show(models: Zoo, name: str, history: tuple[int, ...]) -> None:
         },
     )
     st.caption(md(word_attention.note(attention, weights, layer, head), 2_000))
-    st.subheader("Word by word")
+    sections.heading("Word by word")
     st.markdown(
         "Each word as the model reads it, shaded by its share, which stands beneath from 1% on. Point at a word for more digits, "
         "or open the table. A word of several tokens has their sum."
@@ -119,7 +119,7 @@ def token_ablation(models: Zoo, name: str, history: tuple[int, ...]) -> None:
     if item is None:
         return
     title, aimed = models.bundles[name].manifest.title, zoo.titled(models, item)
-    st.subheader("Token ablation of the item")
+    sections.heading("Token ablation of the item")
     with st.spinner("Asking the model about the item without each word …"):
         own_words = word_attention.measure(models, name, history, item)
     if own_words is None:

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 
 import streamlit as st
 
-from app import export, guard, zoo
+from app import export, glossary, guard, zoo
 from app.analysis import beam_search
 from app.components import choice
 from app.figures import beam_search as figures
@@ -29,16 +29,14 @@ def show(models: Zoo, names: list[str], history: tuple[int, ...], k: int) -> Non
         return
     chosen = state.get().own.get("beam")
     st.session_state["compare_beam"] = chosen = chosen if chosen in able else None
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown(":gray[Show the beam of]", width="content")
-        st.pills(
-            "Show the beam of",
-            able,
-            format_func=lambda name: f"{zoo.style(models, name).sign} {md(_title(models, name))}",
-            key="compare_beam",
-            on_change=guard.callback(_take),
-            label_visibility="collapsed",
-        )
+    st.pills(
+        "Show the beam of",
+        able,
+        format_func=lambda name: f"{zoo.style(models, name).sign} {md(_title(models, name))}",
+        key="compare_beam",
+        on_change=guard.callback(_take),
+        help=glossary.tooltip("Beam"),
+    )
     if chosen is None:
         st.caption(
             "These models generate an item's semantic ID code by code, and keep the likeliest prefixes: the beam."

@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from app import examples, export, guard, run_queue, styles, zoo
+from app import examples, export, glossary, guard, run_queue, styles, zoo
 from app.analysis import beam_search, next_in_log, rank_table, recommend, usual_models
 from app.bars import BARS
 from app.components import choice, history, sections, widgets
@@ -193,7 +193,11 @@ def _more(models: Zoo, now: tuple[int, ...]) -> None:
             st.caption("None of these models has item vectors to compare.")
             return
         st.selectbox(
-            "Nearest in the space of", able, format_func=lambda name: _space(models, name), key="compare_space"
+            "Nearest in the space of",
+            able,
+            format_func=lambda name: _space(models, name),
+            key="compare_space",
+            help=glossary.tooltip("Neighbours"),
         )
     st.button("Apply", key="compare_do", type="primary", on_click=guard.callback(actions.experiment), args=("chosen",))
 
@@ -289,7 +293,7 @@ def _measure(k: int) -> str:
         persist_state="session",
     )
     if chosen == "rbo":
-        st.caption(recommend.rbo_words(k))
+        st.caption(recommend.rbo_words(k), help=glossary.tooltip("RBO"))
     elif chosen == "jaccard":
         st.caption("Jaccard: shared items over all items of either list.")
     else:

@@ -6,7 +6,7 @@ import streamlit as st
 
 from app import export, guard, zoo
 from app.analysis import graph_paths
-from app.components import choice, item_picker
+from app.components import choice, item_picker, sections
 from app.components import history as history_strip
 from app.figures import graph_paths as figures
 from app.session import state
@@ -55,7 +55,7 @@ def _paths(models: Zoo, name: str, history: tuple[int, ...], item: int) -> None:
     ends = {step.item for branch in branches for step in branch.steps}
     titles = {number: zoo.titled(models, number) for number in {item, *history, *ends}}
     aimed, title = clean(titles[item]), models.bundles[name].manifest.title
-    st.subheader("Paths from the history")
+    sections.heading("Paths from the history")
     st.markdown(graph_paths.sentence(branches, item, titles, md(title)))
     depth = int(choice.segmented("Layers", "layers", _DEPTHS, "3", key="graph_layers"))
     export.figure(
@@ -94,7 +94,7 @@ def _layers(models: Zoo, name: str, history: tuple[int, ...], item: int) -> None
             md(f"This bundle of {title} does not say which layer its numbers are of. Export it again to see them.")
         )
         return
-    st.subheader("What each layer adds")
+    sections.heading("What each layer adds")
     meeting, left_out = graph_paths.layers_words(layers.by_layer)
     score = f"{layers.by_layer.sum():.3f}"
     st.markdown(f"The score of **{md(zoo.titled(models, item))}**, {score}, is the sum of these: {meeting}.")

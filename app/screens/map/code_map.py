@@ -9,6 +9,7 @@ import streamlit as st
 
 from app import guard, spaces, zoo
 from app.analysis import map_points
+from app.components import sections
 from app.figures import map as figures
 from app.figures import map_codes as views
 from app.screens.map import item_map
@@ -64,7 +65,7 @@ def about(page: MapChoices) -> None:
     shown = {place.owner.name: place for place in page.places if place.of_codes}
     if not shown:
         return
-    st.subheader("A code and its items", anchor=False)
+    sections.heading("A code and its items")
     place = shown.get(page.code[0]) if page.code is not None else None
     if place is None or page.code is None or place.tokenizer is None:
         st.caption("No code is chosen. Click one on the map: the items that have it appear here.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import guard, spaces, zoo
+from app import glossary, guard, spaces, zoo
 from app.analysis import map_colouring
 from app.analysis.cache import cached, stamp
 from app.components import choice
@@ -29,7 +29,7 @@ def show(models: Zoo, found: Catalogue) -> MapChoices:
     able = spaces.able(models)
     possible = _colourable(found, stamp(models))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="xsmall", key="map_controls"):
-        st.title("Map", anchor=False, width="content")
+        st.title("Map", anchor=False, width="content", help=glossary.tooltip("Map"))
         titles = {key: place.title for key, place in able.items()}
         places = parameters.shown(models, page_parameters)
         first = choice.selected("Space", "space", titles, places[0].key, key="map_space", width=180)

@@ -8,7 +8,7 @@ import streamlit as st
 
 from app import export, guard, spaces, zoo
 from app.analysis import facets, map_points, recommend
-from app.components import item_picker
+from app.components import item_picker, sections
 from app.figures import map as views
 from app.screens.map import filters
 from app.screens.map.chart import (
@@ -169,7 +169,7 @@ SHOWN = 200  # rows of a table of items
 
 def selected_items(page: MapChoices) -> None:
     items = page.selection
-    st.subheader("Selected items", anchor=False)
+    sections.heading("Selected items")
     if not items:
         st.caption(
             "Nothing is selected. Draw around items with the lasso or the box from the bar above the map, and they are listed "

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app import zoo
+from app import glossary, zoo
 from app.analysis import evaluation, floor, metrics, usual_models
 from app.components import choice
 from app.text import clean, listed, md
@@ -106,7 +106,12 @@ def choose(models: Zoo, protocols: list[str]) -> MetricsChoices:
         sets = naming.parse(protocol).sets
         names = metrics.metrics_of(protocol)
         name = choice.segmented(
-            "Metric", "metric", {name: name for name in names}, names[0], key=f"metrics_name{'_sets' if sets else ''}"
+            "Metric",
+            "metric",
+            {name: name for name in names},
+            names[0],
+            key=f"metrics_name{'_sets' if sets else ''}",
+            help="\n\n".join(f"**{name}**: {glossary.tooltip(name)}" for name in names),
         )
         k = choice.segmented(
             "k", "at", {str(k): str(k) for k in judge.CUTOFFS}, "20" if sets else "10",

@@ -6,7 +6,7 @@ import streamlit as st
 
 from app import export, glossary
 from app.analysis import evaluation, floor, metrics
-from app.components import choice
+from app.components import choice, sections
 from app.figures import metrics as figures
 from app.screens.metrics.choices import MetricsChoices
 from app.text import clean, count, md
@@ -26,7 +26,7 @@ def show(this: MetricsChoices) -> None:
 
 
 def _intervals(this: MetricsChoices) -> None:
-    st.subheader(f"{this.metric}, 95 % interval", anchor=False)
+    sections.heading(f"{this.metric}, 95 % interval")
     st.caption("Dotted: the best model that needs no training.")
     table = this.of_kind(evaluation.standing(this.models, this.protocol, this.k))
     part = table[table["metric"] == this.metric]
@@ -43,7 +43,7 @@ def _intervals(this: MetricsChoices) -> None:
 
 def _against(this: MetricsChoices) -> None:
     models = list(this.people)
-    st.subheader("Difference to a baseline", anchor=False)
+    sections.heading("Difference to a baseline")
     if len(models) < 2:
         st.info("Only one model was evaluated under this protocol. Choose another protocol to compare two.")
         return

@@ -14,7 +14,6 @@ from app.screens.metrics.choices import MetricsChoices, choose
 from app.screens.metrics.parameters import SECTIONS
 from app.session import state
 from app.text import clean, count, md
-from engine.runtime import judge
 
 _ROW = 30  # pixels
 
@@ -83,7 +82,7 @@ def _table(this: MetricsChoices) -> None:
     best = standing[standing["mark"] == "best"]
     columns = {"Model": st.column_config.TextColumn(pinned=True, width=230)}
     columns |= {
-        metric: st.column_config.TextColumn(help=glossary.tooltip(judge.ACCURACY[metric.partition("@")[0]].title))
+        metric: st.column_config.TextColumn(help=glossary.tooltip(metric))
         for metric in dict.fromkeys(standing["metric"])
     }
     st.dataframe(

@@ -8,7 +8,7 @@ import streamlit as st
 from app import export
 from app.analysis import evaluation, floor, metrics
 from app.analysis import verdict as verdicts
-from app.components import choice
+from app.components import choice, sections
 from app.figures import metrics as figures
 from app.screens.metrics.choices import MetricsChoices
 from app.text import clean, md
@@ -81,7 +81,7 @@ def _groups_of_the_verdict(this: MetricsChoices) -> None:
     if verdict is None or not verdict.groups or verdict.neural is None or verdict.untrained is None:
         return
     ours, theirs = clean(verdict.neural.title), clean(verdict.untrained.title)
-    st.subheader(f"{md(ours)} against {md(theirs)}", anchor=False)
+    sections.heading(f"{md(ours)} against {md(theirs)}")
     st.table(
         pd.DataFrame(judge.group_rows(verdict), columns=[column.capitalize() for column in judge.GROUP_COLUMNS]),
         border="horizontal",

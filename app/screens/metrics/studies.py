@@ -8,6 +8,7 @@ import streamlit as st
 from app import export, guard
 from app.analysis import evaluation, floor
 from app.analysis import studies as views
+from app.components import sections
 from app.figures import studies as figures
 from app.screens.metrics.choices import MetricsChoices
 from app.text import clean, md
@@ -82,7 +83,7 @@ def _counted(models: Zoo, study: Study, metric: str) -> list[views.Counted]:
 
 
 def _ablation(study: Study, metric: str, counted: list[views.Counted]) -> None:
-    st.subheader(md(study.title), anchor=False)
+    sections.heading(md(study.title))
     st.caption(md(f"{study.about} {views.judged_by(study)}", 2_500))
     if not views.ranked(study):
         _codes_alone(study)
@@ -151,7 +152,7 @@ def _ranked(models: Zoo, studies: list[Study], metric: str) -> None:
 
 
 def _of_codes(models: Zoo, studies: list[Study], metric: str) -> None:
-    st.subheader("Of the tokenizer", anchor=False)
+    sections.heading("Of the tokenizer")
     names = [name for name in views.OF_CODES if all(name in study.figures for study in studies)]
     tables = {study.name: views.measured(study, names) for study in studies}
     whole = pd.concat(

@@ -7,7 +7,7 @@ import streamlit as st
 
 from app import export, guard
 from app.analysis import evaluation, floor, metrics
-from app.components import choice
+from app.components import choice, sections
 from app.figures import metrics as figures
 from app.screens.metrics import parameters
 from app.screens.metrics.choices import MetricsChoices
@@ -46,7 +46,8 @@ def _curves(this: MetricsChoices) -> None:
     else:
         st.caption("Nothing validated these trainings, so there is the loss alone.")
     if table["loss"].notna().any():
-        st.markdown("**Loss**, each model in units of its own")
+        sections.heading("Loss")
+        st.caption("Each model in units of its own.")
         st.plotly_chart(
             export.shared_figure(figures.losses, table, along, _ALONG[along], this.titles, this.looks),
             key="metrics_losses",

@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from app import batches, guard, home, owner, received, zoo
-from app.components import jobs
+from app.components import jobs, sections
 from app.export import file_name
 from app.owner import Owner
 from app.reports.histories import Look
@@ -25,7 +25,7 @@ _ENDINGS = ["csv", "tsv", "txt", "jsonl", "ndjson", "parquet", "gz"]
 
 
 def show(models: Zoo) -> None:
-    st.subheader("Many histories at once", anchor="batch")
+    sections.heading("Many histories at once", anchor="batch")
     st.markdown(
         "Every chosen model's list for each of many histories, as one table: history, model, rank, item, score. "
         "Histories are read from CSV, TSV, JSON lines, Parquet or text: one event per row (user, item and time), or one history "

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import streamlit as st
 
-from app import guard, zoo
+from app import glossary, guard, zoo
 from app.analysis import evaluation, usual_models
 from app.components import choice
 from app.reports.address import asked
@@ -130,6 +130,7 @@ def _several(label: str, name: str, options: list[str], titles: Mapping[str, str
         options,
         format_func=lambda one: titles.get(one, one),
         key=key,
+        help=glossary.tooltip(label.removesuffix(" of")),
         placeholder=f"None of {count(len(options), 'one', 'these')}",
         on_change=guard.callback(_take_several(name, key, options)),
         wrap=True,

@@ -6,6 +6,7 @@ import streamlit as st
 
 from app import export
 from app.analysis import semantic_ids, semantic_ids_tables, tokenizers
+from app.components import sections
 from app.figures import semantic_ids as figures
 from app.screens.semantic_ids.selection import Selection
 from app.text import clean, listed, md
@@ -24,7 +25,7 @@ def show(page: Selection) -> None:
     names = listed([clean(title) for title, _ in titled])
     left, right = st.columns(2, gap="medium")
     with left:
-        st.markdown("**Items per code**")
+        sections.heading("Items per code")
         export.figure(
             export.shared_figure(figures.usage, usages, log),
             key="semantic_usage",
@@ -33,7 +34,7 @@ def show(page: Selection) -> None:
             name=f"code usage level {level + 1}",
         )
     with right:
-        st.markdown("**Inequality**")
+        sections.heading("Inequality")
         export.figure(
             export.shared_figure(figures.lorenz, usages),
             key="semantic_lorenz",
@@ -53,7 +54,7 @@ def show(page: Selection) -> None:
 
 
 def _popularity(page: Selection, level: int) -> None:
-    st.subheader(f"Popularity by code, level {level + 1}", anchor=False)
+    sections.heading(f"Popularity by code, level {level + 1}")
     events = page.models.popularity
     there = page.at(level)
     popularities = [
@@ -80,7 +81,7 @@ def _popularity(page: Selection, level: int) -> None:
 
 
 def _plane(page: Selection, level: int) -> None:
-    st.subheader(f"Codebook vectors, level {level + 1}", anchor=False)
+    sections.heading(f"Codebook vectors, level {level + 1}")
     there = page.at(level)
     for place, tokenization in zip(page.columns(), page.shown, strict=True):
         with place:

@@ -9,7 +9,7 @@ import streamlit as st
 
 from app import export, glossary, zoo
 from app.analysis import semantic_ids, semantic_ids_tables, tokenizers
-from app.components import choice
+from app.components import choice, sections
 from app.figures import semantic_ids as figures
 from app.screens.semantic_ids.selection import Selection
 from app.session import state
@@ -37,7 +37,7 @@ def overview(page: Selection) -> None:
         with place:
             _card(page, tokenization)
     titles = _distinct(_plain(page))
-    st.subheader("Level by level", anchor=False)
+    sections.heading("Level by level")
     by_level = semantic_ids_tables.levels_table(
         [(title, shown, tokenizers.usage(shown)) for title, shown in zip(titles, page.shown, strict=True)]
     )
@@ -50,7 +50,7 @@ def overview(page: Selection) -> None:
         key="semantic_levels",
     )
     st.caption("By chance: random codes, as many of each level.")
-    st.subheader("As a whole", anchor=False)
+    sections.heading("As a whole")
     judges = {name: bundle.manifest.title for name, bundle in page.models.bundles.items()}
     lines = [semantic_ids_tables.figures(shown, tokenizers.usage(shown), judges) for shown in page.shown]
     headings = _distinct([page.heading(shown) for shown in page.shown])
@@ -193,5 +193,6 @@ def generation_bias(page: Selection) -> None:
             f"Level {level + 1} of the model's own IDs. Bars: held-out items of {count(item_counts.people, 'user')}. Line: their "
             f"top {item_counts.k}. Total variation distance {shares.distance:.2f}.",
             600,
-        )
+        ),
+        help=glossary.tooltip("Generation bias"),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import guard, zoo
+from app import glossary, guard, zoo
 from app.components import choice, sections
 from app.screens.semantic_ids import NOBODY, SECTIONS, codebook_use, item, measures, opens_with, prefixes, tokenizers
 from app.screens.semantic_ids.selection import Selection
@@ -23,7 +23,7 @@ DRAWN = {
 
 
 def show() -> None:
-    st.title("Semantic IDs")
+    st.title("Semantic IDs", help=glossary.tooltip("Semantic IDs"))
     st.markdown(
         "A tokenizer gives every item a short sequence of codes, its semantic ID, from coarse to fine; generative models "
         "recommend by generating these."

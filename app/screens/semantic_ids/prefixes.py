@@ -11,7 +11,7 @@ import streamlit as st
 
 from app import export, guard, zoo
 from app.analysis import facets, prefix_tree, semantic_ids, semantic_ids_tables, tokenizers
-from app.components import choice, item_picker
+from app.components import choice, item_picker, sections
 from app.figures import semantic_ids as figures
 from app.screens.semantic_ids import browsed, prefix_codes
 from app.screens.semantic_ids.selection import Selection, choose_prefix
@@ -111,7 +111,7 @@ def _purity(page: Selection, column: str) -> None:
     if not column:
         st.caption("The catalogue has no categories to compare prefixes with.")
         return
-    st.subheader("Prefix purity", anchor=False)
+    sections.heading("Prefix purity")
     purities = [
         (page.named(tokenization), tokenizers.purity(page.models, page.found.items, tokenization, column))
         for tokenization in page.shown

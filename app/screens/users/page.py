@@ -8,6 +8,7 @@ import streamlit as st
 
 from app import export, guard, zoo
 from app.analysis import users
+from app.components import sections
 from app.figures import users as figures
 from app.screens.users import listing, selection, user
 from app.session import state
@@ -62,7 +63,7 @@ def _distribution(models: Zoo, rows: users.Ints, row: int | None, shown: users.U
         if row is not None and math.isfinite(rank := float(table.of(name)[row])):
             marks[title] = rank
     which = f"all {len(rows):,}" if len(rows) == models.users.num_rows else f"the {len(rows):,} listed"
-    st.subheader("Ranks over users")
+    sections.heading("Ranks over users")
     st.caption(
         f"Share of {which} users whose held-out item is among the first x. Dotted: top {shown.k}. Marks: the chosen user."
     )

@@ -8,7 +8,7 @@ import streamlit as st
 
 from app import examples, guard, zoo
 from app.analysis import users
-from app.components import item_picker
+from app.components import item_picker, sections
 from app.session import state
 from app.text import clean, count, md, percent
 from engine.runtime import Zoo
@@ -36,7 +36,7 @@ def show(models: Zoo, row: int) -> None:
     user_id = models.users["user_id"][row].as_py()
     with st.container(key="users_user", border=True):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            st.subheader(md(user_id, 60), width="content")
+            sections.heading(md(user_id, 60), width="content")
             if st.button("Open in Compare", icon=":material/compare_arrows:", key="users_compare"):
                 state.choose_user(models, user_id)
                 st.switch_page("screens/compare/page.py", query_params=state.link_params())
