@@ -105,7 +105,7 @@ SYSTEMS = (
         "FDSA", ("fdsa",), Published("beauty", "full", 0.0407, 0.0208, "S3-Rec's table"),
     ),
     System("S3-Rec", ("s3rec",), Published("beauty", "full", 0.0647, 0.0327, "S3-Rec's table")),
-    System("ZESRec", ()),
+    System("ZESRec", ("zesrec",), None, "its paper asks it on catalogues that are not here"),
     # in what codes
     System("P5-TID", ("p5-tid-t5",)),
     System("P5-SemID", ("p5-semid-t5",)),

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from engine.cards import Card, OnPage, Variant
 from engine.models.base import AttentionShape
 from engine.models.item_to_item import Attributes
-from engine.models.sasrec import Block, SASRecConfig
+from engine.models.sasrec import Block, SASRecConfig, SelfAttentive
 from engine.models.tfidf import WORD
 from engine.models.unisrec import Described
 
@@ -74,7 +74,7 @@ def word_table(attributes: Attributes, fields: Collection[str], least: int, most
     return table, len(number)
 
 
-class FDSA(Described):
+class FDSA(Described, SelfAttentive):
     name = "fdsa"
     Config = FDSAConfig
     kind = "text"

@@ -184,6 +184,7 @@ class Recformer(Recommender):
     needs = ("words", "start")
     exports = ("text", "vectors")
     unseen_items = True
+    per_item = "matrix"
 
     table: Tensor
     kinds: Tensor

@@ -108,7 +108,7 @@ class S3Rec(SelfAttentive):
     kind = "sequential"
     card = Card(
         title="S3-Rec",
-        order=16,
+        order=13,
         summary="SASRec that is pre-trained on which items, attributes and stretches of a history belong together, with items "
         "hidden anywhere, and then learns what comes next.",
         paper="Zhou, Wang, Zhao, Zhu, Wang, Zhang, Wang & Wen, S3-Rec: Self-Supervised Learning for Sequential Recommendation "

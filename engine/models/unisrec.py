@@ -7,7 +7,7 @@ An item is the vector x of its text by an encoder that is not trained. Experts w
 
 A causal self-attention network reads v with learned positions; the score is cos(state, v) / τ. Inductive: items are their text
 alone. Transductive (`ids`): v + e in place of v, e a vector of the item's own (2.4).
-`Described` is what FDSA shares with it.
+`Described` is what FDSA and ZESRec share with it.
 
 Differs: docs/models.md says what, and that the contrastive pre-training on other domains is left out.
 """
@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from engine.cards import Card, OnPage, Variant
 from engine.models.layers import dropout
-from engine.models.sasrec import Block, SASRecConfig, SelfAttentive
+from engine.models.sasrec import Block, LastState, SASRecConfig, SelfAttentive
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class UniSRecConfig:
     """Latest items read (authors: 50)."""
 
 
-class Described(SelfAttentive):
+class Described(LastState):
     """Items are read by vectors that are made of what is said of them: in training for each batch, else once for all items, when
     evaluation begins."""
 
@@ -110,7 +110,7 @@ class Adaptor(nn.Module):
         return torch.einsum("...k,...kd->...d", F.softmax(gates, dim=-1), whitened)
 
 
-class UniSRec(Described):
+class UniSRec(Described, SelfAttentive):
     name = "unisrec"
     Config = UniSRecConfig
     kind = "text"

@@ -21,7 +21,7 @@ from engine.errors import SeqscopeError
 from engine.files import replacing, write_json
 from engine.models.graph import Graph, GraphRecommender
 from engine.registry import MODELS
-from engine.text.attributes import attributes
+from engine.text.attributes import attributes, fields_elsewhere
 from engine.text.embeddings import Stored, embed, find, understood
 from engine.text.tokenizer import Known
 from engine.training import texts
@@ -269,7 +269,16 @@ class _Vectors:
 
 
 def read_elsewhere(recipe: Recipe, dataset: Dataset, folder: Path) -> Materials:
-    """As `kept`, for a catalogue that the run never saw: its words, in the tokens of the run."""
+    """As `of_run`, for a catalogue that the run never saw: its words in the run's tokens, or their vectors by its encoder."""
+    if "vectors" in MODELS[recipe.family].needs:
+        run_vectors = TextVectors.read(folder)
+        fields = fields_elsewhere(
+            pq.read_schema(dataset.path / "items.parquet"), run_vectors.fields, len(run_vectors.fields)
+        )
+        config = replace(recipe.model, encoder=run_vectors.place, fields=tuple(map(str, fields)))
+        vectors, known_words = make_vectors(config, dataset)
+        note(known_words.sentence(vectors.encoder, "its answers say little here"))
+        return Materials(vectors=_Vectors._material(vectors, dataset.path))
     run_words = ItemWords.read(folder)
     tokenizer = parse(run_words.tokenizer)
     words = texts.read(recipe.model, dataset, tokenizer, elsewhere=True)

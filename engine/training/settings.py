@@ -14,7 +14,7 @@ POSITIVE = 1e-12
 LIMITS: dict[str, tuple[float, float]] = {
     # networks
     "dim": (1, math.inf), "blocks": (0, math.inf), "layers": (1, math.inf), "heads": (1, math.inf), "inner": (1, math.inf),
-    "hidden_layers": (0, 1), "experts": (1, 1024),
+    "hidden_layers": (0, 1), "experts": (1, 1024), "offset_precision": (0, math.inf),
     "dropout": (0, 0.99), "input_dropout": (0, 0.99), "attention_dropout": (0, 0.99), "message_dropout": (0, 0.99),
     "node_dropout": (0, 0.99), "adaptor_dropout": (0, 0.99),
     "max_length": (1, math.inf), "window": (1, math.inf), "fold_in": (1, math.inf), "omega": (0, 1), "preference": (0, 1),

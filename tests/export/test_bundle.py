@@ -25,7 +25,7 @@ from tests.models.contract import MATCHING
 
 SHARING = (
     "sasrec", "gru4rec", "narm", "esasrec", "hstu", "hgn", "bert4rec", "attrec", "recformer", "text-neighbours", "bpr-mf",
-    "transrec", "cml", "unisrec", "fdsa", "s3rec",
+    "transrec", "cml", "unisrec", "fdsa", "s3rec", "zesrec",
 )  # fmt: skip
 """Whose encoder holds what their attention, or their index, holds as well."""
 

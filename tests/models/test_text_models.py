@@ -12,9 +12,10 @@ from torch import Tensor
 from engine.models.fdsa import FDSA, FDSAConfig
 from engine.models.s3rec import S3Rec, S3RecConfig
 from engine.models.unisrec import UniSRec
+from engine.models.zesrec import ZESRec
 from engine.training.objectives.mutual_information import MutualInformation, MutualInformationConfig
 from engine.training.objectives.sequences import NextItem, NextItemConfig
-from tests.models import numpy_bert4rec, numpy_sasrec, numpy_text
+from tests.models import numpy_bert4rec, numpy_networks, numpy_sasrec, numpy_text
 from tests.models.contract import ITEMS, MATERIALS, build, histories, log
 
 
@@ -22,8 +23,8 @@ def numbers(tensor: Tensor) -> np.ndarray:
     return tensor.detach().double().numpy()
 
 
-def check_loss(model: UniSRec | FDSA, scores: Callable[[list[int]], np.ndarray]) -> None:
-    """Cross-entropy over the catalogue, the mean over all targets. scores: of a history, [positions, items]."""
+def check_loss(model: UniSRec | FDSA | ZESRec, scores: Callable[[list[int]], np.ndarray], prior: float = 0.0) -> None:
+    """Cross-entropy over the catalogue, the mean over all targets, and of the prior. scores: of a history, [positions, items]."""
     events, offsets = log()
     what = NextItem(NextItemConfig(loss="cross-entropy"), model, events, offsets, batch_size=9)  # type: ignore[arg-type]
     batch = what.draw(torch.arange(len(what.ends)), torch.Generator())
@@ -33,7 +34,8 @@ def check_loss(model: UniSRec | FDSA, scores: Callable[[list[int]], np.ndarray])
         if len(window) > 1:
             rows = scores(window[:-1])
             expected += [numpy_text.cross_entropy(row, item) for row, item in zip(rows, window[1:], strict=True)]
-    assert what.loss(model, batch).item() == pytest.approx(np.mean(expected), rel=1e-5)  # type: ignore[arg-type]
+    found = what.loss(model, batch).item()  # type: ignore[arg-type]
+    assert found == pytest.approx(np.mean(expected) + prior / len(expected), rel=1e-5)
 
 
 @pytest.mark.parametrize("ids", [False, True])
@@ -111,6 +113,23 @@ def test_fdsa_is_that_of_the_paper() -> None:
     for history in histories(model, 4):
         np.testing.assert_allclose(numbers(model.scores(torch.tensor([history]))[0]), scores(history)[-1], atol=1e-4)
     check_loss(model, scores)
+
+
+def test_zesrec_is_that_of_the_paper() -> None:
+    model = build("zesrec")
+    assert isinstance(model, ZESRec)
+    offsets = numbers(model.offsets.weight)[:ITEMS]
+    vectors = MATERIALS["vectors"].astype(np.float64) @ numbers(model.universal.weight).T + offsets
+    layers = [
+        (numbers(getattr(model.gru, f"weight_ih_l{n}")), numbers(getattr(model.gru, f"weight_hh_l{n}"))) for n in (0, 1)
+    ]
+
+    def scores(history: list[int]) -> np.ndarray:
+        return numpy_networks.gru(vectors[history], layers) @ vectors.T
+
+    for history in histories(model, 4):
+        np.testing.assert_allclose(numbers(model.scores(torch.tensor([history]))[0]), scores(history)[-1], atol=1e-4)
+    check_loss(model, scores, model.config.offset_precision / 2 * (offsets**2).sum())
 
 
 def test_fdsa_says_what_would_do_where_nothing_can_be_read() -> None:

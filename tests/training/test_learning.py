@@ -17,14 +17,14 @@ from tests.training.tiny import clusters, cycles, noise, recipe, write_log
 
 EPOCHS = {
     "sasrec": 20, "gru4rec": 15, "bert4rec": 60, "attrec": 20, "mult-vae": 60, "lightgcn": 60, "ngcf": 60, "bpr-mf": 60,
-    "narm": 15, "esasrec": 15, "hstu": 15, "caser": 12, "hgn": 12, "unisrec": 30, "fdsa": 15, "s3rec": 12,
+    "narm": 15, "esasrec": 15, "hstu": 15, "caser": 12, "hgn": 12, "unisrec": 30, "fdsa": 15, "s3rec": 12, "zesrec": 15,
     "cml": 30, "mult-dae": 40, "neumf": 40, "fmc": 20, "fpmc": 20, "prme": 20, "transrec": 20,
 }  # fmt: skip
 BATCH = {"window": 256, "transitions": 256, "pairs": 512, "warp": 512}  # of their objectives; sequences elsewhere
 ALWAYS = {
     "markov": 0.99, "sasrec": 0.97, "gru4rec": 0.97, "bert4rec": 0.85, "attrec": 0.95, "fmc": 0.9, "fpmc": 0.9, "prme": 0.9,
     "transrec": 0.9, "caser": 0.97, "hgn": 0.97, "narm": 0.97, "esasrec": 0.97, "hstu": 0.97, "unisrec": 0.9, "fdsa": 0.97,
-    "s3rec": 0.97,
+    "s3rec": 0.97, "zesrec": 0.9,
 }  # fmt: skip
 """NDCG@10 at least, where it is certain what comes next."""
 
@@ -102,3 +102,23 @@ def test_nothing_is_learned_from_noise(tmp_path: Path, names: tuple[str, ...]) -
         found = paired(gain, gains["popularity"])
         assert found.low <= 0, (name, found)
         assert gain.mean() < 0.25, name
+
+
+def test_what_words_tell_is_known_of_another_catalogue(tmp_path: Path) -> None:
+    """Who comes next follows from the words, and the other catalogue has the same words on other items."""
+    titles = [
+        f"{first} {second}" for first in ("amber", "basalt", "cedar") for second in ("door", "lamp", "rope", "sail")
+    ]
+    other = np.random.default_rng(2).permutation(12)
+    known = write_log(tmp_path / "known", cycles(items=12), 12, titles=titles)
+    moved = [other[sequence].tolist() for sequence in cycles(items=12, seed=1)]
+    fresh = write_log(tmp_path / "fresh", moved, 12, titles=[titles[old] for old in np.argsort(other)], name="fresh")
+    gains = {}
+    for dataset in (known, fresh):
+        if dataset is known:
+            ranks("zesrec", known, tmp_path / "run")
+        model, *_ = open_run(tmp_path / "run", dataset.path, elsewhere=True)
+        found = full_ranks(model, dataset.cases("test"), exclude_history=False).ranks
+        gains[dataset.info.name] = metrics.accuracy(found)["NDCG@10"]
+    assert gains["tiny"] > 0.9
+    assert gains["fresh"] > 0.7  # chance is .45

@@ -121,6 +121,11 @@ RECIPES: dict[str, dict[str, Any]] = {
         "objective": {"loss": "cross-entropy"},
         "optimiser": {"lr": 0.01},
     },
+    "zesrec": {
+        "model": {"dim": 16, "dropout": 0.0, "max_length": 8, "offset_precision": 1.0},
+        "objective": {"loss": "cross-entropy"},
+        "optimiser": {"lr": 0.02},
+    },
     "s3rec": {
         "model": {"dim": 16, "blocks": 1, "dropout": 0.1, "max_length": 8},
         "objective": {"loss": "cross-entropy"},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -52,7 +52,7 @@ class NextItemConfig:
 
 
 class NextItem:
-    """Asks of a model `hidden` and `table`, and `bias` where it has one.
+    """Asks of a model `hidden` and `table`, and `bias` where it has one; and `prior`, −log of that of its parameters.
 
     items: int64 [events] on the device, the training log; offsets: int64 [users + 1] beside it.
     """
@@ -116,6 +116,11 @@ class NextItem:
         return (batch[1] != self.pad).sum(1)
 
     def loss(self, model: SASRec, batch: Batch) -> Tensor:
+        loss = self._loss_of_targets(model, batch)
+        prior: Callable[[], Tensor] | None = getattr(model, "prior", None)
+        return loss if prior is None else loss + prior() / (self.typical_targets * self.steps)
+
+    def _loss_of_targets(self, model: SASRec, batch: Batch) -> Tensor:
         inputs, targets = batch[:2]
         real = targets != self.pad
         bias: Tensor | None = getattr(model, "bias", None)
