@@ -122,7 +122,7 @@ SYSTEMS = (
         "LC-Rec", ("lc-rec",), Published("beauty", "full", 0.0642, 0.0374, "LETTER paper"), "a small decoder from scratch"
     ),
     System("LETTER-LC-Rec", ("letter-lc-rec",), Published("beauty", "full", 0.0703, 0.0418, "LETTER paper")),
-    System("BIGRec", ()),
+    System("BIGRec", ("bigrec",), None, "it needs a pretrained language model, which is not here"),
 )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""LC-Rec's real path (Zheng et al., ICDE 2024): a pretrained causal language model that learns to read and write codes.
+"""Pretrained causal language models, and LC-Rec's real path (Zheng et al., ICDE 2024): one that learns to read and write codes.
 
 The model comes from Hugging Face by name or from a folder and stays as it is but for LoRA (Hu et al. 2022; the settings are
 those of LETTER-LC-Rec). Codes are new words. Their vectors are a table of our own beside the model's vocabulary, for reading
@@ -19,7 +19,7 @@ from engine.cards import Card
 from engine.data.identifiers import Identifiers
 from engine.errors import SeqscopeError
 from engine.generation.base import CODES, Generator, Memory, Past
-from engine.models.base import AttentionShape
+from engine.models.base import AttentionShape, Recommender
 
 # --- what a language model is asked, in words: LC-Rec's mixture of tasks (Zheng et al. 2024, 3.3), with prompts of our own.
 #
@@ -42,7 +42,10 @@ NEXT = (
     Task("Here is what was taken, in order: {history}. Continue. ", "{codes}"),
 )
 
+TITLES = "titlerec"
+"""BIGRec's one task (Bao et al. 2023, 3.1), without codes."""
 TASKS: dict[str, tuple[Task, ...]] = {
+    TITLES: (Task("Somebody took, in order: {texts}. What is the title of the next item? ", "{text}"),),
     "seqrec": NEXT,
     "item2index": (
         Task("Which item is this? {text}. ", "{codes}"),
@@ -117,7 +120,106 @@ def open_base(name: str) -> tuple[Any, Any]:
     return tokenizer, model
 
 
-class LanguageModel(Generator):
+def padded(rows: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor, Tensor]:
+    """Numbers, padded on the left, and 1 where there is one: int64 [rows, longest] each."""
+    width = max(map(len, rows))
+    ids = torch.tensor([[0] * (width - len(row)) + list(row) for row in rows], device=device)
+    mask = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in rows], device=device)
+    return ids, mask
+
+
+class Adapted(Recommender):
+    """A pretrained causal language model that is asked in words, and LoRA adapters, which are all that is learnt of it."""
+
+    attributes: Sequence[Sequence[tuple[str, str]]]
+
+    def adapt(self, config: Any, generator: torch.Generator) -> Any:
+        """Opens `config.base`, puts adapters in it (`adapted`, `rank`, `alpha`, `dropout`) and returns it."""
+        self.tokenizer, base = open_base(config.base)
+        from peft import LoraConfig, get_peft_model
+
+        module_names = [name.strip() for name in config.adapted.split(",")]
+        lora = LoraConfig(
+            r=config.rank, lora_alpha=config.alpha, lora_dropout=config.dropout, target_modules=module_names
+        )
+        seed = int(torch.randint(2**31, (), generator=generator))
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            self.language = get_peft_model(base, lora)
+        return base
+
+    # --- words
+
+    def text(self, words: str) -> list[int]:
+        """Text as numbers of the model's own vocabulary."""
+        ids: list[int] = self.tokenizer(words, add_special_tokens=False)["input_ids"]
+        return ids
+
+    def title(self, item: int) -> str:
+        """What an item is called: its first attribute."""
+        attributes = self.attributes[item]
+        return attributes[0][1] if attributes else "?"
+
+    def fill(self, prompt: str, slots: Mapping[str, list[int]]) -> list[int]:
+        """A prompt as numbers, slots filled in."""
+        ids: list[int] = []
+        for number, part in enumerate(prompt.replace("}", "{").split("{")):
+            ids += slots[part] if number % 2 else (self.text(part) if part else [])
+        return ids
+
+    def start(self) -> list[int]:
+        first = self.tokenizer.bos_token_id
+        return [] if first is None else [first]
+
+    @property
+    def base(self) -> Any:
+        """The causal language model beneath the adapters."""
+        return self.language.get_base_model()
+
+    def embed(self, ids: Tensor) -> Tensor:
+        """Numbers of words → vectors."""
+        vectors: Tensor = self.base.get_input_embeddings()(ids)
+        return vectors
+
+    def run(self, ids: Tensor, mask: Tensor, places: Tensor, cache: Any = None) -> tuple[Tensor, Any]:
+        """Last states of `ids` [rows, new], given mask [rows, all] (1 where something stands), and the cache."""
+        output = self.base.model(
+            inputs_embeds=self.embed(ids),
+            attention_mask=mask,
+            position_ids=places,
+            past_key_values=cache,
+            use_cache=True,
+        )
+        return output.last_hidden_state, output.past_key_values
+
+    def logits(self, states: Tensor) -> Tensor:
+        """Over the vocabulary, float32 [..., known]."""
+        logits: Tensor = self.base.lm_head(states).float()
+        return logits
+
+    def codes(self, item: int) -> list[int]:
+        """An item's codes as words, of those that have any."""
+        raise TypeError(f"{type(self).__name__} writes no codes")
+
+    def history(self, items: Sequence[int]) -> list[int]:
+        """The codes of several items, commas between them."""
+        raise TypeError(f"{type(self).__name__} writes no codes")
+
+    # --- storage: the base model is not ours to write
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:  # type: ignore[override]
+        """What was trained alone."""
+        learned = {name for name, parameter in self.named_parameters() if parameter.requires_grad}
+        return {name: value for name, value in super().state_dict(*args, **kwargs).items() if name in learned}
+
+    def load_state_dict(self, state: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
+        """Raises RuntimeError where `state` is not of this model."""
+        if strict and state.keys() != self.state_dict().keys():
+            raise RuntimeError("adapters of another language model")
+        return super().load_state_dict(state, strict=False, assign=assign)
+
+
+class LanguageModel(Adapted, Generator):
     name = "language-model"
     Config = LanguageConfig
     objective = "instructions"
@@ -146,17 +248,7 @@ class LanguageModel(Generator):
     ) -> None:
         super().__init__(num_items, config.max_length, config.beam, identifiers)
         self.config, self.attributes = config, attributes
-        self.tokenizer, base = open_base(config.base)
-        from peft import LoraConfig, get_peft_model
-
-        module_names = [name.strip() for name in config.adapted.split(",")]
-        lora = LoraConfig(
-            r=config.rank, lora_alpha=config.alpha, lora_dropout=config.dropout, target_modules=module_names
-        )
-        seed = int(torch.randint(2**31, (), generator=generator))
-        with torch.random.fork_rng():
-            torch.manual_seed(seed)
-            self.language = get_peft_model(base, lora)
+        base = self.adapt(config, generator)
         settings = base.config
         self.dim, self.layers = settings.hidden_size, settings.num_hidden_layers
         self.heads = getattr(settings, "num_key_value_heads", None) or settings.num_attention_heads
@@ -171,21 +263,9 @@ class LanguageModel(Generator):
 
     # --- words
 
-    def text(self, words: str) -> list[int]:
-        """Text as numbers of the model's own vocabulary."""
-        ids: list[int] = self.tokenizer(words, add_special_tokens=False)["input_ids"]
-        return ids
-
     def codes(self, item: int) -> list[int]:
         """An item's codes as words: numbers after those of the model's own vocabulary."""
         return (self.known + self.tokens[item][self.written[item]]).tolist()
-
-    def fill(self, prompt: str, slots: Mapping[str, list[int]]) -> list[int]:
-        """A prompt as numbers, slots filled in."""
-        ids: list[int] = []
-        for number, part in enumerate(prompt.replace("}", "{").split("{")):
-            ids += slots[part] if number % 2 else (self.text(part) if part else [])
-        return ids
 
     def history(self, items: Sequence[int]) -> list[int]:
         """The codes of several items, commas between them."""
@@ -194,36 +274,15 @@ class LanguageModel(Generator):
             ids = ids + comma + self.codes(item)
         return ids
 
-    def start(self) -> list[int]:
-        first = self.tokenizer.bos_token_id
-        return [] if first is None else [first]
-
-    @property
-    def base(self) -> Any:
-        """The causal language model beneath the adapters."""
-        return self.language.get_base_model()
-
     def embed(self, ids: Tensor) -> Tensor:
         """Numbers of both vocabularies → vectors."""
-        text_vectors = self.base.get_input_embeddings()(ids.clamp(max=self.known - 1))
+        text_vectors = super().embed(ids.clamp(max=self.known - 1))
         new = self.words((ids - self.known).clamp(min=0)).to(text_vectors.dtype)
         return torch.where((ids >= self.known)[..., None], new, text_vectors)
 
-    def run(self, ids: Tensor, mask: Tensor, places: Tensor, cache: Any = None) -> tuple[Tensor, Any]:
-        """Last states of `ids` [rows, new], given mask [rows, all] (1 where something stands), and the cache."""
-        output = self.base.model(
-            inputs_embeds=self.embed(ids),
-            attention_mask=mask,
-            position_ids=places,
-            past_key_values=cache,
-            use_cache=True,
-        )
-        return output.last_hidden_state, output.past_key_values
-
     def logits(self, states: Tensor) -> Tensor:
         """Over both vocabularies, float32 [..., known + vocabulary]."""
-        text_logits = self.base.lm_head(states)
-        return torch.cat([text_logits.float(), self.coded(states)], -1)
+        return torch.cat([super().logits(states), self.coded(states)], -1)
 
     def coded(self, states: Tensor) -> Tensor:
         return F.linear(states.float(), self.words.weight.float())
@@ -237,9 +296,7 @@ class LanguageModel(Generator):
         for row in items.tolist():
             history = self.history([item for item in row if item != self.pad])
             rows.append(self.start() + self.fill(NEXT[0].question, {"history": history})[:-1])
-        width = max(map(len, rows))
-        ids = torch.tensor([[0] * (width - len(row)) + row for row in rows], device=items.device)
-        mask = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in rows], device=items.device)
+        ids, mask = padded(rows, items.device)
         _, cache = self.run(ids, mask, (mask.cumsum(1) - 1).clamp(min=0), DynamicCache())
         keys = torch.stack([layer.keys for layer in cache.layers], 1)
         values = torch.stack([layer.values for layer in cache.layers], 1)
@@ -284,16 +341,3 @@ class LanguageModel(Generator):
     @property
     def attention(self) -> AttentionShape | None:
         return None
-
-    # --- storage: the base model is not ours to write
-
-    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:  # type: ignore[override]
-        """What was trained alone."""
-        learned = {name for name, parameter in self.named_parameters() if parameter.requires_grad}
-        return {name: value for name, value in super().state_dict(*args, **kwargs).items() if name in learned}
-
-    def load_state_dict(self, state: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
-        """Raises RuntimeError where `state` is not of this model."""
-        if strict and state.keys() != self.state_dict().keys():
-            raise RuntimeError("adapters of another language model")
-        return super().load_state_dict(state, strict=False, assign=assign)

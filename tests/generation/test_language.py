@@ -12,10 +12,11 @@ from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError, UsageError
 from engine.evaluation.evaluate import evaluate
 from engine.generation import beam_search, exact_scores
+from engine.generation.bigrec import BIGRec
 from engine.generation.language import TASKS, LanguageModel, open_base
 from engine.generation.search import item_scores, path_scores
 from engine.training.materials import gather
-from engine.training.objectives.generation import ANSWER, Instructions
+from engine.training.objectives.generation import ANSWER, InstructionConfig, Instructions
 from engine.training.recipe import Recipe, from_dict
 from engine.training.run import build_model, open_run, train
 from tests.generation.learn import ITEMS, circle, store
@@ -146,3 +147,58 @@ def test_unknown_tasks_are_refused(base: str, place: tuple[Dataset, Path]) -> No
     items, offsets = (torch.from_numpy(array).long() for array in (dataset.training.values, dataset.training.offsets))
     with pytest.raises(UsageError, match="poetry"):
         Instructions(recipe(base, objective={"tasks": "poetry"}).objective, model, items, offsets, 16)
+
+
+# --- BIGRec
+
+
+def titles(base: str) -> Recipe:
+    raw = {
+        "model": {"base": base, "max_length": 3, "words": 6, "beam": 2},
+        "objective": {"tasks": "titlerec", "words": 60},
+        "optimiser": {"name": "adamw", "lr": 0.01},
+        "training": {"epochs": 1, "batch_size": 32, "validate_every": 1, "precision": "float32", "valid_users": 3},
+    }
+    return from_dict({"family": "bigrec", "name": "bigrec", **raw}, "bigrec")
+
+
+def test_bigrec_trains_adapters_alone_and_ranks_all_items(base: str, place: tuple[Dataset, Path]) -> None:
+    dataset, runs = place
+    train(titles(base), dataset, runs / "bigrec", device="cpu")
+    model, *_ = open_run(runs / "bigrec")
+    assert isinstance(model, BIGRec)
+    assert all("lora" in name for name in model.state_dict())
+    histories = torch.tensor([[ITEMS, 4, 5], [7, 8, 9]])
+    with torch.no_grad():
+        scores = model.scores(histories)
+        torch.testing.assert_close(scores[:1], model.scores(histories[:1, 1:]), atol=1e-3, rtol=1e-4)
+        written, rows = model.embedded(model.written(histories)), model.index().rows
+        assert rows is not None
+        distances = torch.cdist(written.double(), rows.double()).square()
+    torch.testing.assert_close(
+        scores.double() - written.double().square().sum(1, keepdim=True), -distances, atol=1e-3, rtol=1e-4
+    )
+
+
+def test_bigrec_grounds_a_title_in_its_item(
+    base: str, place: tuple[Dataset, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the adapters are: titles are embedded by the model as it came."""
+    dataset, runs = place
+    model = build_model(titles(base), ITEMS, 24, gather(titles(base), dataset, runs / "bigrec")).eval()
+    assert isinstance(model, BIGRec)
+    model.index()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "lora_B" in name:
+                parameter += 0.5
+    monkeypatch.setattr(model, "written", lambda items: [model.text(model.title(item)) for item in (11, 3)])
+    assert model.scores(torch.tensor([[1], [2]])).argmax(1).tolist() == [11, 3]
+
+
+def test_bigrec_has_no_codes_to_be_asked_for(base: str, place: tuple[Dataset, Path]) -> None:
+    dataset, runs = place
+    model = build_model(titles(base), ITEMS, 24, gather(titles(base), dataset, runs / "bigrec"))
+    items, offsets = (torch.from_numpy(array).long() for array in (dataset.training.values, dataset.training.offsets))
+    with pytest.raises(UsageError, match="titlerec"):
+        Instructions(InstructionConfig(tasks="titlerec,seqrec"), model, items, offsets, 16)  # type: ignore[arg-type]

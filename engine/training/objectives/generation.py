@@ -13,7 +13,7 @@ from torch import Tensor
 
 from engine.errors import UsageError
 from engine.generation import Generator
-from engine.generation.language import TASKS, LanguageModel
+from engine.generation.language import TASKS, TITLES, Adapted
 from engine.training.sampling import by_length, gather_last, shuffled, stride, windows
 
 Batch = tuple[Tensor, ...]
@@ -155,7 +155,7 @@ class Instructions:
     def __init__(
         self,
         config: InstructionConfig,
-        model: LanguageModel,
+        model: Adapted,
         items: Tensor,
         offsets: Tensor,
         batch_size: int,
@@ -165,6 +165,9 @@ class Instructions:
         unknown = [task for task in chosen if task not in TASKS]
         if unknown:
             raise UsageError(f"objective.tasks: there is no task {unknown[0]!r}; there are {', '.join(TASKS)}")
+        prompts = "".join(part for task in chosen for prompt in TASKS[task] for part in prompt)
+        if "identifiers" not in model.needs and ("{codes}" in prompts or "{history}" in prompts):
+            raise UsageError(f"objective.tasks: {model.name} knows items by their titles alone; its task is {TITLES}")
         log, ends = items.tolist(), offsets.tolist()
         self.sequences = [log[start:end] for start, end in itertools.pairwise(ends)]
         described = [item for item in range(model.num_items) if model.attributes[item]]
@@ -210,14 +213,14 @@ class Instructions:
     def targets(self, batch: Batch) -> Tensor:
         return (batch[1] == ANSWER).sum(1)
 
-    def loss(self, model: LanguageModel, batch: Batch) -> Tensor:
+    def loss(self, model: Adapted, batch: Batch) -> Tensor:
         ids, parts = batch
         mask = (parts != PADDING).long()
         states, _ = model.run(ids, mask, (mask.cumsum(1) - 1).clamp(min=0))
         is_answer = parts[:, 1:] == ANSWER
         return F.cross_entropy(model.logits(states[:, :-1][is_answer]) / self.config.temperature, ids[:, 1:][is_answer])
 
-    def after_step(self, model: LanguageModel) -> None:
+    def after_step(self, model: Adapted) -> None:
         pass
 
     # --- an example in words
@@ -235,9 +238,9 @@ class Instructions:
             if f"{{{slot}}}" in prompt.question + prompt.answer:
                 slots[slot] = {
                     "codes": lambda: model.codes(item),
-                    "text": lambda: self._cut(self._title(item)),
+                    "text": lambda: self._cut(model.title(item)),
                     "history": lambda: model.history(before),
-                    "texts": lambda: self._cut(", ".join(map(self._title, before))),
+                    "texts": lambda: self._cut(", ".join(map(model.title, before))),
                     "query": lambda: self._cut(self._query(item, other)),
                     "likes": lambda: self._cut(self._likes(before)),
                 }[slot]()
@@ -250,10 +253,6 @@ class Instructions:
     def _cut(self, words: str) -> list[int]:
         return self.model.text(words)[-self.config.words :]
 
-    def _title(self, item: int) -> str:
-        attributes = self.model.attributes[item]
-        return attributes[0][1] if attributes else "?"
-
     def _query(self, item: int, chance: float) -> str:
         attributes = self.model.attributes[item]
         rest = attributes[1:] or attributes
@@ -262,4 +261,4 @@ class Instructions:
     def _likes(self, items: list[int]) -> str:
         """The values that several items of a history share most."""
         counts = collections.Counter(value for item in items for _, value in self.model.attributes[item][1:])
-        return ", ".join(value for value, _ in counts.most_common(3)) or self._title(items[-1])
+        return ", ".join(value for value, _ in counts.most_common(3)) or self.model.title(items[-1])
