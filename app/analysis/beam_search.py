@@ -143,16 +143,16 @@ def words(found: BeamTree, title: str, width: int, constrained: bool) -> str:
     kept = [int(np.count_nonzero((trace.depths == step + 1) & trace.kept)) for step in range(len(trace.considered))]
     weighed = sum(trace.considered)
     text = (
-        f"{md(title)} weighed **{count(weighed, 'prefix', 'prefixes')}** in {count(len(kept), 'step')} and went on with "
-        f"at most {width} at each."
+        f"{md(title)} scored **{count(weighed, 'prefix', 'prefixes')}** in {count(len(kept), 'step')} and kept at most {width} "
+        "at each."
     )
     if not constrained and trace.considered[:1] == (width,):  # fewer: every code there is was weighed
         text += (
-            f" Of all codes that may follow a prefix only the {width} likeliest are weighed: the others cannot be among the "
-            f"{width} that go on."
+            f" Of all codes that may follow a prefix only the {width} likeliest are scored: the others cannot be among the "
+            f"{width} that are kept."
         )
     if constrained and trace.mass:
-        text += f" What it gave up holds {1 - trace.mass[-1]:.0%} of the probability."
+        text += f" Pruned prefixes hold {1 - trace.mass[-1]:.0%} of the probability mass."
     if ends:
         first = ends[0]
         share = float(np.exp(trace.scores[first]))
@@ -161,7 +161,7 @@ def words(found: BeamTree, title: str, width: int, constrained: bool) -> str:
         text += f" The best identifier, {path}, has {share:.1%}: {names or 'no item has it'}."
     if not constrained:
         text += (
-            f" Free to write anything, **{found.invalid} of its {count(len(ends), 'identifier')}** "
+            f" Unconstrained, **{found.invalid} of its {count(len(ends), 'identifier')}** "
             f"{'belongs' if found.invalid == 1 else 'belong'} to no item."
         )
     return text
@@ -175,10 +175,7 @@ def known_words(found: BeamTree, constrained: bool, excluded: bool) -> str:
         return "†: in the history already; repeats count here, so it may be recommended again."
     if constrained:
         return "†: an item of the history has this identifier, too; it is not recommended again, those that share it may be."
-    return (
-        "†: in the history already. Held to existing items the search leaves these out; free to write anything, it may write "
-        "them again."
-    )
+    return "†: in the history already. Constrained search leaves these out; unconstrained, they may be generated again."
 
 
 def agreement_words(found: Sequence[Agreement], width: int, k: int) -> str:
@@ -206,14 +203,19 @@ def slow(models: Zoo, model: str, histories: int) -> bool:
 
 
 @cached(100, by=of_model)
-def trace(models: Zoo, model: str, history: tuple[int, ...], width: int, constrained: bool) -> Trace:
+def trace(
+    models: Zoo, model: str, history: tuple[int, ...], width: int, constrained: bool, temperature: float = 1.0
+) -> Trace:
     """Raises SeqscopeError where the model cannot answer."""
-    return models.bundles[model].trace(history, width, constrained=constrained, dropped=LISTED)
+    bundle = models.bundles[model]
+    return bundle.trace(history, width, constrained=constrained, dropped=LISTED, temperature=temperature)
 
 
 @cached(200, by=of_model)
-def agreement(models: Zoo, model: str, history: tuple[int, ...], widths: tuple[int, ...], k: int) -> list[Agreement]:
-    return models.bundles[model].agreement([history], widths, k)
+def agreement(
+    models: Zoo, model: str, history: tuple[int, ...], widths: tuple[int, ...], k: int, temperature: float
+) -> list[Agreement]:
+    return models.bundles[model].agreement([history], widths, k, temperature=temperature)
 
 
 @cached(200, by=of_model)

@@ -24,6 +24,7 @@ from engine.runtime import (
     Contributions,
     LeaveOneOut,
     Neighbours,
+    Trace,
     Zoo,
     jaccard,
     movement,
@@ -63,6 +64,16 @@ def recommend(bundle: Bundle, history: Sequence[int], k: int) -> TopK:
         return TopK(items, scores[items], None)
     share = probabilities(bundle.manifest.family, scores)[items] if len(items) else np.empty(0)
     return TopK(items, scores[items], share)
+
+
+def of_trace(bundle: Bundle, trace: Trace, history: Sequence[int], k: int) -> TopK:
+    """The k best items that a beam search ended with, of those that may be recommended."""
+    rows = np.flatnonzero(trace.places >= 0)
+    rows = rows[np.argsort(trace.places[rows])]
+    items = np.concatenate([np.empty(0, np.int32), *(trace.items[row] for row in rows)])
+    scores = np.repeat(trace.scores[rows], [len(trace.items[row]) for row in rows])
+    some = np.flatnonzero(bundle.candidates(history)[items])[:k]
+    return TopK(items[some], scores[some], np.exp(scores[some].astype(np.float64)))
 
 
 @cached(2_000, by=of_model)

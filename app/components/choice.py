@@ -5,7 +5,7 @@ A label that names a term of the glossary has its meaning as a tooltip.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import streamlit as st
@@ -65,6 +65,21 @@ def selected(
         key=key,
         on_change=guard.callback(_take),
         args=(name, key, tuple(options), clears),
+        **{"help": glossary.tooltip(label)} | more,
+    )
+    return chosen
+
+
+def stepped(label: str, name: str, options: Sequence[str], default: str, *, key: str, **more: Any) -> str:
+    """One of a row, on a slider. options: their texts in the address."""
+    chosen = state.get().own.get(name, default)
+    st.session_state[key] = chosen = chosen if chosen in options else default
+    st.select_slider(
+        label,
+        options,
+        key=key,
+        on_change=guard.callback(_take),
+        args=(name, key, tuple(options), ()),
         **{"help": glossary.tooltip(label)} | more,
     )
     return chosen

@@ -85,6 +85,7 @@ def search(
     *,
     allowed: Bool | None = None,
     constrained: bool = True,
+    temperature: float = 1.0,
     record: Record | None = None,
     known: Float64 | None = None,
 ) -> Beam:
@@ -92,7 +93,9 @@ def search(
 
     allowed: bool [items]; prefixes that lead to none of these are not followed (constrained search alone; the softmax runs over
     all identifiers all the same). The answer has min(width, identifiers that may be found) rows, fewer only where there are
-    fewer. known: what `walk_prefixes` found, so that the network need not be asked again (constrained search alone).
+    fewer. temperature: what the logits of every step are divided by before its softmax; as every step has a sum of its own, it
+    changes the order of identifiers as well as their probabilities. known: what `walk_prefixes` found, so that the network need
+    not be asked again (constrained search alone).
     """
     levels = decoder.shape.levels
     end = trie.vocabulary - 1 if decoder.shape.ends else -1
@@ -113,6 +116,7 @@ def search(
         logits = np.empty((0, trie.vocabulary), np.float32)
         if len(ask):
             logits, past = decoder.write(memory, written[ask, step - 1], step, past.take(pasts[ask]))
+            logits = logits / np.float32(temperature)
         row = np.full(len(nodes), -1, np.int64)
         row[ask] = np.arange(len(ask))
         if constrained:
@@ -179,6 +183,7 @@ def walk_prefixes(
     *,
     floor: float = -np.inf,
     constrained: bool = True,
+    temperature: float = 1.0,
     sought: Int64 | None = None,
     k: int = 1,
 ) -> Float64:
@@ -203,6 +208,7 @@ def walk_prefixes(
                 continue
         step = int(trie.depths[nodes[0]])
         logits, past = decoder.write(memory, trie.tokens[nodes], step, past.take(rows))
+        logits = logits / np.float32(temperature)
         children, owners = trie.children(nodes)
         places = np.arange(len(nodes))
         if constrained:

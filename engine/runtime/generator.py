@@ -138,7 +138,13 @@ class Generated:
         return Generation(beam.tokens, levels, codes, beam.scores.astype(np.float32), self._items(beam.nodes))
 
     def trace(
-        self, events: Events, width: int, left_out: npt.NDArray[np.int64], constrained: bool, dropped: int
+        self,
+        events: Events,
+        width: int,
+        left_out: npt.NDArray[np.int64],
+        constrained: bool,
+        dropped: int,
+        temperature: float,
     ) -> Trace:
         record = Record(max(0, operator.index(dropped)))
         memory, allowed = self._memory(events), self._allowed(left_out)
@@ -149,6 +155,7 @@ class Generated:
             _width(width),
             allowed=allowed,
             constrained=constrained,
+            temperature=_temperature(temperature),
             record=record,
         )
         nodes, tokens = np.concatenate(record.nodes), np.concatenate(record.tokens)
@@ -175,14 +182,14 @@ class Generated:
         )
 
     def agreement(
-        self, histories: Sequence[Events], widths: Sequence[int], k: int, exclude_history: bool
+        self, histories: Sequence[Events], widths: Sequence[int], k: int, exclude_history: bool, temperature: float
     ) -> list[Agreement]:
         shares = np.zeros((len(widths), len(histories), 3))
         for place, events in enumerate(histories):
             memory = self._memory(events)
             left_out = events if exclude_history else events[:0]
             allowed = self._allowed(left_out)
-            known = walk_prefixes(self.decoder, self.trie, memory)
+            known = walk_prefixes(self.decoder, self.trie, memory, temperature=_temperature(temperature))
             scores = known[self.trie.anchors].astype(np.float32)
             scores[left_out] = -np.inf
             exact = best(scores, min(k, len(scores)))
@@ -325,3 +332,9 @@ def _width(width: int) -> int:
     if not 1 <= width <= WIDEST:
         raise QuestionError(f"A beam keeps 1 to {WIDEST:,} prefixes, not {width}.")
     return width
+
+
+def _temperature(temperature: float) -> float:
+    if not 0.01 <= temperature <= 100:
+        raise QuestionError(f"A temperature is between 0.01 and 100, not {temperature}.")
+    return temperature

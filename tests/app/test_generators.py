@@ -179,8 +179,8 @@ def test_free_to_write_anything_it_counts_what_nobody_has(models: Zoo) -> None:
 
 def test_what_is_weighed_is_told_for_each_way_of_writing(models: Zoo) -> None:
     free, held = (beam_search.words(grown(models, "writer", 3, way), "Writer", 3, way) for way in (False, True))
-    assert "only the 3 likeliest are weighed" in free and "likeliest are weighed" not in held
-    assert "likeliest are weighed" not in beam_search.words(
+    assert "only the 3 likeliest are scored" in free and "likeliest are scored" not in held
+    assert "likeliest are scored" not in beam_search.words(
         grown(models, "writer", 99, False), "Writer", 99, False
     )  # all are
     trace = grown(models, "writer", 3, False).trace
@@ -210,22 +210,26 @@ def test_hostile_titles_are_text_in_the_tree(tmp_path: Path) -> None:
     assert "<script" not in drawn and "<b>x" not in drawn and "$\\\\frac" not in drawn
 
 
-def test_the_beam_is_asked_for_by_a_click_and_stands_in_the_address(
+def test_the_beam_is_computed_in_its_section_alone_and_stands_in_the_address(
     open_app: Open, writers: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
     trace = Bundle.trace
     monkeypatch.setattr(Bundle, "trace", lambda self, *a, **b: asked.append(b) or trace(self, *a, **b))
-    app = open_app(writers, ds="writers", h=ADDRESS, section="beam")
+    open_app(writers, ds="writers", h=ADDRESS)
     assert not asked
+    app = open_app(writers, ds="writers", h=ADDRESS, section="beam")
+    assert len(asked) == 1
     app.get_by_key("compare_beam").set_value("writer").run()
-    assert len(asked) == 1 and app.query_params["beam"] == "writer"
+    assert app.query_params["beam"] == "writer"
     app.get_by_key("compare_width_writer").set_value("10").run()
+    app.get_by_key("compare_temperature_writer").set_value("2.5").run()
+    assert app.query_params["temperature"] == "2.5" and asked[-1]["temperature"] == 2.5
     app.get_by_key("compare_write").set_value("anything").run()
     assert (app.query_params["width"], app.query_params["write"]) == ("10", "anything")
     assert any("belong to no item" in text.value or "belongs to no item" in text.value for text in app.markdown)
-    app.get_by_key("compare_beam").set_value(None).run()
-    assert not {"beam", "width", "write"} & set(app.query_params)
+    app.get_by_key("compare_beam").set_value("ragged").run()
+    assert not {"temperature", "width", "write"} & set(app.query_params)
     assert not app.exception and not app.error
 
 
@@ -242,6 +246,7 @@ def test_the_beam_stays_while_items_are_added(open_app: Open, writers: Path) -> 
         ("", "beam", "<b>", "writes no codes"),
         ("", "width", "0", "beam width “0”; possible is 1 to 100"),
         ("", "width", "101", "beam width"),
+        ("", "temperature", "0", "temperature “0”; possible is 0.1"),
         ("", "write", "x", "possible is items or anything"),
         ("", "slow", "1", "possible is asked"),
         ("attention", "unit", "x", "possible is items or codes"),

@@ -307,6 +307,23 @@ def test_a_trace_is_the_tree_of_the_beam(
         assert (trace.below > 0).all()
 
 
+@toys
+def test_a_temperature_divides_the_logits_of_every_step(writers: Zoo, toy: ToyGenerator) -> None:
+    bundle = writers.bundles[toy.name]
+    trace = bundle.trace([1, 2], 50, temperature=4.0)
+    for row in range(len(trace)):
+        parent = trace.parents[row]
+        before = () if parent < 0 else tuple(int(trace.tokens[one]) for one in trace.path(parent))
+        shares = toy.shares([1, 2], list(before), True)
+        tempered = {token: share / 4 for token, share in shares.items() if np.isfinite(share)}
+        whole = np.logaddexp.reduce(list(tempered.values()))
+        assert np.log(trace.probabilities[row]) == pytest.approx(tempered[int(trace.tokens[row])] - whole, abs=1e-5)
+    assert bundle.agreement([[1, 2]], [50], 5, temperature=4.0)[0].overlap == 1
+    for temperature in (0.0, float("nan"), float("inf")):
+        with pytest.raises(QuestionError, match="temperature"):
+            bundle.trace([1], temperature=temperature)
+
+
 def test_a_trace_without_what_was_dropped(writers: Zoo) -> None:
     assert writers.bundles["full"].trace([1], 2, dropped=0).kept.all()
 

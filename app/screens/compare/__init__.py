@@ -21,6 +21,7 @@ SECTIONS = {
 """Below the lists; what is not open is not computed."""
 WRITE = ("items", "anything")
 MAX_WIDTH = 100
+TEMPERATURES = tuple(f"{tenths / 10:g}" for tenths in range(1, 31))
 
 
 def beam_width(models: Zoo, model: str) -> int:
@@ -48,6 +49,11 @@ PAGE = Page(
         section(SECTIONS),
         Parameter("beam", "the model whose beam is drawn, by its name", _is_generator),
         Parameter("width", "of that beam", up_to("beam width", 1, lambda models, own: MAX_WIDTH)),
+        Parameter(
+            "temperature",
+            "of that beam: what logits are divided by",
+            one_of("temperature", TEMPERATURES),
+        ),
         Parameter("write", "whether the beam is held to identifiers that exist", one_of("codes to write", WRITE)),
         Parameter(
             "slow", "exact answers of models that take long for them are wanted", one_of("slow answers", ("asked",))

@@ -1,16 +1,20 @@
-"""Compare: the tree of codes that a generator considered until they became items; drawn when somebody asks for it."""
+"""Compare: the tree of codes that a generator considered until they became items; and the list that it ends with."""
 
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
 
 import streamlit as st
 
-from app import export, glossary, guard, zoo
-from app.analysis import beam_search
-from app.components import choice
+from app import export, guard
+from app.analysis import beam_search, recommend
+from app.analysis.recommend import Answer
+from app.components import choice, widgets
 from app.figures import beam_search as figures
-from app.screens.compare import MAX_WIDTH, beam_width
+from app.figures import compare
+from app.screens.compare import MAX_WIDTH, TEMPERATURES, actions, beam_width
 from app.session import state
 from app.text import clean, md
 from engine.errors import SeqscopeError
@@ -18,92 +22,98 @@ from engine.runtime import Zoo
 
 _DRAWN = 4  # prefixes per step that were not followed
 _SHARE = st.column_config.NumberColumn(format="percent")
-_WRITE = {"items": "Existing items", "anything": "Anything"}
+_WRITE = {"items": "Constrained to items", "anything": "Unconstrained"}
+_STEPS = (*range(1, 11), 15, 20, 30, 50, 75, MAX_WIDTH)  # of the slider
 
 
-def show(models: Zoo, names: list[str], history: tuple[int, ...], k: int) -> None:
-    """names: the models that are shown and could answer."""
-    able = [name for name in beam_search.generators(models) if name in names]
+def show(models: Zoo, answers: list[Answer], history: tuple[int, ...], k: int) -> None:
+    """answers: of the models that are shown."""
+    able = {answer.name: answer for answer in answers if answer.cannot is None}
+    able = {name: able[name] for name in beam_search.generators(models) if name in able}
     if not able:
         st.markdown("None of the models that are shown generates semantic IDs.")
         return
-    chosen = state.get().own.get("beam")
-    st.session_state["compare_beam"] = chosen = chosen if chosen in able else None
-    st.pills(
+    name = choice.segmented(
         "Show the beam of",
-        able,
-        format_func=lambda name: f"{zoo.style(models, name).sign} {md(_title(models, name))}",
+        "beam",
+        {name: f"{answer.style.sign} {md(answer.title)}" for name, answer in able.items()},
+        next(iter(able)),
         key="compare_beam",
-        on_change=guard.callback(_take),
-        help=glossary.tooltip("Beam"),
+        clears=("width", "temperature", "write"),
     )
-    if chosen is None:
-        st.caption(
-            "These models generate an item's semantic ID code by code, and keep the likeliest prefixes: the beam."
-        )
-        return
     with guard.watch("the beam"):
-        _beam(models, chosen, history, k)
+        _beam(models, able[name], history, k)
 
 
-def _beam(models: Zoo, name: str, history: tuple[int, ...], k: int) -> None:
-    writes = models.bundles[name].manifest.generator
+def _beam(models: Zoo, answer: Answer, history: tuple[int, ...], k: int) -> None:
+    name, bundle = answer.name, models.bundles[answer.name]
+    writes = bundle.manifest.generator
     assert writes is not None
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        default = beam_width(models, name)
-        widths = sorted({*beam_search.WIDTHS, default, choice.number(state.get().own, "width", default, MAX_WIDTH)})
+    sliders = st.columns([2, 2, 3], gap="medium", vertical_alignment="bottom")
+    default = beam_width(models, name)
+    widths = sorted({*_STEPS, default, choice.number(state.get().own, "width", default, MAX_WIDTH)})
+    with sliders[0]:
         width = int(
-            choice.segmented(
-                "Beam width",
-                "width",
-                {str(option): str(option) for option in widths},
-                str(default),
-                key=f"compare_width_{name}",
-                help=f"How many beginnings go on at each step. The model's own answers use {writes.beam} or more.",
-            )
+            choice.stepped("Beam width", "width", [str(w) for w in widths], str(default), key=f"compare_width_{name}")
         )
-        free = (
-            choice.segmented(
-                "It may write",
-                "write",
-                _WRITE,
-                "items",
-                key="compare_write",
-                help="Existing items: every code continues some item's identifier. Anything: any code may follow, and what is "
-                "written may be no item's identifier.",
-            )
-            == "anything"
+    with sliders[1]:
+        temperature = choice.stepped(
+            "Temperature", "temperature", TEMPERATURES, "1", key=f"compare_temperature_{name}", help=_TEMPERATURE
         )
+    with sliders[2]:
+        free = choice.segmented("Decoding", "write", _WRITE, "items", key="compare_write", help=_CONSTRAINED) != "items"
     try:
-        trace = beam_search.trace(models, name, history, width, not free)
+        trace = beam_search.trace(models, name, history, width, not free, float(temperature))
     except SeqscopeError as reason:
         st.info(md(str(reason)))
         return
-    bundle = models.bundles[name]
     tree = beam_search.tree(models, trace, bundle.items_with, _DRAWN, history)
-    title = bundle.manifest.title
-    st.markdown(beam_search.words(tree, title, width, not free))
-    export.figure(
-        figures.beam(tree, zoo.style(models, name).colour, writes.names),
-        key="compare_beam_tree",
-        alt=f"The codes that {clean(title)} considered, step by step, until they became items.",
-        table=lambda: beam_search.table(tree),
-        name=f"beam {name} {width}",
-        columns={"probability of the last code": _SHARE, "probability of all codes": _SHARE},
-    )
+    st.markdown(beam_search.words(tree, bundle.manifest.title, width, not free))
+    drawn, listed = st.columns([3, 1], gap="medium")
+    with listed:
+        _list(models, answer, recommend.of_trace(bundle, trace, history, k), history, f"beam {width}, τ {temperature}")
+    with drawn:
+        export.figure(
+            figures.beam(tree, answer.style.colour, writes.names),
+            key="compare_beam_tree",
+            alt=f"The codes that {clean(answer.title)} considered, step by step, until they became items.",
+            table=lambda: beam_search.table(tree),
+            name=f"beam {name} {width}",
+            columns={"probability of the last code": _SHARE, "probability of all codes": _SHARE},
+        )
     note = (
-        "Steps from left to right; above each, with how many of the weighed prefixes it went on. A number is a code; a line is "
-        "as broad as all codes up to there are likely. Pale: given up "
-        f"later. Dotted: the {_DRAWN} likeliest at each step that were not followed; the table has more."
+        "Each column is one decoding step; its header shows beams kept / prefixes scored. A number is a code; a line is as broad "
+        f"as its prefix is probable. Pale: pruned later. Dotted: the {_DRAWN} likeliest that were pruned at each step; the table "
+        "has more."
     )
     tied = sum(len(items) > 1 for row, items in enumerate(trace.items) if trace.places[row] >= 0)
     if tied:
-        note += f" +: items that share the identifier ({tied} here); the model cannot tell them apart."
+        note += f" +: items that share the semantic ID ({tied} here); the model cannot tell them apart."
     st.caption(f"{note} {beam_search.known_words(tree, not free, bundle.excludes_history)}")
-    _faithful(models, name, history, width, k, free)
+    _faithful(models, name, history, width, k, free, float(temperature))
 
 
-def _faithful(models: Zoo, name: str, history: tuple[int, ...], width: int, k: int, free: bool) -> None:
+_CONSTRAINED = (
+    "Constrained: every code continues some item's semantic ID. Unconstrained: any code may follow, and what is generated may be "
+    "no item's ID."
+)
+_TEMPERATURE = (
+    "Divides the logits of every step before the softmax over the codes that may follow: below 1 likely codes gain, above 1 they "
+    "lose; 1 is the model as it was trained. Each step is normalised by itself, so that the order of the items may change, too."
+)
+
+
+def _list(models: Zoo, answer: Answer, top: recommend.TopK, history: tuple[int, ...], note: str) -> None:
+    """The beam's list, and how it differs from the model's own above."""
+    changed = replace(answer, top=top, before=answer.top, note=note, target_rank=None)
+    (card,) = compare.cards(models, [changed], history, chosen=state.selected(models))
+    act = guard.callback(partial(actions.clicked, "compare_beam_list"))
+    widgets.recommendations([card | {"before": None}], key="compare_beam_list", on_act=act)
+
+
+def _faithful(
+    models: Zoo, name: str, history: tuple[int, ...], width: int, k: int, free: bool, temperature: float
+) -> None:
     """The beam beside exact scores; asked for by a button where those take long."""
     if free:
         return
@@ -112,16 +122,5 @@ def _faithful(models: Zoo, name: str, history: tuple[int, ...], width: int, k: i
         return
     widths = tuple(sorted({*beam_search.WIDTHS, width}))
     with st.spinner("Scoring every item …") if slow else nullcontext():
-        agreements = beam_search.agreement(models, name, history, widths, k)
+        agreements = beam_search.agreement(models, name, history, widths, k, temperature)
     st.markdown(beam_search.agreement_words(agreements, width, k))
-
-
-def _title(models: Zoo, name: str) -> str:
-    return models.bundles[name].manifest.title if name in models.bundles else name
-
-
-def _take() -> None:
-    """What comes from the browser is not believed: the page's parameters let pass a generator alone."""
-    chosen = st.session_state.get("compare_beam")
-    known = beam_search.generators(zoo.open_zoo(state.get().dataset))
-    state.choose(beam=chosen if chosen in known else None, width=None, write=None)

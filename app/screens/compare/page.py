@@ -86,8 +86,7 @@ def _sections(models: Zoo, answers: list[recommend.Answer], current: tuple[int, 
         elif section == "effects":
             _effects(models, answers, current, explained)
         else:
-            able = [answer.name for answer in answers if answer.cannot is None]
-            beams.show(models, able, current, state.get().k)
+            beams.show(models, answers, current, state.get().k)
 
 
 def _overview(models: Zoo, answers: list[recommend.Answer], current: tuple[int, ...]) -> None:
