@@ -421,25 +421,6 @@ def sum_words(title: str, parts: Contributions, events: Sequence[str], most: int
     return f"{title} adds up to {parts.score:.3g}, exactly: {listed(named)}."
 
 
-def why_table(models: Zoo, found: Why, history: tuple[int, ...]) -> pd.DataFrame:
-    """One row per event, and per model: the item's rank, that without the event, what it adds to log-probability and score."""
-    rows: dict[str, list[object]] = {
-        "place": list(range(1, len(history) + 1)),
-        "left out": [styles.titled(models, item) for item in history],
-    }
-    for answer, effect in zip(found.answers, found.effects, strict=True):
-        rows[f"{answer.title}: rank"] = [effect.rank] * len(history)
-        rows[f"{answer.title}: rank without"] = effect.rank_without.tolist()
-        if np.isfinite(effect.log_probability):
-            rows[f"{answer.title}: log-probability with − without"] = effect.log_probability_effect.astype(
-                float
-            ).tolist()
-        rows[f"{answer.title}: score with − without"] = effect.effect.astype(float).tolist()
-        if answer.name in found.sums:
-            rows[f"{answer.title}: gave"] = found.sums[answer.name].events.astype(float).tolist()
-    return pd.DataFrame(rows)
-
-
 def moves(answer: Answer) -> dict[int, tuple[str, str]]:
     """item → (kind of change, its words), the dropped ones included; nothing where there is no list before."""
     if answer.before is None:

@@ -172,7 +172,7 @@ def act(clicked: Mapping[str, Any]) -> None:
 
 def _arrange(name: object, to: object, models: Zoo, now: state.State) -> None:
     """What concerns the panel alone."""
-    if name == "toggle" and to in SECTIONS:
+    if name == "toggle" and to in tuple(SECTIONS):
         st.session_state[_CLOSED] = set(st.session_state.get(_CLOSED, ())) ^ {to}
     elif name == "space" and to in spaces.with_neighbours(models):
         st.session_state[_SPACE] = to

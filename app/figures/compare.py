@@ -12,14 +12,13 @@ import pandas as pd
 from app import styles
 from app.analysis import model_card, model_flow
 from app.analysis.rank_table import RankTable
-from app.analysis.recommend import Answer, Why, moves, shared, strongest, tie_words
+from app.analysis.recommend import Answer, moves, shared, tie_words
 from app.bars import bar
 from app.figures.attention import beside as lines
 from app.text import clean, compact_rank, label, md, ordinal, percent, short, wide
 from engine.runtime import LeaveOneOut, Zoo
 
 _COLUMN = 2.3  # of one model, whose bars are drawn from −1 to 1
-_SHOWN_EVENTS = 16  # bars in the figure of effects; the table has all
 
 
 def cards(
@@ -231,17 +230,6 @@ def agreement(frame: pd.DataFrame, measure: str, k: int) -> dict[str, Any]:
     }
 
 
-def effects(models: Zoo, found: Why, history: tuple[int, ...]) -> tuple[dict[str, Any], str]:
-    """(`effect_bars` of the strongest events; a sentence on what is left out, or "")."""
-    places = strongest(found.effects, _SHOWN_EVENTS)
-    columns = [
-        (answer.title, answer.style, effect) for answer, effect in zip(found.answers, found.effects, strict=True)
-    ]
-    figure = effect_bars(columns, [styles.titled(models, item) for item in history], places)
-    left_out = len(history) > len(places)
-    return figure, f"The {len(places)} strongest of {len(history)} events; the table has all." if left_out else ""
-
-
 def effect_bars(
     columns: Sequence[tuple[str, styles.Style, LeaveOneOut]], titles: Sequence[str], places: Sequence[int]
 ) -> dict[str, Any]:
@@ -318,13 +306,6 @@ def effect_bars(
 
 def _beside(effect: LeaveOneOut, places: Sequence[int]) -> list[str]:
     return lines(effect.log_probability_effect[list(places)], effect.effect[list(places)])
-
-
-def key_words(answers: Sequence[Answer]) -> str:
-    """Signs and colours of the models, as Markdown."""
-    return "  ".join(
-        f':color[{answer.style.sign}]{{foreground="{answer.style.colour}"}} {md(answer.title)}' for answer in answers
-    )
 
 
 def _ordinal(rank: float) -> str:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl
 
 import numpy as np
 import plotly.graph_objects as go
@@ -114,10 +113,9 @@ def test_agreement_of_a_pair(models: Zoo) -> None:
 def test_reasons_are_the_runtimes_leave_one_out(models: Zoo) -> None:
     found = recommend.why(models, recommend.ask(models, ["alpha", "popular"], (1, 2, 3), 5), (1, 2, 3), 9)
     said = models.bundles["alpha"].leave_one_out([1, 2, 3], 9)
-    table = recommend.why_table(models, found, (1, 2, 3))
-    assert table["place"].tolist() == [1, 2, 3]
-    assert table["Alpha: rank without"].tolist() == said.rank_without.tolist()
-    assert table["Alpha: score with − without"].tolist() == pytest.approx(said.effect.tolist())
+    assert [answer.name for answer in found.answers] == ["alpha", "popular"]
+    assert found.effects[0].rank_without.tolist() == said.rank_without.tolist()
+    assert found.effects[0].effect.tolist() == pytest.approx(said.effect.tolist())
 
 
 def test_reasons_that_cannot_be_given(models: Zoo) -> None:
@@ -195,13 +193,20 @@ def test_cards_are_plain_data(hostile: Zoo) -> None:
     assert any(title.startswith("\u2068") for title in titles)
 
 
+def bars(
+    models: Zoo, answers: list[recommend.Answer], history: tuple[int, ...], item: int
+) -> tuple[dict, recommend.Why]:
+    found = recommend.why(models, answers, history, item)
+    columns = [
+        (answer.title, answer.style, effect) for answer, effect in zip(found.answers, found.effects, strict=True)
+    ]
+    return compare.effect_bars(columns, [models.titles[event] for event in history], range(len(history))), found
+
+
 def test_figures_escape_titles(hostile: Zoo) -> None:
     history = tuple(range(8))
-    found = recommend.why(hostile, recommend.ask(hostile, list(hostile.bundles), history, 5), history, 9)
-    figure, left_out = compare.effects(hostile, found, history)
-    text = go.Figure(figure).to_json()
+    text = go.Figure(bars(hostile, recommend.ask(hostile, list(hostile.bundles), history, 5), history, 9)[0]).to_json()
     assert "<script" not in text and "$" not in text.replace("&#36;", "")
-    assert left_out == ""
     frame = recommend.agreement(recommend.ask(hostile, list(hostile.bundles), history, 5), 5)
     for measure in ("shared", "jaccard", "rbo"):
         z = go.Figure(compare.agreement(frame, measure, 5)).data[0].z
@@ -210,27 +215,26 @@ def test_figures_escape_titles(hostile: Zoo) -> None:
 
 def test_every_model_has_a_column_of_its_own(models: Zoo) -> None:
     history = (1, 2, 3, 4)
-    found = recommend.why(models, recommend.ask(models, ["alpha", "beta", "plain"], history, 5), history, 9)
-    figure = go.Figure(compare.effects(models, found, history)[0])
+    drawn, found = bars(models, recommend.ask(models, ["alpha", "beta", "plain"], history, 5), history, 9)
+    figure = go.Figure(drawn)
     low, high = figure.layout.xaxis.range
     column = (high - low) / 3
     reach = max(
         np.abs(effect.move).max() for effect in found.effects
     )  # one scale: a move of the rank means the same everywhere
-    for place, (bars, effect) in enumerate(zip(figure.data, found.effects, strict=True)):
-        assert bars.base == pytest.approx(low + (place + 0.5) * column) == figure.layout.xaxis.tickvals[place]
-        assert np.array(bars.x) == pytest.approx(effect.move / reach)
-        assert np.abs(bars.x).max() < column / 2
+    for place, (column_bars, effect) in enumerate(zip(figure.data, found.effects, strict=True)):
+        assert column_bars.base == pytest.approx(low + (place + 0.5) * column) == figure.layout.xaxis.tickvals[place]
+        assert np.array(column_bars.x) == pytest.approx(effect.move / reach)
+        assert np.abs(column_bars.x).max() < column / 2
         assert found.answers[place].style.sign in figure.layout.xaxis.ticktext[place]
 
 
 def test_long_histories_show_the_strongest_events(models: Zoo) -> None:
     history = tuple(range(30))
-    found = recommend.why(models, recommend.ask(models, ["plain"], history, 5), history, 35)
-    figure, left_out = compare.effects(models, found, history)
-    assert len(go.Figure(figure).data[0].y) == 16
-    assert left_out == "The 16 strongest of 30 events; the table has all."
-    assert len(recommend.why_table(models, found, history)) == 30
+    (effect,) = recommend.why(models, recommend.ask(models, ["plain"], history, 5), history, 35).effects
+    places = recommend.strongest([effect], 16)
+    rest = sorted(set(range(30)) - set(places))
+    assert len(places) == 16 and np.abs(effect.move[rest]).max() <= np.abs(effect.move[places]).min()
 
 
 def test_the_rank_table_has_what_the_models_say(models: Zoo) -> None:
@@ -262,28 +266,12 @@ def test_the_page_shows_a_result_before_any_click(open_app: Open) -> None:
     app = open_app(ds="toys")
     assert app.title[0].value.endswith("?")
     assert not app.get("plotly_chart") and not app.error  # no figure before somebody opens one
-    for section in ("agreement", "effects"):
-        assert len(open_app(ds="toys", section=section).get("plotly_chart")) == 1
-
-
-def inside(app: AppTest) -> list[dict[str, str]]:
-    """The addresses of the links to Attention."""
-    links = [link.proto for link in app.get("page_link") if link.proto.page == "attention"]
-    return [dict(parse_qsl(link.query_string, keep_blank_values=True)) for link in links]
-
-
-def test_reasons_lead_to_attention_with_the_same_item_history_and_model(open_app: Open) -> None:
-    app = open_app(ds="toys", h="toy-1~toy-2~toy-3", m="beta~plain", k="4", item="toy-9", section="effects")
-    expected = {"v": "1", "ds": "toys", "h": "toy-1~toy-2~toy-3", "k": "4", "m": "beta~plain", "item": "toy-9"}
-    assert inside(app) == [{**expected, "model": "beta"}, {**expected, "model": "plain"}]
-    person = open_app(ds="toys", u="u3", item="toy-9", section="effects")
-    assert {link["u"] for link in inside(person)} == {"u3"}
+    assert len(open_app(ds="toys", section="agreement").get("plotly_chart")) == 1
 
 
 def test_the_edited_history_is_what_every_page_looks_at(open_app: Open) -> None:
-    app = open_app(ds="toys", h="toy-1~toy-2~toy-3", b="toy-2~toy-1", section="effects")
+    app = open_app(ds="toys", h="toy-1~toy-2~toy-3", b="toy-2~toy-1")
     assert "these 2 items" in app.title[0].value
-    assert {(link["h"], link["b"]) for link in inside(app)} == {("toy-1~toy-2~toy-3", "toy-2~toy-1")}
     app.button(key="history_discard").click().run()
     assert "b" not in app.query_params and "these 3 items" in app.title[0].value
 
@@ -299,12 +287,10 @@ def test_edits_go_to_the_history_of_a_what_if_that_is_looked_at(open_app: Open) 
     assert (app.query_params["h"], app.query_params["b"]) == ("", "") and "s" not in app.query_params
 
 
-def test_the_explained_item_is_in_the_address(open_app: Open) -> None:
-    app = open_app(ds="toys", h="toy-1~toy-2", item="toy-9", section="effects")
-    assert any("Toy 9" in markdown.value for markdown in app.markdown)
+def test_an_item_that_is_not_there_and_a_section_of_before_are_told_at_most(open_app: Open) -> None:
     app = open_app(ds="toys", h="toy-1~toy-2", item="gone", section="effects")
-    assert [warning.value for warning in app.warning if "gone" in warning.value]
-    assert inside(app)  # the first item of the first list
+    (warning,) = app.warning
+    assert "gone" in warning.value
 
 
 def test_clicks_in_the_lists(open_app: Open) -> None:

@@ -101,7 +101,7 @@ def test_a_column_says_what_becomes_of_ties_and_invalid_codes(models: Zoo) -> No
 
 
 def test_where_exact_scores_take_long_they_wait_until_they_are_asked_for(
-    models: Zoo, open_app: Open, writers: Path, monkeypatch: pytest.MonkeyPatch
+    models: Zoo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(beam_search, "CELLS", 1)
     target = int(recommend.top_k(models, "writer", HISTORY, 5).items[2])
@@ -109,12 +109,6 @@ def test_where_exact_scores_take_long_they_wait_until_they_are_asked_for(
     assert found.target_rank == recommend.ranks(models, "writer", HISTORY, (target,))[0]
     (found,) = recommend.ask(models, ["writer"], HISTORY, 1, target=target)
     assert found.target_rank is None
-    app = open_app(writers, ds="writers", h=ADDRESS, section="effects")
-    assert app.button(key="compare_slow").label.startswith("Ask ")
-    assert not any("Writer" in caption.value and "ranks now" in caption.value for caption in app.caption)
-    app.button(key="compare_slow").click().run()
-    assert app.query_params["slow"] == "asked"
-    assert any("Writer" in caption.value and "ranks now" in caption.value for caption in app.caption)
 
 
 def test_models_of_one_title_are_told_apart(tmp_path: Path) -> None:
@@ -248,7 +242,6 @@ def test_the_beam_stays_while_items_are_added(open_app: Open, writers: Path) -> 
         ("", "width", "101", "beam width"),
         ("", "temperature", "0", "temperature “0”; possible is 0.1"),
         ("", "write", "x", "possible is items or anything"),
-        ("", "slow", "1", "possible is asked"),
         ("attention", "unit", "x", "possible is items or codes"),
         ("attention", "decoder", "3", "possible is mean, 1 or 2"),
     ],

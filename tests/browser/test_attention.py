@@ -35,13 +35,13 @@ def go(visit: Callable[[str], Page]) -> Callable[[str], Page]:
 def test_from_compare_to_attention_and_what_is_chosen_there_is_in_the_link(
     visit: Callable[[str], Page], console_errors: list[str]
 ) -> None:
-    page = visit("/?v=1&ds=hostile&h=toy-21~toy-22~toy-23&item=toy-10&section=effects")
-    page.locator(".st-key-compare_inside").get_by_role("link", name="Alpha").click()
+    page = visit("/?v=1&ds=hostile&h=toy-21~toy-22~toy-23&item=toy-10")
+    page.get_by_role("complementary").get_by_role("link", name="Attention").click()
     page.get_by_role("tab", name="All positions and heads").wait_for()
     settle(page)
     query = parse_qs(urlsplit(page.url).query)
     assert urlsplit(page.url).path == "/attention"
-    assert (query["h"], query["model"], query["item"]) == (["toy-21~toy-22~toy-23"], ["alpha"], ["toy-10"])
+    assert (query["h"], query["item"]) == (["toy-21~toy-22~toy-23"], ["toy-10"])
 
     page.get_by_role("tab", name="All positions and heads").click()
     page.locator(".st-key-attention_view").get_by_text("One head", exact=True).click()

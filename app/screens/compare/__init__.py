@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.session.pages import Own, Page, Parameter, one_of, script, section, up_to
@@ -15,7 +16,6 @@ SECTIONS = {
     "overview": "Overview",
     "flow": "How it works",
     "agreement": "Agreement",
-    "effects": "Leave-one-out effect",
     "beam": "Beam search",
 }
 """Below the lists; what is not open is not computed."""
@@ -46,7 +46,9 @@ PAGE = Page(
     script=script(__file__),
     parameters=(
         Parameter("view", "whether lists stand side by side or ranks in a table", one_of("view", tuple(VIEWS))),
-        section(SECTIONS),
+        replace(
+            section(SECTIONS), renewed=lambda text: "overview" if text == "effects" else text
+        ),  # the details show them
         Parameter("beam", "the model whose beam is drawn, by its name", _is_generator),
         Parameter("width", "of that beam", up_to("beam width", 1, lambda models, own: MAX_WIDTH)),
         Parameter(
@@ -55,8 +57,5 @@ PAGE = Page(
             one_of("temperature", TEMPERATURES),
         ),
         Parameter("write", "whether the beam is held to identifiers that exist", one_of("codes to write", WRITE)),
-        Parameter(
-            "slow", "exact answers of models that take long for them are wanted", one_of("slow answers", ("asked",))
-        ),
     ),
 )

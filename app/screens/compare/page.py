@@ -8,14 +8,14 @@ from typing import Any
 import streamlit as st
 
 from app import examples, export, glossary, guard, run_queue, styles, zoo
-from app.analysis import beam_search, next_in_log, rank_table, recommend, usual_models
+from app.analysis import next_in_log, rank_table, recommend, usual_models
 from app.bars import BARS
 from app.components import choice, history, sections, widgets
 from app.figures import compare
 from app.screens.compare import SECTIONS, VIEWS, actions
 from app.screens.compare import beam_search as beams
 from app.session import history_edits, state
-from app.text import clean, count, listed, md, ordinal
+from app.text import clean, count, md
 from engine.runtime import Zoo
 
 
@@ -35,11 +35,10 @@ def show() -> None:
         return
     names, view = _chosen_models(models)
     answers = recommend.ask(models, names, current, now.k, pinned=pinned, target=target)
-    explained = _explained(models, answers)
-    _lists(models, answers, current, pinned, target, explained, view)
+    _lists(models, answers, current, pinned, target, view)
     run_queue.RUNS.others_first()
     _refused(models)
-    _sections(models, answers, current, explained)
+    _sections(models, answers, current)
 
 
 def _lists(
@@ -48,29 +47,29 @@ def _lists(
     current: tuple[int, ...],
     pinned: tuple[int, ...] | None,
     target: int | None,
-    explained: int | None,
     view: str,
 ) -> None:
     """Side by side, or as one table of ranks."""
-    k = state.get().k
+    k, chosen = state.get().k, state.selected(models)
     key = f"compare_{view}"
     act = guard.callback(partial(actions.clicked, key))
     if view == "lists":
-        cards = compare.cards(models, answers, current, target=target, chosen=explained)
+        cards = compare.cards(models, answers, current, target=target, chosen=chosen)
         widgets.recommendations(cards, key=key, on_act=act)
-        st.caption(BARS, help=_SHARE)
+        st.caption(f"{BARS} A click on a title explains it.", help=_SHARE)
     else:
         table = rank_table.of(models, answers, current, k, pinned=pinned, target=target)
-        shown = compare.rank_table(models, table, current, k, target=target, chosen=explained)
+        shown = compare.rank_table(models, table, current, k, target=target, chosen=chosen)
         widgets.item_ranks(shown, key=key, on_act=act)
         st.caption(
-            "The rank of each item in each model, in its list or not; the darker, the nearer to its first place."
+            "The rank of each item in each model, in its list or not; the darker, the nearer to its first place. "
+            "A click on a title explains it."
         )
     if target is not None:
         st.markdown(compare.truth_words(models, answers, target))
 
 
-def _sections(models: Zoo, answers: list[recommend.Answer], current: tuple[int, ...], explained: int | None) -> None:
+def _sections(models: Zoo, answers: list[recommend.Answer], current: tuple[int, ...]) -> None:
     """What stands behind the lists."""
     default = "beam" if "beam" in state.get().own else ""  # links of before there were sections
     with (
@@ -83,8 +82,6 @@ def _sections(models: Zoo, answers: list[recommend.Answer], current: tuple[int, 
             widgets.model_flow(compare.flows(models, answers, current), key="compare_flow")
         elif section == "agreement":
             _agreement(answers, state.get().k)
-        elif section == "effects":
-            _effects(models, answers, current, explained)
         else:
             beams.show(models, answers, current, state.get().k)
 
@@ -298,76 +295,6 @@ def _measure(k: int) -> str:
     else:
         st.caption(f"How many of the first {k} items two models share.")
     return chosen if chosen in _MEASURES else "shared"
-
-
-def _explained(models: Zoo, answers: list[recommend.Answer]) -> int | None:
-    """The item to explain: the one that is selected, else the first one of the first list."""
-    item = state.selected(models)
-    if item is not None:
-        return item
-    return next((answer.items[0] for answer in answers if answer.items), None)
-
-
-def _effects(models: Zoo, answers: list[recommend.Answer], history: tuple[int, ...], item: int | None) -> None:
-    if item is None or not history:
-        st.markdown("With a history, this shows what each of its items does for a recommendation.")
-        return
-    st.markdown(
-        f"**{md(zoo.titled(models, item))}**: where it would stand if one item of the history were left out. Bars to the right: "
-        "it would fall, so that item speaks for it; to the left: it would rise. They are moves of its rank, on one log scale."
-    )
-    slow = [
-        answer for answer in answers if answer.cannot is None and beam_search.slow(models, answer.name, len(history))
-    ]
-    if slow and state.get().own.get("slow") != "asked":
-        names = listed([md(answer.title) for answer in slow])
-        st.button(
-            f"Ask {names}, too",
-            key="compare_slow",
-            help="Every item of the catalogue is written anew for each event left out, which takes a while.",
-            on_click=guard.callback(state.choose),
-            kwargs={"slow": "asked"},
-        )
-        answers = [answer for answer in answers if answer not in slow]
-    reasons = recommend.why(models, answers, history, item)
-    if reasons.effects:
-        ranks = ", ".join(
-            f"{md(a.title)} {ordinal(e.rank)}" for a, e in zip(reasons.answers, reasons.effects, strict=True)
-        )
-        st.caption(f"{compare.key_words(reasons.answers)}  ·  ranks now: {ranks}")
-        figure, left_out = compare.effects(models, reasons, history)
-        export.figure(
-            figure,
-            key="compare_effects",
-            alt=f"What leaving out each item of the history does to the rank of {clean(models.titles[item], 80)}, per model",
-            table=lambda: recommend.why_table(models, reasons, history),
-            name=f"leave one out {models.item_ids[item]}",
-        )
-        if left_out:
-            st.caption(left_out)
-    for name, parts in reasons.sums.items():
-        title = f"**{md(models.bundles[name].manifest.title)}**"
-        st.markdown(recommend.sum_words(title, parts, [md(styles.titled(models, event)) for event in history]))
-    _look_inside(models, answers, item)
-    for reason in reasons.cannot:
-        st.caption(md(reason))
-    st.caption("Choose another title in the lists to see its reasons.")
-
-
-def _look_inside(models: Zoo, answers: list[recommend.Answer], item: int) -> None:
-    """Links to Attention, a model each: the same item after the same history."""
-    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="compare_inside"):
-        st.caption("Look inside on Attention:", width="content")
-        for answer in answers:
-            if answer.cannot is not None:
-                continue
-            st.page_link(
-                "screens/attention/page.py",
-                label=f"{zoo.style(models, answer.name).sign} {md(answer.title)}",
-                icon=":material/visibility:",
-                help="This item, this history and this model on the page Attention.",
-                query_params=state.link_params(model=answer.name, item=models.item_ids[item]),
-            )
 
 
 show()
