@@ -18,13 +18,13 @@ from pydantic import (
 from engine.bundle.fitted import TRAINING
 from engine.text.tokenizer import TOLERABLE
 
-SCHEMA_VERSION = 6
-"""The newest that is read: 6 for models that add up item-to-item weights, 5 where graphs keep tensors in weights.npy or
-index.npy, 4 for models that carry a graph of people, 3 for models that were carried to another catalogue or ask a text encoder, 2
-for others that write identifiers or read words, 1 for the rest."""
+SCHEMA_VERSION = 7
+"""The newest that is read: 7 for models that add up item-to-item weights (6: not packed), 5 where graphs keep tensors in
+weights.npy or index.npy, 4 for models that carry a graph of people, 3 for models that were carried to another catalogue or ask a
+text encoder, 2 for others that write identifiers or read words, 1 for the rest."""
 TOO_MANY = TOLERABLE
 """From this share of unknown words on, pages warn of a model."""
-_FILE = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}\.(onnx|npy|parquet)|tokenizer\.json")
+_FILE = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}\.(onnx|npy|npz|parquet)|tokenizer\.json")
 _SHA256 = r"^[0-9a-f]{64}$"
 _NAME = r"^[a-z0-9][a-z0-9_-]{0,63}$"
 
@@ -210,8 +210,8 @@ class PeopleGraph(Strict):
 
 
 class ItemToItem(Strict):
-    """A model whose score is a sum of what each item of the history gives: starts.npy, entries.npy, entry_weights.npy and,
-    where it reads an order, position_weights.npy. See `engine/runtime/item_to_item.py`."""
+    """A model whose score is a sum of what each item of the history gives: item_to_item.npz in place of encoder.onnx. See
+    `engine/runtime/item_to_item.py`."""
 
     entries: int = Field(ge=0, le=2_000_000_000)
     """Weights that are not zero, over all pairs of items."""
@@ -323,7 +323,7 @@ class Check(Strict):
 
 
 class Manifest(Strict):
-    schema_version: Literal[1, 2, 3, 4, 5, 6] = 1
+    schema_version: Literal[1, 2, 3, 4, 5, 6, 7] = 1
     name: str = Field(pattern=_NAME)
     """The name of its folder; the word in addresses and on the command line."""
     title: str = Field(min_length=1, max_length=60)
@@ -395,9 +395,11 @@ class Manifest(Strict):
         carried, asks = self.zero_shot is not None, self.sentence is not None
         sums = self.item_to_item is not None
         least = 6 if sums else 4 if self.graph is not None else 3 if carried or asks else 2 if writes or reads else 1
-        if self.schema_version not in (least, max(least, 5)):
-            or_5 = " or 5" if least < 5 else ""
-            raise ValueError(f"schema_version is {self.schema_version}, but what is described belongs to {least}{or_5}")
+        other = 7 if sums else 5
+        if self.schema_version not in (least, other):
+            raise ValueError(
+                f"schema_version is {self.schema_version}, but what is described belongs to {least} or {other}"
+            )
         if sums and self.index.kind != "identity":
             raise ValueError("item_to_item belongs to an index of the kind identity")
         if "weights.npy" in self.files and self.schema_version < 5:
@@ -420,9 +422,12 @@ class Manifest(Strict):
                 "an index of the kind generated and a generator belong together; "
                 f"here are {self.index.kind} and {'one' if writes else 'none'}"
             )
-        needed = ["encoder.onnx", *(("decoder.onnx", "identifiers.parquet") if writes else ("index.npy",))]
+        needed = [] if sums else ["encoder.onnx"]
+        needed += ["decoder.onnx", "identifiers.parquet"] if writes else ["index.npy"]
         needed += ["item_encoder.onnx", "tokenizer.json", "words.parquet"] * reads + ["centre.npy"] * asks
-        if sums:
+        if self.schema_version == 7:
+            needed += ["item_to_item.npz"]
+        elif sums:
             needed += ["starts.npy", "entries.npy", "entry_weights.npy"]
             needed += ["position_weights.npy"] * self.capabilities.reads_order
         if self.graph is not None:

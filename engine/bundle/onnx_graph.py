@@ -19,14 +19,7 @@ FLOAT, INT64 = 1, 7  # TensorProto.DataType
 TYPES = {1: "float32", 5: "int16", 6: "int32", 7: "int64", 9: "bool", 10: "float16", 11: "float64"}
 """What a tensor in another file may be: TensorProto.DataType → dtype of numpy."""
 INDEX, WEIGHTS = "index.npy", "weights.npy"
-STARTS, ENTRIES, ENTRY_WEIGHTS, POSITION_WEIGHTS = (
-    "starts.npy",
-    "entries.npy",
-    "entry_weights.npy",
-    "position_weights.npy",
-)
-"""Item-to-item weights by rows (engine/runtime/item_to_item.py)."""
-ARRAYS = (INDEX, WEIGHTS, STARTS, ENTRIES, ENTRY_WEIGHTS, POSITION_WEIGHTS)
+ARRAYS = (INDEX, WEIGHTS)
 _NUMBER = re.compile(r"[0-9]{1,18}")
 _FIELDS = 2_000_000
 _DEPTH = 24

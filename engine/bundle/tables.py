@@ -5,8 +5,11 @@ from __future__ import annotations
 import ast
 import contextlib
 import hashlib
+import io
 import struct
-from collections.abc import Iterator, Mapping
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -231,29 +234,68 @@ ARRAY_BYTES = 16 << 30
 
 
 def read_matrix(folder: Folder, file: str, expected: File, shape: tuple[int, ...], kind: str = "<f4") -> Any:
-    """Reads an array of floats in one pass: content hashed, every number checked to be finite. Raises BundleError.
+    """Reads an array in one pass: content hashed, every number checked to be finite. Raises BundleError.
 
-    kind: "<f4" or "<f2", float32 or float16.
+    kind: of its numbers, as a .npy file says it: "<f4", "<f2", …
     """
+    digest = hashlib.sha256()
     with folder.open(file, limit=ARRAY_BYTES, expected=expected) as (stream, size):
-        header = check_header(folder, file, stream, size, shape, kind)
-        digest = hashlib.sha256(header)
-        try:
-            table = np.empty(shape, kind)
-        except MemoryError:
-            raise folder.fault(file, f"not enough memory for {size:,} bytes") from None
-        step = max(1, _CHUNK // (table.itemsize * int(np.prod(shape[1:]))))
-        for start in range(0, len(table), step):
-            chunk = table[start : start + step]
-            content = chunk.view(np.uint8).reshape(-1).data
-            if fill(stream, content) != len(content):
-                raise folder.fault(file, "the file ends early")
-            digest.update(content)
-            if not np.isfinite(chunk).all():
-                row = start + int(np.flatnonzero(~np.isfinite(chunk).reshape(len(chunk), -1).all(axis=1))[0])
-                row_of = "the row of item" if len(shape) == 2 else "level"
-                raise folder.fault(file, f"{row_of} {row} holds NaN or infinity")
+        table = _read_array(folder, file, stream, size, shape, kind, digest.update)
     folder.check(file, digest.hexdigest(), expected)
+    return table
+
+
+def read_archive(
+    folder: Folder, file: str, expected: File, arrays: Mapping[str, tuple[tuple[int, ...], str]]
+) -> dict[str, Any]:
+    """The arrays of an .npz file, deflated or not: name → shape and kind, these and no others. Raises BundleError.
+
+    What an archive unfolds to is its author's to choose, so a caller bounds the shapes.
+    """
+    content = folder.read(file, limit=TABLE_BYTES, expected=expected)
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            members = archive.infolist()
+            if sorted(member.filename for member in members) != sorted(f"{name}.npy" for name in arrays):
+                raise folder.fault(file, f"it must hold the arrays {', '.join(arrays)}, each once, and nothing else")
+            if any(member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for member in members):
+                raise folder.fault(file, "its arrays must be deflated, or not compressed")
+            read = {}
+            for name, (shape, kind) in arrays.items():
+                member = archive.getinfo(f"{name}.npy")
+                with archive.open(member) as stream:
+                    read[name] = _read_array(folder, file, stream, member.file_size, shape, kind)  # type: ignore[arg-type]
+            return read
+    except (zipfile.BadZipFile, zlib.error, RuntimeError, EOFError, OSError, ValueError) as error:
+        raise folder.fault(file, "not an archive of NumPy arrays that can be read", error) from None
+
+
+def _read_array(
+    folder: Folder,
+    file: str,
+    stream: BinaryIO,
+    size: int,
+    shape: tuple[int, ...],
+    kind: str,
+    seen: Callable[[Any], None] = lambda content: None,
+) -> Any:
+    """seen: is shown every part of what is read, in turn."""
+    seen(check_header(folder, file, stream, size, shape, kind))
+    try:
+        table = np.empty(shape, kind)
+    except MemoryError:
+        raise folder.fault(file, f"not enough memory for {size:,} bytes") from None
+    step = max(1, _CHUNK // max(1, table.itemsize * int(np.prod(shape[1:]))))
+    for start in range(0, len(table), step):
+        chunk = table[start : start + step]
+        content = chunk.view(np.uint8).reshape(-1).data
+        if fill(stream, content) != len(content):
+            raise folder.fault(file, "the file ends early")
+        seen(content)
+        if table.dtype.kind == "f" and not np.isfinite(chunk).all():
+            row = start + int(np.flatnonzero(~np.isfinite(chunk).reshape(len(chunk), -1).all(axis=1))[0])
+            row_of = "the row of item" if len(shape) == 2 else "level"
+            raise folder.fault(file, f"{row_of} {row} holds NaN or infinity")
     table.flags.writeable = False
     return table
 

@@ -165,7 +165,7 @@ def _fill(
     if not model.reads_order:
         reasons.setdefault("reads_order", UNORDERED)
     return Manifest(
-        schema_version=6
+        schema_version=7
         if draft.item_to_item
         else 5
         if shared

@@ -1,5 +1,5 @@
 """Vectors of items as files: of a bundle encoder.onnx, attention.onnx where the model attends, and index.npy; the graph that a
-model learnt along; weights between items; and spaces that no model owns, exports/<dataset>/spaces/<name>/, as
+model learnt along; and spaces that no model owns, exports/<dataset>/spaces/<name>/, as
 engine.bundle.embedding_spaces reads them.
 
 A bundle is run before anybody sees it: its answers must be PyTorch's.
@@ -8,6 +8,7 @@ A bundle is run before anybody sees it: its answers must be PyTorch's.
 from __future__ import annotations
 
 import datetime
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ import torch
 
 from engine import __version__
 from engine.bundle.embedding_spaces import ABOUT, MAP, VECTORS, Space, SpaceAbout
+from engine.bundle.index import Float32
 from engine.bundle.manifest import Check, Index, PeopleGraph
 from engine.data.dataset import Cases, Dataset
 from engine.data.ragged import Ragged
@@ -33,6 +35,8 @@ from engine.runtime.zoo import SPACES
 from engine.text.attributes import Field
 from engine.text.embeddings import Stored
 
+Encode = Callable[[npt.NDArray[np.int64]], Float32]
+"""int64 [batch, length] → query, float32 [batch, dim]."""
 TOLERANCE = 1e-4
 PER_LENGTH = 8
 
@@ -53,12 +57,13 @@ def write_vectors(model: Recommender, draft: Draft) -> None:
     kind = "identity" if draft.rows is None else "dense"
     draft.index = Index(kind=kind, geometry=card.geometry, centred=card.centred or None)  # type: ignore[arg-type]
     draft.dim = draft.data.num_items if draft.rows is None else draft.rows.shape[1]
+    draft.checks.append(lambda: check(model, draft))
 
-    def check() -> None:
-        histories, used, worst = compare(folder, model, draft.cases, draft.recipe.training.seed)
-        draft.check = Check(histories=histories, lengths=used, max_abs_difference=worst)
 
-    draft.checks.append(check)
+def check(model: Recommender, draft: Draft, encode: Encode | None = None) -> None:
+    """See `compare`."""
+    histories, used, worst = compare(draft.folder, model, draft.cases, draft.recipe.training.seed, encode)
+    draft.check = Check(histories=histories, lengths=used, max_abs_difference=worst)
 
 
 def made_up(items: int, seed: int) -> Cases:
@@ -74,8 +79,10 @@ def lengths(max_length: int) -> list[int]:
 
 
 @torch.no_grad()
-def compare(folder: Path, model: Recommender, cases: Cases, seed: int) -> tuple[int, list[int], float]:
-    """Scores of encoder.onnx and index.npy (and the weights of attention.onnx) against the model's own.
+def compare(
+    folder: Path, model: Recommender, cases: Cases, seed: int, encode: Encode | None = None
+) -> tuple[int, list[int], float]:
+    """Scores of encoder.onnx (or `encode`) and index.npy (and the weights of attention.onnx) against the model's own.
 
     Histories are those of real people, repeated end to end where nobody's is long enough. Returns how many were compared,
     their lengths, and the largest difference relative to the largest score (absolute where that is below 1). Raises
@@ -98,7 +105,7 @@ def compare(folder: Path, model: Recommender, cases: Cases, seed: int) -> tuple[
         if length > 2:
             items[0, : length // 2] = model.pad  # a shorter history in the same batch
         expected = model.scores(torch.from_numpy(items)).numpy()
-        query = sessions["encoder"].run(["query"], {"items": items})[0]
+        query = encode(items) if encode else sessions["encoder"].run(["query"], {"items": items})[0]
         got = (
             query + index[:, 0]
             if index.shape[1] == 1 and query.shape[1] == len(index)

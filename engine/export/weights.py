@@ -1,5 +1,5 @@
 """Tensors that a graph of a bundle shares are stored once, as ONNX external data: in weights.npy where several graphs hold them,
-as rows of index.npy, or as another array of the bundle.
+or as rows of index.npy.
 
 A bundle's encoder and its attention are the same network with another output, and the table of items that both begin with is
 often the index again. ONNX Runtime and the package onnx find external data beside the graph by themselves.
@@ -38,13 +38,6 @@ def share(folder: Path) -> bool:
         for model in graphs.values():
             for tensor in _large(model):
                 moved |= _from_index(model, tensor, rows, _begin(folder / INDEX))
-    for file in ARRAYS:
-        if file not in (INDEX, WEIGHTS) and (folder / file).exists():
-            array, begin = np.load(folder / file, allow_pickle=False), _begin(folder / file)
-            for tensor in [tensor for model in graphs.values() for tensor in _large(model)]:
-                if tuple(tensor.dims) == array.shape and tensor.raw_data == array.tobytes():
-                    _refer(tensor, file, begin, array.nbytes)
-                    moved = True
     held = Counter(_digest(tensor) for model in graphs.values() for tensor in _large(model))
     shared = [tensor for model in graphs.values() for tensor in _large(model) if held[_digest(tensor)] > 1]
     content, places = bytearray(), dict[bytes, int]()

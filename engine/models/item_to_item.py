@@ -3,8 +3,8 @@
     score(h, j) = Σ_p κ(p) · W[h_p, j] + prior[j]
 
 h_p is the item p places before the newest (p = 0), κ(p) what that place counts, W an item × item matrix of which the largest
-entries are kept, as half floats. So whatever such a model recommends is explained exactly: κ(p) · W[h_p, j] is what the p-th
-event gave to item j, and with the prior of j these add up to the score.
+entries are kept, as half floats of at most 256 values. So whatever such a model recommends is explained exactly:
+κ(p) · W[h_p, j] is what the p-th event gave to item j, and with the prior of j these add up to the score.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from engine.models.base import ItemIndex, Recommender
 
 LARGEST = 4 << 30
 """Bytes that fitting may take; more is refused before any work."""
+LEVELS = 1 << 8
+"""Different weights, at most: a byte says which."""
 NO_PROBABILITY = "Its scores are sums of weights that put items in order; they are no probabilities."
 
 Attributes = Sequence[Sequence[tuple[str, str]]]
@@ -65,6 +67,19 @@ def strongest(relation: sparse.csr_matrix, most: int) -> sparse.csr_matrix:
     taken = place < most
     parts = (relation.data[taken], (row[taken], relation.indices[taken]))
     return sparse.csr_matrix(parts, relation.shape)
+
+
+def coarse(weights: npt.NDArray[np.float16]) -> npt.NDArray[np.float16]:
+    """Weights rounded to at most `LEVELS` values: without as many of their last bits as that takes, which is none where they have
+    no more values. So errors are in proportion to weights, whose order and signs stay."""
+    bits = weights.view(np.uint16)
+    size, sign = bits & 0x7FFF, bits & 0x8000
+    for dropped in range(11):  # all of the mantissa leaves 32 exponents, of either sign
+        half, largest = (1 << dropped) >> 1, 0x7C00 - (1 << dropped)
+        rounded = np.minimum((size + np.uint16(half)) >> dropped << dropped, largest).astype(np.uint16) | sign
+        if np.count_nonzero(np.bincount(rounded)) <= LEVELS:
+            break
+    return rounded.view(np.float16)
 
 
 def search(
@@ -115,7 +130,7 @@ class ItemToItem(Recommender):
 
     objective = "counts"
     kind: ClassVar[Kind] = "counting"
-    exports = ("item-to-item", "vectors")
+    exports = ("item-to-item",)
     grid: ClassVar[Mapping[str, Sequence[Any]]] = {}
     beside: ClassVar[frozenset[str]] = frozenset({"max_length", "search"})
 
@@ -238,7 +253,7 @@ class ItemToItem(Recommender):
         row, columns, values = row[taken], columns[taken], values[taken]
         self.starts = torch.from_numpy(np.searchsorted(row, np.arange(self.num_items + 2)))
         self.entries = torch.from_numpy(columns).to(self.entries.dtype)
-        self.weights = torch.from_numpy(values)
+        self.weights = torch.from_numpy(coarse(values))
 
     # --- answering
 
@@ -270,7 +285,9 @@ class ItemToItem(Recommender):
         return ItemIndex(None, self.prior)
 
     def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *rest: Any) -> None:
-        """How many entries W has depends on the log: a stored one is taken with those it has."""
+        """How many entries W has depends on the log: a stored one is taken with those it has. Runs of before have more levels."""
+        if prefix + "weights" in state:
+            state[prefix + "weights"] = torch.from_numpy(coarse(state[prefix + "weights"].numpy()))
         for name in ("entries", "weights"):
             stored = state.get(prefix + name)
             if stored is not None and stored.ndim == 1:

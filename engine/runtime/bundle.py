@@ -17,7 +17,7 @@ from engine.bundle.errors import CapabilityError, QuestionError
 from engine.bundle.files import EAGER_BYTES, Catalogue, Folder, Lazy, read_document
 from engine.bundle.index import Float32, Int32, ItemIndex, Neighbours, best
 from engine.bundle.manifest import SCHEMA_VERSION, Manifest
-from engine.bundle.onnx_graph import ARRAYS, WEIGHTS
+from engine.bundle.onnx_graph import WEIGHTS
 from engine.bundle.tables import ARRAY_BYTES, TABLE_BYTES, Column, read_places, read_table, side_tables
 from engine.data.identifiers import Identifiers
 from engine.evaluation import protocols
@@ -36,7 +36,7 @@ from engine.runtime.graph_paths import (
     read_layers,
     read_paths,
 )
-from engine.runtime.item_to_item import Contributions, read_weights
+from engine.runtime.item_to_item import FILE, Contributions
 from engine.runtime.leave_one_out import LeaveOneOut, leave_one_out
 from engine.runtime.retrieval import Answerer, Indexed, Ranked, Recommendations, padded
 from engine.runtime.sessions import ItemsGraph
@@ -82,11 +82,7 @@ class Bundle:
         self._graph = Lazy(lambda: read_graph(folder, manifest))
         self._paths = Lazy(lambda: read_paths(folder, manifest, self.graph))
         self._layers = Lazy(lambda: read_layers(folder, manifest, self.index, self._query))
-        self._weights = Lazy(lambda: read_weights(folder, manifest))
-        for file in ARRAYS[2:] if manifest.item_to_item is not None else ():
-            if file in files:
-                folder.size(file, limit=ARRAY_BYTES, expected=files[file])
-        for file in (PEOPLE, EMBEDDINGS) if manifest.graph is not None else ():
+        for file in (FILE, PEOPLE, EMBEDDINGS):
             if file in files:  # read on first use, of whatever size: one page alone needs them
                 folder.size(file, limit=TABLE_BYTES, expected=files[file])
         self._attention: ItemsGraph | None = None
@@ -133,7 +129,7 @@ class Bundle:
 
     @property
     def provider(self) -> str:
-        """ONNX Runtime's execution provider that the model really runs on."""
+        """ONNX Runtime's execution provider that the model really runs on, or numpy."""
         return self._answers.provider
 
     # --- what it can do
@@ -281,7 +277,8 @@ class Bundle:
         self.check_items([item])
         read = self.used(events)
         given = np.zeros(len(events), np.float32)
-        given[read.start :] = self._weights.value().contributions(events[read.start :], item)
+        assert isinstance(self._answers, Indexed)
+        given[read.start :] = self._answers.weights.contributions(events[read.start :], item)
         return Contributions(given, float(self.index.table[item, 0]))
 
     @property

@@ -12,6 +12,7 @@ from engine.bundle.files import EAGER_BYTES, Folder, Lazy
 from engine.bundle.index import Float32, Int32, ItemIndex, best, read_index
 from engine.bundle.manifest import Manifest
 from engine.bundle.tables import ARRAY_BYTES
+from engine.runtime.item_to_item import ItemToItemWeights, read_weights
 from engine.runtime.sessions import ItemsGraph
 
 Events = npt.NDArray[np.int64]
@@ -83,7 +84,7 @@ _MATCHED = 1 << 22  # scores of many histories at a time: 16 MiB, and twice that
 
 
 class Indexed:
-    """encoder.onnx and index.npy; see `Answerer`."""
+    """encoder.onnx, or weights between items, and index.npy; see `Answerer`."""
 
     def __init__(self, folder: Folder, manifest: Manifest) -> None:
         self.folder, self.manifest = folder, manifest
@@ -92,7 +93,12 @@ class Indexed:
         longest = manifest.encoder.max_length
         each = dim * _PER_ITEM if identity and manifest.item_to_item is None else dim
         self._most_queries = max(1, _NUMBERS // each)
-        self._encoder = ItemsGraph(folder, "encoder.onnx", files, longest, "query", (None, dim))
+        self._weights: Lazy[ItemToItemWeights] | None = None
+        self._graph: ItemsGraph | None = None
+        if manifest.item_to_item is not None:
+            self._weights = Lazy(lambda: read_weights(folder, manifest))
+        else:
+            self._graph = ItemsGraph(folder, "encoder.onnx", files, longest, "query", (None, dim))
         self._index = Lazy(lambda: read_index(folder, files["index.npy"], items, dim, identity))
         if folder.size("index.npy", limit=ARRAY_BYTES, expected=files["index.npy"]) <= EAGER_BYTES:
             self._index.value()
@@ -102,6 +108,16 @@ class Indexed:
     @property
     def index(self) -> ItemIndex:
         return self._index.value()
+
+    @property
+    def weights(self) -> ItemToItemWeights:
+        """Of a model that adds up what items say of one another."""
+        assert self._weights is not None
+        return self._weights.value()
+
+    @property
+    def _encoder(self) -> ItemToItemWeights | ItemsGraph:
+        return self._graph or self.weights
 
     @property
     def provider(self) -> str:

@@ -146,7 +146,7 @@ def test_what_a_manifest_says(zoo: Zoo, dataset: Dataset, run_of: Callable[[str]
     assert (can.trained_users, can.reads_order) == (model.trained_users, model.reads_order)
     assert can.unseen_items == (name in ("recformer", "text-neighbours"))
     sums = isinstance(model, ItemToItem)
-    least = 6 if sums else 4 if name in ("lightgcn", "ngcf") else 1
+    least = 7 if sums else 4 if name in ("lightgcn", "ngcf") else 1
     assert manifest.schema_version == (5 if name in SHARING else least)
     assert (manifest.graph is not None) == (name in ("lightgcn", "ngcf"))
     assert (manifest.item_to_item is not None) == sums

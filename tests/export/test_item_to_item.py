@@ -5,21 +5,27 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import zipfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import onnxruntime
 import pytest
 import torch
+from scipy import sparse
 
 from engine.bundle.errors import BundleError, CapabilityError
+from engine.bundle.files import Folder
 from engine.export.counted import write_item_to_item
-from engine.models.item_to_item import ItemToItem
+from engine.export.staging import file_of
+from engine.models.item_to_item import LEVELS, ItemToItem
 from engine.registry import MODELS
 from engine.runtime import Zoo
 from engine.runtime.bundle import Bundle
+from engine.runtime.item_to_item import FILE, ItemToItemWeights, unpack
 from tests.models.contract import ITEMS, USERS, small
 from tests.runtime.bundles import seal
 
@@ -59,11 +65,29 @@ def test_where_nothing_follows_from_anything_the_prior_is_left(tmp_path: Path, n
     """As of a log in which everybody has one event."""
     model = MODELS[name](small(name), ITEMS, USERS, torch.Generator())
     model.fit(torch.arange(ITEMS), torch.arange(ITEMS + 1))
-    draft: Any = SimpleNamespace(folder=tmp_path)
+    weights = written(model, tmp_path)
+    assert not len(weights.entries) and not weights.run(np.array([[1, 2, 3]])[:, : model.max_length]).any()
+
+
+@pytest.mark.parametrize("items", [50, 70_000])
+def test_packed_weights_are_those_of_the_model(tmp_path: Path, items: int) -> None:
+    """Where items are near one another, and where they are so far apart that a gap takes more than two bytes."""
+    model: Any = MODELS["item-knn"](small("item-knn"), items, USERS, torch.Generator())
+    rng = np.random.default_rng(4)
+    rows, columns = rng.integers(0, items, (2, 900))
+    values = rng.standard_normal(900).astype(np.float32)
+    model.keep(sparse.csr_matrix((values, (rows, columns)), (items, items)), 50)
+    weights = written(model, tmp_path)
+    assert np.array_equal(weights.starts, model.starts[:-1]) and np.array_equal(weights.entries, model.entries)
+    assert np.array_equal(weights.weights, model.weights) and len(np.unique(weights.weights)) <= LEVELS
+
+
+def written(model: Any, folder: Path) -> ItemToItemWeights:
+    draft: Any = SimpleNamespace(folder=folder, checks=[])
     write_item_to_item(model, draft)
-    items = np.array([[1, 2, 3]])[:, : model.max_length]
-    (query,) = onnxruntime.InferenceSession(tmp_path / "encoder.onnx").run(None, {"items": items})
-    assert draft.item_to_item.entries == 0 and query.shape == (1, ITEMS) and not query.any()
+    longest = model.max_length if model.reads_order else None
+    files = {FILE: file_of(folder / FILE)}
+    return unpack(Folder(folder, folder.name), files, model.num_items, draft.item_to_item.entries, longest)
 
 
 def test_a_model_that_adds_nothing_up_says_so(exports: Path) -> None:
@@ -71,38 +95,81 @@ def test_a_model_that_adds_nothing_up_says_so(exports: Path) -> None:
         Zoo.open(exports).bundles["sasrec"].contributions([1], 2)
 
 
-def damage(folder: Path, file: str, change: Any) -> None:
-    array = np.load(folder / file)
-    change(array)
-    np.save(folder / file, array)
+Arrays = dict[str, np.ndarray]
+
+
+def arrays(folder: Path) -> Arrays:
+    with np.load(folder / FILE) as stored:
+        return dict(stored)
+
+
+def changed(change: Callable[[Arrays], Any]) -> Callable[[Path], None]:
+    """What damages a bundle by changing its arrays."""
+
+    def damage(folder: Path) -> None:
+        stored = arrays(folder)
+        change(stored)
+        np.savez_compressed(folder / FILE, **stored)  # type: ignore[arg-type]
+
+    return damage
+
+
+def rezipped(folder: Path, method: int = zipfile.ZIP_DEFLATED, last: str = "levels.npy") -> None:
+    """The same members, packed by another method, and the last one called something else."""
+    with zipfile.ZipFile(folder / FILE) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(folder / FILE, "w", method) as archive:
+        for name, content in members.items():
+            archive.writestr(last if name == "levels.npy" else name, content)
+
+
+def promised(entries: int) -> Callable[[Path], None]:
+    def damage(folder: Path) -> None:
+        raw = json.loads((folder / "manifest.json").read_text("utf-8"))
+        raw["item_to_item"]["entries"] = entries
+        (folder / "manifest.json").write_text(json.dumps(raw), "utf-8")
+
+    return damage
 
 
 @pytest.mark.parametrize(
-    ("file", "change", "words"),
+    ("damage", "words"),
     [
-        ("starts.npy", lambda array: array.__setitem__(1, -1), "do not ascend"),
-        ("starts.npy", lambda array: array.__setitem__(-1, array[-1] + 1), "do not ascend"),
-        ("entries.npy", lambda array: array.__setitem__(0, 32_000), "beyond the catalogue"),
-        ("entries.npy", lambda array: array.__setitem__(slice(None), 0), "each once"),
-        ("entry_weights.npy", lambda array: array.__setitem__(0, np.inf), "NaN or infinity"),
-        ("position_weights.npy", lambda array: array.__setitem__(0, np.nan), "NaN or infinity"),
+        (changed(lambda stored: stored["gaps"].__setitem__((0, 5), 0)), "do not ascend"),
+        (changed(lambda stored: stored["gaps"].__setitem__((-1, 5), 255)), "do not ascend"),
+        (changed(lambda stored: stored["gaps"].__setitem__((slice(None), slice(None)), 255)), "do not ascend"),
+        (changed(lambda stored: stored["levels"].__setitem__(0, np.inf)), "NaN or infinity"),
+        (changed(lambda stored: stored["position_weights"].__setitem__((0, 0), np.nan)), "NaN or infinity"),
+        (changed(lambda stored: stored.update(codes=stored["codes"][1:])), "the shape must be"),
+        (changed(lambda stored: stored.update(codes=stored["codes"].astype(np.int64))), "numbers must be uint8"),
+        (changed(lambda stored: stored.update(levels=stored["levels"].astype(object))), "numbers must be float16"),
+        (changed(lambda stored: stored.update(more=stored["levels"])), "nothing else"),
+        (partial(rezipped, last="../levels.npy"), "nothing else"),
+        (partial(rezipped, last="codes.npy"), "each once"),
+        (partial(rezipped, method=zipfile.ZIP_LZMA), "must be deflated"),
+        (lambda folder: (folder / FILE).write_bytes((folder / FILE).read_bytes()[:-30]), "can be read"),
+        (lambda folder: (folder / FILE).write_bytes(b"PK"), "can be read"),
+        (promised(1_900_000_000), "more than the 200,000,000"),
+        (promised(3), "the shape must be"),
     ],
 )
-def test_damaged_weights_are_refused(exports: Path, tmp_path: Path, file: str, change: Any, words: str) -> None:
-    shutil.copytree(exports, tmp_path / "tiny")
-    folder = tmp_path / "tiny" / "counting"
-    damage(folder, file, change)
-    seal(folder)
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_damaged_weights_are_refused(exports: Path, tmp_path: Path, damage: Callable[[Path], None], words: str) -> None:
+    for part in ("counting", "dataset.json", "items.parquet"):
+        copy = shutil.copytree if part == "counting" else shutil.copy
+        copy(exports / part, tmp_path / part)
+    damage(tmp_path / "counting")
+    seal(tmp_path / "counting")
     with pytest.raises(BundleError, match=words) as refused:
-        Zoo.open(tmp_path / "tiny").bundles["counting"].contributions([1, 2], 3)
-    assert refused.value.file == file
+        Zoo.open(tmp_path).bundles["counting"].contributions([1, 2], 3)
+    assert refused.value.file == FILE
 
 
 def test_a_manifest_that_promises_them_lists_them(exports: Path, tmp_path: Path) -> None:
     shutil.copytree(exports, tmp_path / "tiny")
     folder = tmp_path / "tiny" / "counting"
     raw = json.loads((folder / "manifest.json").read_text("utf-8"))
-    del raw["files"]["entries.npy"]
+    del raw["files"][FILE]
     (folder / "manifest.json").write_text(json.dumps(raw), "utf-8")
     zoo = Zoo.open(tmp_path / "tiny")
     assert "counting" not in zoo.bundles

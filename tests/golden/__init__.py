@@ -6,6 +6,8 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ARCHIVE = HERE / "golden.tar.xz"
+OF_FORMAT_6 = {"archive": HERE / "weights-6.tar.xz", "answers": HERE / "answers-6.npz"}
+"""Two bundles of models that add up weights between items, as they were before these were packed, of the dataset of ARCHIVE."""
 KEPT_ANSWERS, KEPT_STATES, KEPT_METRICS = HERE / "answers.npz", HERE / "addresses.json", HERE / "metrics.json"
 OWNER, VISITOR = "a" + "1" * 32, "b" + "2" * 32
 """An account, and a browser with a key."""

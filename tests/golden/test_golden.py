@@ -22,7 +22,7 @@ from engine.runtime import Zoo
 from engine.tokenizers.run import open_tokenizer
 from engine.training.run import open_run
 from tests.app.own import own_home
-from tests.golden import ARCHIVE, KEPT_ANSWERS, KEPT_METRICS, KEPT_STATES, OWNER, VISITOR
+from tests.golden import ARCHIVE, KEPT_ANSWERS, KEPT_METRICS, KEPT_STATES, OF_FORMAT_6, OWNER, VISITOR
 from tests.golden.addresses import ADDRESSES
 from tests.golden.answers import HISTORY, answers, decoded, printed
 from tests.golden.make import COUNTED, MODELS, ODD, carried_out, command
@@ -67,8 +67,25 @@ def zoo(unpacked: Path) -> Zoo:
 def test_every_bundle_opens_and_answers_as_it_did(zoo: Zoo) -> None:
     assert not zoo.refused and not zoo.studies.refused
     assert set(zoo.bundles) == set(MODELS) - {"lora"}
+    agree(zoo, KEPT_ANSWERS)
+
+
+def test_weights_between_items_that_are_not_packed_are_read(unpacked: Path, tmp_path: Path) -> None:
+    with tarfile.open(OF_FORMAT_6["archive"]) as archive:
+        archive.extractall(tmp_path, filter="data")
+    for file in ("dataset.json", "items.parquet", "users.parquet"):
+        shutil.copy(unpacked / "exports" / "golden" / file, tmp_path / "golden")
+    zoo = Zoo.open(tmp_path / "golden", warm=True)
+    assert not zoo.refused and {bundle.manifest.schema_version for bundle in zoo.bundles.values()} == {6}
+    agree(zoo, OF_FORMAT_6["answers"])
+    for bundle in zoo.bundles.values():
+        parts = bundle.contributions([1, 3, 9, 5, 21], 17)
+        assert parts.score == pytest.approx(bundle.scores([1, 3, 9, 5, 21])[17], rel=1e-5)
+
+
+def agree(zoo: Zoo, kept: Path) -> None:
     now = answers(zoo)
-    with np.load(KEPT_ANSWERS, allow_pickle=False) as then:
+    with np.load(kept, allow_pickle=False) as then:
         assert set(then) == set(now)
         for name in then:
             if then[name].dtype.kind == "f":

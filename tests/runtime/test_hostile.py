@@ -222,7 +222,7 @@ CASES: dict[str, tuple[str, str, Spoil]] = {
     "beyond floats": ("manifest.json", "metrics.full.HR@10", replaced('"HR@10": 0.5', '"HR@10": 1e999')),
     "a key twice": ("manifest.json", "a key stands twice", replaced("{", '{"name": "alpha", ')),
     "half a character": ("manifest.json", "not valid JSON", entries(summary="\ud800")),
-    "a newer version": ("manifest.json", "format 7, this one reads 6", entries(schema_version=7, something_new=True)),
+    "a newer version": ("manifest.json", "format 8, this one reads 7", entries(schema_version=8, something_new=True)),
     "no version": ("manifest.json", "schema_version", entries(schema_version="1")),
     "an unknown entry": ("manifest.json", "surprise: Extra inputs", entries(surprise=1)),
     "a number as text": ("manifest.json", "num_items: Input should be a valid integer", entries(num_items="40")),
