@@ -388,24 +388,16 @@ class Bundle:
         """The tree of codes that `generate` considers, step by step; `dropped`: how many prefixes per step to list that were
         not followed. temperature: 0.01 to 100; 1 is the model's own (`engine.runtime.beam_search.search`)."""
         writer, events, left_out = self._to_write(history, exclude_history, exclude)
-        return writer.trace(
-            events, writer.shape.beam if width is None else width, left_out, constrained, dropped, temperature
-        )
+        width = writer.shape.beam if width is None else width
+        return writer.trace(events, width, left_out, constrained, dropped, temperature)
 
     def agreement(
-        self,
-        histories: Sequence[History],
-        widths: Sequence[int],
-        k: int = 10,
-        *,
-        exclude_history: bool | None = None,
-        temperature: float = 1.0,
+        self, histories: Sequence[History], widths: Sequence[int], k: int = 10, *, temperature: float = 1.0
     ) -> list[Agreement]:
         """For each width of a beam, how well its first k items agree with exact scores. Walks the whole tree per history."""
         writer = self._writes()
         checked = [self.check_history(history) for history in histories]
-        excluded = self.excludes_history if exclude_history is None else exclude_history
-        return writer.agreement(checked, widths, _count(k), excluded, temperature)
+        return writer.agreement(checked, widths, _count(k), self.excludes_history, temperature)
 
     def unconstrained_scores(self, history: History) -> Float32:
         """As `scores`, with the softmax of every step over the whole vocabulary: what is missing from 1 goes to identifiers that
