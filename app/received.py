@@ -6,21 +6,30 @@ a file:
 
     received.drop(upload)                  # it lies on the disk now: the copy in memory goes
     received.hold(upload, "report_batch")  # until this place of the session's page has another file, or the session ends
+
+An upload that is not finished has a folder of its session, which goes with it:
+
+    folder = received.begin_draft(owner)   # in a script run; the session is the one that runs
+    received.forget_drafts()               # where a server begins: no session outlives one
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
+import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import streamlit as st
+from streamlit import runtime
 from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.runtime import exists, get_instance
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from app import guard
+from app import guard, home
 from engine.errors import SeqscopeError
 
 UNTAKEN_SECONDS = 60
@@ -179,3 +188,70 @@ def hold(upload: Any, place: str) -> None:
     """The page reads it again in runs to come; the file that it held in this place before goes."""
     if context := get_script_run_ctx():
         FILES.hold(context.session_id, upload.file_id, place)
+
+
+# --- drafts
+
+
+log = logging.getLogger("seqscope.uploads")
+TICK = 1.0
+"""Seconds between two looks."""
+
+
+@dataclass
+class _Draft:
+    session: str
+    home: home.Home
+    connected: float
+    """When its session was last seen, in seconds of `time.monotonic`."""
+
+
+_lock = threading.Lock()
+_drafts: dict[Path, _Draft] = {}
+_watching: threading.Thread | None = None
+
+
+def begin_draft(owner: str) -> Path:
+    """A new folder of this session. Raises SeqscopeError where there is no room for one."""
+    global _watching  # noqa: PLW0603
+    here = home.here()
+    folder = here.draft(owner)
+    context = get_script_run_ctx(suppress_warning=True)
+    with _lock:
+        _drafts[folder] = _Draft("" if context is None else context.session_id, here, time.monotonic())
+        if _watching is None:
+            _watching = threading.Thread(target=_watch, name="drafts", daemon=True)
+            _watching.start()
+    return folder
+
+
+def forget_drafts() -> None:
+    """Takes away what sessions of an earlier server have left."""
+    here = home.here()
+    for folder in here.drafts():
+        here.discard(folder)
+
+
+def _watch() -> None:
+    global _watching  # noqa: PLW0603
+    while True:
+        time.sleep(TICK)
+        with _lock:
+            for folder in [folder for folder, draft in _drafts.items() if _is_over(folder, draft)]:
+                draft = _drafts.pop(folder)
+                try:
+                    draft.home.discard(folder)
+                except (OSError, SeqscopeError):  # the sweep takes it
+                    log.exception("a draft could not be taken away")
+            if not _drafts:
+                _watching = None
+                return
+
+
+def _is_over(folder: Path, draft: _Draft) -> bool:
+    """Used, discarded, or of a session that does not come back."""
+    if not folder.is_dir():
+        return True
+    if not runtime.exists() or runtime.get_instance().is_active_session(draft.session):
+        draft.connected = time.monotonic()
+    return time.monotonic() - draft.connected > float(st.get_option("server.disconnectedSessionTTL")) + TICK

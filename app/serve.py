@@ -19,7 +19,7 @@ from starlette.routing import Route
 from streamlit import net_util
 from streamlit.starlette import App
 
-from app import cookie, downloads, drafts, health, owner, work
+from app import cookie, door, downloads, owner, received, work
 from app.door import Door
 from app.store.server import open_store
 from engine.errors import SeqscopeError
@@ -49,7 +49,7 @@ async def life(served: App) -> AsyncGenerator[dict[str, Any]]:
     store = None
     try:
         store = open_store()
-        drafts.forget()
+        received.forget_drafts()
         work.queue()  # jobs of before go on, though nobody may be looking
     except SeqscopeError as error:  # what needs no store goes on working, and the pages that do say the same
         log.error("%s", error)
@@ -76,7 +76,7 @@ app = App(
     routes=[Route(f"{_root}/key", cookie.page, methods=["GET", "POST"])],
     middleware=[
         Middleware(Door, root=_root),
-        Middleware(health.Health, address=f"{_root}/_stcore/health"),
+        Middleware(door.Health, address=f"{_root}/_stcore/health"),
         Middleware(downloads.Route),
         Middleware(cookie.KeyCookie, needed=needs_key),
     ],

@@ -24,9 +24,8 @@ from engine.evaluation.ranks import full_ranks
 from engine.evaluation.significance import interval, paired
 from engine.files import write_json
 from engine.sample import probes
-from engine.sample.build import FILMS, film_table, numbered
+from engine.sample.build import FILMS, Log, film_table, numbered, scattered, shuffled, simulate
 from engine.sample.films import Film, read_films
-from engine.sample.log import Log, scattered, shuffled, simulate
 from engine.sample.story import Story
 from engine.sample.viewers import Reason
 from engine.training.recipe import load

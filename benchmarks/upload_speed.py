@@ -31,8 +31,7 @@ from app.uploads import files
 from app.uploads.limits import UploadLimits
 from app.uploads.runner import UploadFailed
 from engine.tabular.findings import CheckResult
-from engine.tabular.limits import MB
-from engine.tabular.reading import FileKind
+from engine.tabular.reading import MB, FileKind
 
 WORDS = np.array(
     [f"{a}{b}{c}" for a in "bdfgklmnprst" for b in ("a", "ei", "o", "u") for c in ("n", "rk", "st", "lo", "mi")]

@@ -14,13 +14,12 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from app.analysis import evaluation
-from app.analysis import verdict as of_bundles
+from app.analysis import evaluation as of_bundles
 from engine.data.dataset import Dataset, DatasetInfo
 from engine.errors import SeqscopeError
 from engine.evaluation.protocols import parse
 from engine.evaluation.run_verdict import main_protocol, of_runs
-from engine.evaluation.verdict import Verdict
-from engine.evaluation.verdict_words import GROUP_COLUMNS, group_rows, sentences
+from engine.evaluation.verdict import GROUP_COLUMNS, Verdict, group_rows, sentences
 from engine.files import write_json
 from engine.runtime import Zoo
 

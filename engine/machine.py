@@ -1,7 +1,8 @@
-"""What this machine has: memory, and cores to compute on."""
+"""What this machine has: memory, and cores to compute on; and what makes room there for what matters more."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import os
@@ -33,3 +34,21 @@ def cores() -> int:
     except (OSError, ValueError, ZeroDivisionError):
         pass
     return max(1, count)
+
+
+OOM = 500
+"""Of −1000 to 1000: as if the process took half of the machine's memory more than it does."""
+
+
+def yields(nice: int, oom: int = OOM, pid: int | None = None) -> None:
+    """What a server starts yields to it: pages come before work, and where memory ends the work goes.
+
+    nice: is added to the priority that a process has; pid: this one's unless told. What it starts afterwards inherits both.
+    """
+    with contextlib.suppress(OSError):  # it has ended, or may not
+        now = os.getpriority(os.PRIO_PROCESS, pid or 0)
+        os.setpriority(os.PRIO_PROCESS, pid or 0, min(19, now + nice))
+    with contextlib.suppress(OSError, ValueError):  # not Linux, or it has ended
+        file = Path(f"/proc/{pid or 'self'}/oom_score_adj")
+        if int(file.read_text()) < oom:
+            file.write_text(str(oom))

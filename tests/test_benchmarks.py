@@ -11,7 +11,7 @@ import pytest
 from benchmarks import gpu, identifiers, leave_one_out, quality, quality_tables, systems, verdicts
 from engine.cards import declarations
 from engine.data.split import SplitOptions
-from engine.evaluation.verdict_words import sentences
+from engine.evaluation.verdict import sentences
 from engine.runtime import Zoo
 from engine.training import refit
 from engine.training.run import train

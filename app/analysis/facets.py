@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from app.store.attributes import OWN, PROSE, caption, is_place, is_year, names_items
 from app.store.catalogue import Among, Between, Facet
-from app.store.normalisation import title_words, words_and_numbers, words_of
-from app.text import clean
+from app.text import clean, title_words, words_and_numbers, words_of
 
 PILLS = 24  # values of an attribute that are all shown; of more, people choose from a list
 _FIRST = ("genres", "genre", "categories", "year", "decade", "country", "franchise", "series", "director", "brand")

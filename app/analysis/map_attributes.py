@@ -12,8 +12,7 @@ import pyarrow as pa
 from scipy import sparse
 
 from app.store.attributes import caption, is_place, is_year, names_items, prose
-from app.store.normalisation import spaced
-from app.text import clean
+from app.text import clean, spaced
 
 MOST = 1_000  # values of an attribute that are told apart, the most frequent ones
 _FREQUENT = 0.02  # share of titles from which a word says nothing of an item

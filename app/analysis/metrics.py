@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 
 from app.text import count, listed, md
-from engine.runtime import DatasetInfo, held_out, judge
+from engine.runtime import DatasetInfo, judge, repeats
 from engine.runtime import protocols as naming
 
 LEVEL = 0.05
@@ -107,7 +107,7 @@ def left_out(people: int) -> str:
 def held_out_words(info: DatasetInfo) -> list[str]:
     """How many held-out items tie in time, repeat or are cancellations, then what that means for a verdict; empty where the
     dataset was imported before they were counted."""
-    return held_out.about(info.held_out, info.counts.get("test", 0), info.options)
+    return repeats.about_held_out(info.held_out, info.counts.get("test", 0), info.options)
 
 
 def beam_words(title: str, protocol: str, metrics: Mapping[str, Mapping[str, float]], items: int) -> str:

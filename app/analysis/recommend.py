@@ -15,7 +15,6 @@ import pandas as pd
 from app import styles
 from app.analysis import beam_search
 from app.analysis.cache import cached, of_model
-from app.bars import NO_BARS
 from app.text import clean, count, listed
 from engine.bundle.index import best
 from engine.errors import SeqscopeError
@@ -426,3 +425,19 @@ def moves(answer: Answer) -> dict[int, tuple[str, str]]:
     if answer.before is None:
         return {}
     return {move.item: (move.change, str(move)) for move in movement(answer.before.items, answer.items)}
+
+
+# --- what bars of lists show
+
+
+BARS = (
+    "Percentage: the model’s probability that the item comes next, out of all items it could recommend. Bar: the same, relative "
+    "to the model’s first item. Compare within a list: models are calibrated differently."
+)
+"""Stands once with every drawing of lists."""
+NO_BARS = "gives no probabilities"
+
+
+def bar(share: float, first: float) -> float:
+    """How long an item's bar is, 0 to 1. first: the share of the first item of its list."""
+    return min(1.0, share / first) if first > 0 else 0.0

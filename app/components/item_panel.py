@@ -13,7 +13,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from app import glossary, guard, spaces, zoo
-from app.analysis import graph_paths, usual_models
+from app.analysis import graph_paths, model_card
 from app.components import widgets
 from app.figures import item_panel as contents
 from app.limits import MAX_ID
@@ -85,7 +85,7 @@ def _section(name: str, models: Zoo, now: state.State, item: int) -> dict[str, A
 
 
 def _content(name: str, models: Zoo, now: state.State, item: int) -> dict[str, Any]:
-    history, shown = state.numbers(models, now.current), usual_models.shown(models, now.models)
+    history, shown = state.numbers(models, now.current), model_card.shown(models, now.models)
     if name == "ranks":
         note = "It is in the history: its rank is that among what is left to recommend." if item in history else ""
         if item == state.target(models):

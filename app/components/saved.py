@@ -16,7 +16,7 @@ import streamlit as st
 
 from app import guard, owner, zoo
 from app.components import widgets
-from app.reports.parameters import SAVED
+from app.reports.address import SAVED
 from app.session import state
 from app.session.address import encode
 from app.store.database import Store

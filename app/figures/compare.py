@@ -12,8 +12,7 @@ import pandas as pd
 from app import styles
 from app.analysis import model_card, model_flow
 from app.analysis.rank_table import RankTable
-from app.analysis.recommend import Answer, moves, shared, tie_words
-from app.bars import bar
+from app.analysis.recommend import Answer, bar, moves, shared, tie_words
 from app.figures.attention import beside as lines
 from app.text import clean, compact_rank, label, md, ordinal, percent, short, wide
 from engine.runtime import LeaveOneOut, Zoo

@@ -27,9 +27,9 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 from app.analysis.cache import cached
 from app.jobs.fresh import fingerprint
 from app.jobs.runner import environment
-from app.processes import yields
 from app.turns import Ahead, Turns
 from engine.errors import SeqscopeError
+from engine.machine import yields
 
 log = logging.getLogger("seqscope.jobs")
 TIMEOUT = 300.0

@@ -26,10 +26,10 @@ from app import home
 from app.jobs import spec, status
 from app.jobs.spec import Job, JobStep
 from app.jobs.status import Part, is_short
-from app.processes import yields
 from app.text import amount
 from engine.errors import SeqscopeError
 from engine.files import write_text
+from engine.machine import yields
 
 LOCK, CANCEL, LOG, PROGRESS, MADE = "lock", "cancel", "log.txt", "progress.json", "made.json"
 ALLOWED = "bytes.txt"

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict
 
 from app.uploads.limits import UploadLimits
 from engine.errors import SeqscopeError
-from engine.tabular.limits import MB
+from engine.tabular.reading import MB
 
 _BLOCK = 1 << 20
 

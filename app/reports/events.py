@@ -22,7 +22,7 @@ from app.text import short
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
 from engine.tabular.database import first_line, settings
-from engine.tabular.limits import MB
+from engine.tabular.reading import MB
 
 MEMORY = "256MB"
 SPILL = "spill"

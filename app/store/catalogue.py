@@ -23,7 +23,7 @@ import duckdb
 import pyarrow as pa
 
 from app.store.attributes import PROSE, is_year, names_items, tidied
-from app.store.normalisation import MAX_QUERY, WORD, fold, spaced, title_words, words_and_numbers, words_of
+from app.text import MAX_QUERY, WORD, fold, spaced, title_words, words_and_numbers, words_of
 from engine.bundle.items import mapped, rows
 from engine.errors import SeqscopeError
 

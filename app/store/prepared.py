@@ -36,10 +36,10 @@ import pyarrow as pa
 
 from app import home
 from app.jobs.runner import ROOT, environment
-from app.processes import yields
 from app.store.catalogue import Catalogue
 from engine.bundle import items
 from engine.errors import SeqscopeError
+from engine.machine import yields
 
 log = logging.getLogger("seqscope.store")
 VERSION = 2

@@ -18,8 +18,7 @@ from app.uploads.check import Say
 from app.uploads.guess import guess
 from app.uploads.limits import UploadLimits
 from engine.errors import Refused
-from engine.tabular.limits import MB
-from engine.tabular.reading import FileKind
+from engine.tabular.reading import MB, FileKind
 from engine.tabular.text import BLOCK, HARMLESS
 
 MAGIC = b"PK\x03\x04"

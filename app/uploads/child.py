@@ -17,7 +17,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from app.processes import yields
+from engine.machine import yields
 
 _LIBRARIES = 1 << 30  # address space that Python, DuckDB and Arrow reserve and hardly use
 

@@ -24,8 +24,7 @@ from app.uploads.limits import UploadLimits
 from app.uploads.runner import Progress, UploadFailed, run
 from engine.files import write_json
 from engine.tabular.findings import CheckResult
-from engine.tabular.limits import MB
-from engine.tabular.reading import FileKind, Guess, Reading
+from engine.tabular.reading import MB, FileKind, Guess, Reading
 
 UPLOAD, WAITING, CLEAN = "upload", "waiting", "clean"
 READING = "reading.json"

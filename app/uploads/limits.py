@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 
 from engine.errors import SeqscopeError
-from engine.tabular.limits import MB, Limits
+from engine.tabular.reading import MB, Limits
 
 
 class UploadLimits(Limits):

@@ -262,7 +262,7 @@ def _flat(con: duckdb.DuckDBPyConnection) -> _Flat:
 
 def _held_out(con: duckdb.DuckDBPyConnection, reading: Reading, column: str, findings: Findings) -> HeldOut:
     """Measures repeats, leaves them out where they do not count, and counts what is special about the events held out then."""
-    from engine.runtime import held_out, repeats  # with ONNX Runtime behind it, which a guess does without
+    from engine.runtime import repeats  # with ONNX Runtime behind it, which a guess does without
 
     log = _flat(con)
     measured = repeats.measure(log.user, log.item, np.isin(np.arange(len(log.user)), _last(log)))
@@ -273,7 +273,7 @@ def _held_out(con: duckdb.DuckDBPyConnection, reading: Reading, column: str, fin
         con.unregister("again")
         log = _flat(con)
     last = _last(log)
-    counts = held_out.count(last, log.offsets, log.item, log.time, log.negative)
+    counts = repeats.count_held_out(last, log.offsets, log.item, log.time, log.negative)
     return HeldOut(cases=len(last), counts=counts, measured=measured, repeats=rule)
 
 

@@ -35,7 +35,7 @@ def declared() -> Declarations:
     from engine.cards import Declaration, Declarations
     from engine.registry import MODELS
     from engine.tokenizers import recipe as tokenizer_recipes
-    from engine.tokenizers.registry import tokenizers
+    from engine.tokenizers.base import tokenizers
     from engine.training import recipe as model_recipes
 
     return Declarations(

@@ -248,7 +248,7 @@ def _moment(text: str | None, flag: str) -> int | None:
 
 def show_result(result: ImportResult, args: argparse.Namespace) -> None:
     """What was imported, and what was wrong with it. args: out and report."""
-    from engine.data.describe import describe
+    from engine.data.dataset import describe
 
     show_problems(result.problems, result.problem_counts, args.report)
     for line in result.notices:
@@ -274,8 +274,7 @@ def show_problems(problems: Sequence[Finding], counts: dict[str, int], report: P
 
 
 def _describe(args: argparse.Namespace) -> int:
-    from engine.data.dataset import DatasetInfo
-    from engine.data.describe import describe
+    from engine.data.dataset import DatasetInfo, describe
 
     if not args.dataset.exists():
         raise SeqscopeError(f"{args.dataset} does not exist. Make a dataset with `seqscope data import`.")

@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     from engine.evaluation.evaluate import evaluate
     from engine.evaluation.protocols import parse
     from engine.evaluation.run_verdict import main_protocol, of_runs
-    from engine.evaluation.verdict_words import sentences
+    from engine.evaluation.verdict import sentences
     from engine.training.run import open_run
 
     model, recipe, record, dataset = open_run(args.run, args.dataset, elsewhere=True)
@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _groups(judged: Verdict) -> list[str]:
     """Lines: for whom, in every group; none where there are no groups."""
-    from engine.evaluation.verdict_words import GROUP_COLUMNS, group_rows
+    from engine.evaluation.verdict import GROUP_COLUMNS, group_rows
 
     rows = [GROUP_COLUMNS, *group_rows(judged)] if judged.groups else []
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     from engine.errors import UsageError
     from engine.files import claimed
     from engine.studies import carry_out, find, load
-    from engine.studies.store import write
+    from engine.studies.run import write_study
 
     dataset = Dataset(args.dataset)
     there = args.to / "dataset.json"
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
         for name, plan in plans.items():
             command = shlex.join(["seqscope", "study", name, "--dataset", str(args.dataset), "--to", str(args.to)])
             study = carry_out(plan, dataset, runs, device=args.device, command=command, say=_say)
-            _say(str(write(study, args.to / "studies")))
+            _say(str(write_study(study, args.to / "studies")))
     return 0
 
 

@@ -16,9 +16,8 @@ from engine.errors import SeqscopeError, UsageError
 from engine.tabular import times
 from engine.tabular.database import SQL_BLANKS, value
 from engine.tabular.findings import Findings
-from engine.tabular.limits import UNLIMITED
 from engine.tabular.problems import Rule, finite, id_rules, quantity_rules, time_rules, weight_rules
-from engine.tabular.reading import UNITS, Reading, Role
+from engine.tabular.reading import UNITS, UNLIMITED, Reading, Role
 from engine.tabular.rows import load_rows, read_lines
 from engine.tabular.text import named, write_plain
 

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine import __version__
-from engine.data import held_out
 from engine.data.dataset import Dataset, DatasetInfo, Role, fingerprint
 from engine.data.ragged import Ragged
+from engine.data.repeats import count_held_out
 from engine.data.split import SplitOptions, split_roles
 from engine.errors import SeqscopeError, UsageError
 from engine.files import made, put
@@ -147,7 +147,7 @@ def write_dataset(
             repeats=repeats,
             measured=dict(measured or {}),
             # nothing comes before an item of a set
-            held_out={} if split.sets else held_out.count(test_rows, offsets, events.values, timestamp, negative),
+            held_out={} if split.sets else count_held_out(test_rows, offsets, events.values, timestamp, negative),
         )  # fmt: skip
 
         numbers = pa.array(np.arange(items.num_rows, dtype=np.int32))

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
+import torch
 
 from engine.console import Progress
-from engine.data.dataset import Dataset
+from engine.data.dataset import Cases, Dataset
 from engine.errors import SeqscopeError, UsageError
 from engine.evaluation import metrics
-from engine.evaluation.beam_agreement import agreement
-from engine.evaluation.cost import FILE, milliseconds_per_list
 from engine.evaluation.metrics import beyond_beam
 from engine.evaluation.negatives import frozen
 from engine.evaluation.protocols import SETS, Protocol, history_excluded, main, of_dataset, parse
-from engine.evaluation.ranks import best_items, full_ranks, next_device, sampled_ranks, search_width
-from engine.evaluation.tables import accuracy_of_parts, write_tables
+from engine.evaluation.ranks import best_items, full_ranks, inputs, next_device, sampled_ranks, search_width
+from engine.evaluation.tables import COST, accuracy_of_parts, milliseconds_per_list, write_tables
 from engine.files import write_json
-from engine.generation import Generator
+from engine.generation import Generator, beam_search
+from engine.generation.search import OUTSIDE, exact_scores, item_scores
 from engine.models import Recommender
 
 
@@ -95,7 +95,7 @@ def evaluate(
     measured |= accuracy_of_parts(ranks, cases, dataset.popularity, width)
     write_tables(folder, cases, ranks, exposures)
     took = milliseconds_per_list(lambda history: best_items(model, history, 10, width), cases)
-    write_json(folder / FILE, {"milliseconds": took, "device": str(next_device(model))})
+    write_json(folder / COST, {"milliseconds": took, "device": str(next_device(model))})
     if model.beam is not None:
         about: dict[str, object] = {"ranked": "all items" if width is None else "beam", "beam": width}
         if histories:
@@ -106,3 +106,68 @@ def evaluate(
         write_json(folder / "generation.json", about)
     write_json(folder / "metrics.json", measured)
     return measured
+
+
+# --- how far beams agree with exact scores
+
+
+WIDTHS = (1, 5, 10, 20, 50, 100)
+BATCH = 16
+
+
+@torch.no_grad()
+def agreement(
+    model: Generator,
+    cases: Cases,
+    *,
+    exclude_history: bool = True,
+    histories: int = 200,
+    k: int = 10,
+    widths: Sequence[int] = WIDTHS,
+    seed: int = 0,
+    progress: Callable[[int], None] = lambda done: None,
+) -> dict[str, Any]:
+    """Beams against the exact first k of the catalogue, over `histories` cases drawn once; exclude_history: without items of the
+    history.
+
+    Per width: `overlap`, the mean share of the exact first k that the beam has among its first k (agreement@k; items that tie
+    with the k-th count as found where enough of them are); `same`, the share of histories whose best item is the same;
+    `invalid`, the share of identifiers of an unconstrained beam of that width that no item has.
+    """
+    model.eval()
+    device = next_device(model)
+    if len(cases) > histories:
+        cases = cases.take(np.sort(np.random.default_rng(seed).choice(len(cases), histories, replace=False)))
+    k = min(k, model.num_items)
+    sums = {width: np.zeros(3) for width in widths}
+    for start in range(0, len(cases), BATCH):
+        part = cases.take(np.arange(start, min(start + BATCH, len(cases))))
+        memory = model.encode(*inputs(model, part, False, device))
+        blocked = torch.zeros(len(part), model.num_items, dtype=torch.bool, device=device)
+        if exclude_history:
+            row = torch.as_tensor(np.repeat(np.arange(len(part)), part.history.lengths), device=device)
+            blocked[row, torch.as_tensor(part.history.values.astype(np.int64), device=device)] = True
+        exact = exact_scores(model, memory).masked_fill(blocked, -torch.inf)
+        best = exact.topk(k, dim=1)
+        for width in widths:
+            shares = item_scores(model, beam_search(model, memory, width, blocked=blocked))
+            shares = shares.masked_fill(blocked, -torch.inf)
+            top = shares.topk(k, dim=1)
+            # a beam's item is right where its exact score is among the k best, ties at the end included
+            right = (top.values > OUTSIDE) & (exact.gather(1, top.indices) >= best.values[:, -1:])
+            free = beam_search(model, memory, width, constrained=False)
+            sums[width] += (
+                float(right.double().mean(1).sum()),
+                float((exact.gather(1, top.indices[:, :1]) >= best.values[:, :1]).sum()),
+                float((free.invalid / (free.scores > -torch.inf).sum(1)).sum()),
+            )
+        progress(start + len(part))
+    names = ("overlap", "same", "invalid")
+    return {
+        "histories": len(cases),
+        "k": k,
+        "widths": {
+            str(width): dict(zip(names, (total / max(len(cases), 1)).tolist(), strict=True))
+            for width, total in sums.items()
+        },
+    }

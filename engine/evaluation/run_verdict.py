@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 
 from engine.data.dataset import Dataset
 from engine.evaluation import memorisation, metrics
-from engine.evaluation.cost import FILE
 from engine.evaluation.protocols import in_order, parse
 from engine.evaluation.rank_table import Ranks, common, ranks
+from engine.evaluation.tables import COST
 from engine.evaluation.verdict import USERS, Contender, Verdict, verdict, without_seed
 from engine.registry import MODELS
 
@@ -93,7 +93,7 @@ def _read(folder: Path, fingerprint: str) -> EvaluatedRun | None:
             return None
         measured = json.loads((folder / "metrics.json").read_text("utf-8"))
         table = pq.read_table(folder / "ranks.parquet")
-        cost = json.loads((folder / FILE).read_text("utf-8")) if (folder / FILE).exists() else {}
+        cost = json.loads((folder / COST).read_text("utf-8")) if (folder / COST).exists() else {}
     except (OSError, ValueError, KeyError, TypeError):
         return None  # no finished run, or none that was evaluated
     return EvaluatedRun(folder.name, record, measured, table, cost.get("milliseconds"))

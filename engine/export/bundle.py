@@ -22,8 +22,8 @@ from engine.bundle.manifest import Attention, Capabilities, Encoder, Manifest, T
 from engine.console import stage
 from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError, UsageError
-from engine.evaluation.cost import milliseconds_per_list
 from engine.evaluation.run_verdict import other_seeds
+from engine.evaluation.tables import milliseconds_per_list
 from engine.export import counted, umap_map, vectors, weights
 from engine.export.generator import write_generator
 from engine.export.staging import TITLE, USERS, Draft, check_name_and_title, exported, file_of

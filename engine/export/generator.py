@@ -22,7 +22,7 @@ from engine.export import graphs, vectors
 from engine.export.staging import Draft
 from engine.generation import Generator, Memory
 from engine.generation.search import Past
-from engine.tokenizers import registry
+from engine.tokenizers import base
 from engine.training.materials import VECTORS
 
 MEMORY = ["memory_keys", "memory_values", "memory_mask"]
@@ -72,7 +72,7 @@ def write_generator(model: Generator, draft: Draft) -> None:
     draft.generator = describe(model, folder)
     draft.index = Index(kind="generated", geometry="none" if draft.rows is None else "euclidean")
     draft.dim = model.dim
-    tokenizer = registry.card(str(about.get("tokenizer")), str(about.get("family")))
+    tokenizer = base.card_of(str(about.get("tokenizer")), str(about.get("family")))
     draft.order = 7 if tokenizer is None else tokenizer.order // 10
     if tokenizer is not None and not tokenizer.paper.startswith(model.card.paper):
         draft.paper = f"; its identifiers: {tokenizer.paper}"

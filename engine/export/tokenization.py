@@ -36,8 +36,7 @@ from engine.export.staging import TITLE, USERS, check_name_and_title, exported, 
 from engine.runtime.bundle import Catalogue
 from engine.runtime.zoo import IDENTIFIERS
 from engine.tokenizers import kmeans
-from engine.tokenizers.base import Tokenizer, Vectors
-from engine.tokenizers.registry import card
+from engine.tokenizers.base import Tokenizer, Vectors, card_of
 from engine.tokenizers.run import LATENTS, RECORD, REPORT, open_tokenizer
 
 LATENT_BYTES = 2_000_000
@@ -120,7 +119,7 @@ def _fill(
         if len(rows) > umap_map.NEIGHBOURS:
             which, xy, items_placed = umap_map.umap_map(rows.astype(np.float32), "euclidean")
             umap_map.write_map(folder / LATENTS_MAP, xy, item=which)
-    said = card(folder.name, tokenizer.name) or tokenizer.card
+    said = card_of(folder.name, tokenizer.name) or tokenizer.card
     return About(
         schema_version=1 if codes_placed is None and items_placed is None else 2,
         name=folder.name,

@@ -35,10 +35,10 @@ from engine.evaluation.protocols import history_excluded, main
 from engine.evaluation.tables import accuracy_of_parts, write_tables
 from engine.export import umap_map, weights
 from engine.export.staging import TITLE, USERS, check_name_and_title, exported, exported_fingerprint, file_of
-from engine.rows import read_rows, write_rows
 from engine.runtime.bundle import Bundle, Catalogue
 from engine.runtime.text import ITEM_ENCODER, words_table
 from engine.text.attributes import attributes, fields_elsewhere
+from engine.text.embeddings import read_rows, write_rows
 from engine.text.tokenizer import Known, known
 
 GRAPHS = ("encoder.onnx", "attention.onnx")

@@ -21,7 +21,7 @@ from engine.bundle.errors import BundleError, BusyError, CapabilityError, Questi
 from engine.bundle.index import Neighbours
 from engine.bundle.manifest import Manifest, Projection
 from engine.bundle.tokenizers import Tokenization
-from engine.data import held_out, repeats
+from engine.data import repeats
 from engine.data.dataset import DatasetInfo
 from engine.data.identifiers import Identifiers
 from engine.evaluation import protocols
@@ -81,7 +81,6 @@ __all__ = [
     "describe",
     "embedded_first",
     "entropy",
-    "held_out",
     "jaccard",
     "judge",
     "last_row",

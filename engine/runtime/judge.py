@@ -28,8 +28,16 @@ from engine.evaluation.metrics import (
 )
 from engine.evaluation.rank_table import Ranks, common, ranks
 from engine.evaluation.significance import Difference, Interval, holm, interval, paired
-from engine.evaluation.verdict import Contender, Verdict, verdict, without_seed
-from engine.evaluation.verdict_words import GROUP_COLUMNS, group_rows, sentences, words
+from engine.evaluation.verdict import (
+    GROUP_COLUMNS,
+    Contender,
+    Verdict,
+    group_rows,
+    sentences,
+    verdict,
+    without_seed,
+    words,
+)
 
 __all__ = [
     "ACCURACY",

@@ -21,16 +21,17 @@ import pyarrow.parquet as pq
 
 from engine import __version__
 from engine.data.dataset import Dataset
-from engine.errors import UsageError
+from engine.errors import SeqscopeError, UsageError
 from engine.evaluation.evaluate import evaluate
 from engine.evaluation.protocols import main
 from engine.evaluation.significance import interval
+from engine.files import replacing
 from engine.runtime import studies
-from engine.runtime.studies import Axis, Figure, Outcome, Study, StudyStep
+from engine.runtime.studies import LIMIT, Axis, Figure, Outcome, Study, StudyStep
 from engine.studies.plan import Plan, PlannedVariant, called
 from engine.tokenizers import recipe as tokenizer_recipes
+from engine.tokenizers.base import tokenizers
 from engine.tokenizers.recipe import TokenizerRecipe
-from engine.tokenizers.registry import tokenizers
 from engine.tokenizers.run import tokenize
 from engine.training import recipe as models
 from engine.training.recipe import Recipe, read
@@ -258,3 +259,27 @@ def _identifiers(folder: Path) -> dict[str, float]:
         "expressed": report.get("ranking", {}).get("quantised"),
     }
     return {name: float(value) for name, value in values.items() if value is not None}
+
+
+def write_study(study: Study, folder: Path) -> Path:
+    """Into `folder`, a dataset's studies/. The ranks of a run stand on one line."""
+    raw = study.model_dump(mode="json")
+    lines: dict[str, str] = {}
+    for variant in raw["variants"]:
+        for outcome in variant["outcomes"]:
+            if outcome["ranks"] is not None:
+                key = f"\u0000{len(lines)}\u0000"  # no text of a study has a control character at either end
+                numbers = [int(rank) if rank == int(rank) else rank for rank in outcome["ranks"]]
+                lines[json.dumps(key)] = json.dumps(numbers, separators=(",", ":"))
+                outcome["ranks"] = key
+    text = json.dumps(raw, indent=1, ensure_ascii=False, allow_nan=False)
+    for key, line in lines.items():
+        text = text.replace(key, line, 1)
+    size = len(text.encode())
+    if size > LIMIT:
+        raise SeqscopeError(f"{study.name}: {size:,} bytes, more than the {LIMIT:,} of one study")
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{study.name}.json"
+    with replacing(path) as staged:
+        staged.write_text(text + "\n", "utf-8")
+    return path

@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 
 from engine.errors import Refused, SeqscopeError
-from engine.tabular.limits import MB, Limits
+from engine.tabular.reading import MB, Limits
 
 _FOR_PYTHON = 128 * MB  # of the memory that a step may take
 TOO_LARGE = (

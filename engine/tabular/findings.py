@@ -97,7 +97,7 @@ class HeldOut(Record):
     cases: int
     """How many they are."""
     counts: dict[str, int]
-    """How many tie, repeat, are negative (engine/runtime/held_out.py), of the log as it would be used."""
+    """How many tie, repeat, are negative (engine/data/repeats.py), of the log as it would be used."""
     measured: dict[str, float]
     """How many events and held-out items repeat (engine/runtime/repeats.py), before repeats are left out."""
     repeats: Literal["count", "first"]

@@ -15,8 +15,7 @@ import pyarrow.parquet as pq
 
 from engine.errors import Refused
 from engine.tabular.database import pictured, sql_path, trimmed
-from engine.tabular.limits import MB, Limits
-from engine.tabular.reading import ONCE, ROLE_WORDS, Reading, column_names
+from engine.tabular.reading import MB, ONCE, ROLE_WORDS, Limits, Reading, column_names
 from engine.tabular.text import too_many_rows
 
 _LOOKED_AT = 2_000  # rows that tell whether a column that is not used is text

@@ -19,10 +19,9 @@ from engine.errors import Refused
 from engine.tabular.database import SQL_BLANKS, pictured, sql, sql_path, trimmed, value
 from engine.tabular.dialect import Splitter
 from engine.tabular.findings import VALUE, Findings
-from engine.tabular.limits import Limits
 from engine.tabular.parquet import read_parquet
 from engine.tabular.problems import MAX_DEPTH
-from engine.tabular.reading import ENCODINGS, Reading
+from engine.tabular.reading import ENCODINGS, Limits, Reading
 from engine.tabular.text import MAX_LINE, Plain, blocks, too_many_rows, write_plain
 
 _MAX_RECORD = 500  # lines of one row

@@ -24,8 +24,7 @@ from typing import BinaryIO, NamedTuple, cast
 from charset_normalizer import from_bytes
 
 from engine.errors import Refused, SeqscopeError
-from engine.tabular.limits import MB, UNLIMITED, Limits
-from engine.tabular.reading import ENCODINGS, ReadingChoice
+from engine.tabular.reading import ENCODINGS, MB, UNLIMITED, Limits, ReadingChoice
 
 MAX_LINE = 1 << 20
 """Characters."""

@@ -27,7 +27,6 @@ import pyarrow.parquet as pq
 from engine.console import Progress
 from engine.errors import SeqscopeError, UsageError
 from engine.files import replacing, write_json
-from engine.rows import read_rows, write_rows
 from engine.text.attributes import Fields, attributes, choose_fields, texts
 from engine.text.encoder import Encoder, Float32
 from engine.text.tokenizer import Known, known
@@ -250,3 +249,18 @@ def choose(items: pa.Table | None, fields: Fields, cache: Path | None, device: s
 def values(items: pa.Table, fields: Fields = None) -> list[str]:
     """What the catalogue itself says, without the names of its columns."""
     return [value for pairs in attributes(items, fields) for _, value in pairs]
+
+
+def write_rows(path: Path, rows: Float32) -> None:
+    with replacing(path) as staged, staged.open("wb") as file:
+        np.save(file, rows, allow_pickle=False)
+
+
+def read_rows(path: Path, shape: tuple[int, int]) -> Float32 | None:
+    """float32 `shape`; None where there is no such array, a damaged one, or one with numbers that are not finite."""
+    try:
+        array = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        return None
+    sound = isinstance(array, np.ndarray) and array.dtype == np.float32 and array.shape == shape
+    return array if sound and np.isfinite(array).all() else None

@@ -1,1 +1,1 @@
-"""Catalogue → identifiers. One tokenizer per file; registry.py lists them."""
+"""Catalogue → identifiers. One tokenizer per file; base.py finds them."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -18,8 +19,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import torch
 
-from engine.cards import Card, require
+from engine.cards import TOKENIZERS, Card, require
 from engine.data.ragged import Ragged
+from engine.plugins import classes
 from engine.training.optimiser import OptimiserConfig
 
 CPU = torch.device("cpu")
@@ -210,3 +212,25 @@ class Scaling:
         """Share of the variance of `vectors` that `reconstruction` does not reproduce."""
         spread = np.square(vectors - vectors.mean(0), dtype=np.float64).sum()
         return float(np.square(vectors - reconstruction, dtype=np.float64).sum() / max(float(spread), 1e-12))
+
+
+# --- every tokenizer
+
+
+@cache
+def tokenizers() -> dict[str, type[Tokenizer]]:
+    return classes(Tokenizer, ("engine.tokenizers",), TOKENIZERS)
+
+
+def card_of(name: str, family: str) -> Card | None:
+    """Of the run `name` of a tokenizer; None where there is no such family."""
+    kind = tokenizers().get(family)
+    if kind is None:
+        return None
+    variant = kind.card.variant(name)
+    return replace(
+        kind.card,
+        order=kind.card.order if variant.order is None else variant.order,
+        summary=variant.summary or kind.card.summary,
+        paper=variant.paper or kind.card.paper,
+    )

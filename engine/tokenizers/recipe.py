@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.errors import UsageError
-from engine.tokenizers.base import LearningConfig
+from engine.tokenizers.base import LearningConfig, tokenizers
 from engine.tokenizers.collisions import CollisionsConfig
-from engine.tokenizers.registry import tokenizers
 from engine.training.optimiser import OptimiserConfig
 from engine.training.recipe import read
 from engine.training.settings import build_table
@@ -34,7 +33,7 @@ class TokenizerRecipe:
     name: str
     """What the run is called; the file's name."""
     family: str
-    """Name of the tokenizer, a key of engine.tokenizers.registry."""
+    """Name of the tokenizer, a key of engine.tokenizers.base."""
     tokenizer: Any
     words: WordsConfig = field(default_factory=WordsConfig)
     collisions: CollisionsConfig = field(default_factory=CollisionsConfig)

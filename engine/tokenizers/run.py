@@ -33,10 +33,9 @@ from engine.errors import SeqscopeError, UsageError
 from engine.files import claimed, replacing, write_json
 from engine.text.embeddings import cache_folder, read_items
 from engine.tokenizers import teacher
-from engine.tokenizers.base import Learning, Material, Tokenizer, Vectors
+from engine.tokenizers.base import Learning, Material, Tokenizer, Vectors, tokenizers
 from engine.tokenizers.collisions import extend, settle
 from engine.tokenizers.recipe import TokenizerRecipe, from_dict
-from engine.tokenizers.registry import tokenizers
 from engine.tokenizers.report import Judge, describe, find_judge
 from engine.training import compute as devices
 from engine.training.loop import seed_of

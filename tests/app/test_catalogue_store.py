@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from app.store.catalogue import Among, Between, Catalogue
-from app.store.normalisation import fold
+from app.text import fold
 
 TITLES = [
     "Star Wars",

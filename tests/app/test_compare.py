@@ -13,7 +13,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import examples, zoo
-from app.analysis import model_flow, rank_table, recommend, usual_models
+from app.analysis import model_card, model_flow, rank_table, recommend
 from app.figures import compare
 from app.session import address, history_edits, state
 from app.text import percent
@@ -427,7 +427,7 @@ def test_no_two_models_of_the_embedded_data_look_alike(root: Path) -> None:
     looks = {name: zoo.style(films, name) for name in films.bundles}
     assert len({(look.colour, look.sign) for look in looks.values()}) == len(looks)
     first = [
-        looks[name] for name in usual_models.usual(films)
+        looks[name] for name in model_card.usual(films)
     ]  # of those that are shown until somebody chooses, in nothing
     assert len({look.colour for look in first}) == len({look.sign for look in first}) == len(first)
 

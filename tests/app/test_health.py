@@ -11,7 +11,7 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-from app import health
+from app import door
 from engine.runtime import time_limit
 
 PATH = "/_stcore/health"
@@ -30,12 +30,12 @@ def works() -> list[Callable[[], None]]:
 
 @pytest.fixture
 def ask(works: list[Callable[[], None]], monkeypatch: pytest.MonkeyPatch) -> Iterator[Ask]:
-    monkeypatch.setattr(health, "PATIENCE", 0.3)
+    monkeypatch.setattr(door, "PATIENCE", 0.3)
 
     def page() -> None:
         works[0]()
 
-    app = health.Health(streamlit, PATH, page)
+    app = door.Health(streamlit, PATH, page)
     with asyncio.Runner() as runner:
         client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://here")
         yield lambda **headers: runner.run(client.get(PATH, headers=headers))
@@ -59,7 +59,7 @@ def test_what_hangs_is_said_until_it_goes_on(ask: Ask, works: list[Callable[[], 
 
 
 def test_models_that_hang_are_said(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(health, "HANGS", 0.1 / time_limit.SECONDS)
+    monkeypatch.setattr(door, "HANGS", 0.1 / time_limit.SECONDS)
     release = threading.Event()
 
     def hold() -> None:

@@ -12,7 +12,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import glossary
-from app.analysis import usual_models
+from app.analysis import model_card
 from app.screens import PAGES
 from app.screens.about import cards as views
 from app.text import md
@@ -109,7 +109,7 @@ def test_a_section_per_kind_of_model_and_cards_closed_until_opened(path: Path) -
     page = AppTest.from_function(_script, default_timeout=60).run()
     assert not page.exception and not page.error
     assert any("Refused" in warning.value for warning in page.warning)
-    kinds = {kind: KINDS[kind] for kind in KINDS if KINDS[kind] in usual_models.by_kind(Zoo.open(path))}
+    kinds = {kind: KINDS[kind] for kind in KINDS if KINDS[kind] in model_card.by_kind(Zoo.open(path))}
     assert [tab.label for tab in page.tabs] == ["Dataset", "Protocol", *kinds.values(), "Terms", "Limits"]
     shown = []
     for kind in kinds:

@@ -15,7 +15,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import zoo
-from app.analysis import evaluation, verdict
+from app.analysis import evaluation
 from app.screens import PAGES
 from app.screens.metrics.choices import MetricsChoices
 from app.session import state
@@ -193,9 +193,9 @@ def test_without_cold_items_there_is_nothing_to_set_apart(opened: Opened) -> Non
 def test_the_page_opens_with_the_verdict_and_the_table(opened: Opened) -> None:
     page = opened()
     assert not page.exception and not page.error
-    opening = verdict.verdict(zoo.open_zoo("toys"), "full", "NDCG@10")
+    opening = evaluation.verdict(zoo.open_zoo("toys"), "full", "NDCG@10")
     assert opening is not None and opening.untrained is not None and opening.untrained.name == "popular"
-    assert page.markdown[1].value == verdict.in_markdown(opening)
+    assert page.markdown[1].value == evaluation.in_markdown(opening)
     assert "Full ranking" in words(page) and "4 users" in words(page) and "simulated" in words(page)
     assert len(standing(page)) == len(TOYS)
 
@@ -213,7 +213,7 @@ def test_the_verdict_takes_trainings_with_several_seeds_together_and_knows_what_
     pq.write_table(ranks.select(["user", "target"]).append_column("memorised", kinds)[::-1], path / "held_out.parquet")
     models = Zoo.open(path)
     people = evaluation.people(models, "full")[0]
-    trained = {one.name: len(one.ranks) for one in verdict.contenders(models, people)}
+    trained = {one.name: len(one.ranks) for one in evaluation.contenders(models, people)}
     assert trained["alpha"] == 2 and "gamma" not in trained and trained["popular"] == 1
     more = pq.read_table(path / "beta" / "ranks.parquet")
     seeds = pa.concat_tables(
@@ -221,12 +221,12 @@ def test_the_verdict_takes_trainings_with_several_seeds_together_and_knows_what_
     )
     pq.write_table(seeds.slice(0, 11), path / "beta" / "seeds.parquet")  # one person lacks the third
     seal(path / "beta")
-    carried = {one.name: len(one.ranks) for one in verdict.contenders(Zoo.open(path), people)}
+    carried = {one.name: len(one.ranks) for one in evaluation.contenders(Zoo.open(path), people)}
     assert carried["beta"] == len({1, 2, made_of_beta["seed"]})
-    known = verdict.memorised(models, people["alpha"])
+    known = evaluation.memorised(models, people["alpha"])
     assert known is not None and known.tolist() == kinds.to_pylist()
     unknown = dict(zip(("user", "target"), ([9], [9]), strict=True))
-    assert verdict.memorised(models, judge.Ranks(*map(np.array, unknown.values()), np.ones(1), np.ones(1))) is None
+    assert evaluation.memorised(models, judge.Ranks(*map(np.array, unknown.values()), np.ones(1), np.ones(1))) is None
 
 
 @pytest.mark.parametrize("by", ["popularity-10", "attribute:year"])

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.analysis import evaluation, floor, recommend, verdict
-from app.analysis.usual_models import shown
+from app.analysis import evaluation, floor, recommend
+from app.analysis.model_card import shown
 from app.reports import provenance
 from app.reports.parts.metrics import measure
 from app.screens.about.cards import model_card
@@ -38,7 +38,7 @@ def test_no_figure_of_a_refit_stands_beside_another_models(path: Path) -> None:
         assert list(evaluation.people(models, protocol)[0]) == names
         assert set(evaluation.standing(models, protocol, 10)["model"]) == set(names)
         assert set(evaluation.beyond(models, protocol, 10)["model"]) == set(names)
-        weighed = verdict.verdict(models, protocol, "NDCG@10")
+        weighed = evaluation.verdict(models, protocol, "NDCG@10")
         assert weighed is not None and weighed.neural is not None and weighed.untrained is not None
         assert [weighed.untrained.name, weighed.neural.name] == names
         report = measure(models, NAMES, protocol, 10)

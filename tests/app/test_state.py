@@ -12,7 +12,7 @@ from streamlit.runtime.scriptrunner import ScriptRunContext
 from streamlit.testing.v1 import AppTest
 
 from app import zoo
-from app.analysis import usual_models
+from app.analysis import model_card
 from app.session import state
 from engine.runtime import Zoo
 from tests.app.conftest import ODD_IDS
@@ -200,7 +200,7 @@ def test_a_new_export_is_seen(open_app: Open, tmp_path: Path) -> None:
 
 def test_of_many_models_one_of_each_kind_is_shown_until_somebody_chooses(root: Path) -> None:
     films = Zoo.open(root / "exports" / "films")
-    families = [films.bundles[name].manifest.family for name in usual_models.usual(films)]
+    families = [films.bundles[name].manifest.family for name in model_card.usual(films)]
     assert families == ["sasrec", "bert4rec", "lightgcn", "recformer", "encoder-decoder", "counting"]
 
 

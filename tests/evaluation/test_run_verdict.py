@@ -13,7 +13,7 @@ from engine.cli import main
 from engine.data.dataset import Dataset
 from engine.evaluation.evaluate import evaluate
 from engine.evaluation.run_verdict import of_runs, other_seeds
-from engine.evaluation.verdict_words import group_rows, sentences
+from engine.evaluation.verdict import group_rows, sentences
 from engine.export.bundle import export_run
 from engine.runtime import Zoo
 from engine.training.run import open_run, train

@@ -12,8 +12,7 @@ from engine.data.dataset import Cases
 from engine.data.ragged import Ragged
 from engine.evaluation import memorisation
 from engine.evaluation.rank_table import Ranks
-from engine.evaluation.verdict import Contender, Verdict, verdict, without_seed
-from engine.evaluation.verdict_words import group_rows, sentences
+from engine.evaluation.verdict import Contender, Verdict, group_rows, sentences, verdict, without_seed
 
 PEOPLE, ITEMS = 900, 60
 USER = np.arange(PEOPLE, dtype=np.int32)

@@ -13,8 +13,7 @@ import torch
 from engine.commands.evaluate import table
 from engine.data.identifiers import Identifiers
 from engine.evaluation import metrics
-from engine.evaluation.beam_agreement import agreement
-from engine.evaluation.evaluate import evaluate
+from engine.evaluation.evaluate import agreement, evaluate
 from engine.evaluation.ranks import full_ranks, sampled_ranks
 from engine.evaluation.significance import paired
 from engine.generation import Generator

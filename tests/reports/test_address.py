@@ -7,8 +7,8 @@ from urllib.parse import parse_qsl
 import pytest
 
 from app.reports import address
+from app.reports.address import PARAMETERS
 from app.reports.document import Asked
-from app.reports.parameters import PARAMETERS
 from app.session.address import encode
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo

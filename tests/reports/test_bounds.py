@@ -18,7 +18,7 @@ from app.reports.bounds import Bounds, TooMuch
 from app.reports.command import configure, run
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
-from engine.tabular.limits import MB
+from engine.tabular.reading import MB
 
 WIDE = Bounds(text=512 * MB, rows=5_000_000, spill=4096 * MB, seconds=300)
 EVENTS = "user,item\n" + "ann,toy-9\n" * 3_000

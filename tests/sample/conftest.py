@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from engine.sample.build import Log, simulate
 from engine.sample.films import Film, read_films
-from engine.sample.log import Log, simulate
 from engine.sample.story import Story
 from engine.sample.viewers import World
 

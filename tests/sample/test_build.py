@@ -12,8 +12,8 @@ import pytest
 from engine import cli
 from engine.data.dataset import Dataset, DatasetInfo, Role, fingerprint
 from engine.data.split import leave_one_out
+from engine.sample.build import Log
 from engine.sample.films import Film
-from engine.sample.log import Log
 from tests.sample.conftest import SAMPLE
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.sample.log import Log, scattered, shuffled
+from engine.sample.build import Log, scattered, shuffled
 from engine.sample.probes import Held, companions, hit_rate, markov, ndcg, popularity, ranks, storyteller
 from engine.sample.viewers import Reason, World
 

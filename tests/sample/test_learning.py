@@ -11,8 +11,8 @@ from benchmarks.sample_story import trained, write_log
 from engine.evaluation import metrics
 from engine.evaluation.significance import Difference, paired
 from engine.sample import probes
+from engine.sample.build import Log, scattered
 from engine.sample.films import Film
-from engine.sample.log import Log, scattered
 from engine.sample.viewers import World
 
 QUICK = ["training.epochs=8", "training.validate_every=8", "training.precision=float32"]

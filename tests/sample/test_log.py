@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from engine.errors import UsageError
+from engine.sample.build import Log, scattered, shuffled, simulate
 from engine.sample.films import Film
-from engine.sample.log import Log, scattered, shuffled, simulate
 from engine.sample.story import Story
 from engine.sample.viewers import SIZES, Reason, World, pick
 

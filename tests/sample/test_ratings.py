@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from engine import cli
-from engine.data import held_out
+from engine.data import repeats
 from engine.data.dataset import Dataset, DatasetInfo
 from engine.sample.films import OTHER_TITLES, Film, match, read_films
 from engine.sample.ratings import build_films, film_ids
@@ -143,4 +143,4 @@ def test_films_of_one_title_and_year_get_ids_of_their_own() -> None:
 
 def test_an_order_that_is_known_needs_no_advice_to_shuffle_ties() -> None:
     counts = {"ties": 50, "repeats": 0}
-    assert [len(held_out.about(counts, 100, {"ties": ties})) for ties in ("file", "known")] == [2, 1]
+    assert [len(repeats.about(counts, 100, {"ties": ties})) for ties in ("file", "known")] == [2, 1]

@@ -15,7 +15,7 @@ from engine.cli import main
 from engine.data.dataset import Dataset
 from engine.runtime.bundle import Catalogue
 from engine.runtime.studies import Study, read
-from engine.studies import carry_out, run, store
+from engine.studies import carry_out, run
 from tests.studies.plans import PLAN, SWEEP, plan
 
 CHAIN = """
@@ -80,7 +80,7 @@ def test_what_a_step_says_of_itself(study: Study) -> None:
 
 
 def test_it_is_read_as_it_was_written(study: Study, tmp_path: Path) -> None:
-    path = store.write(study, tmp_path)
+    path = run.write_study(study, tmp_path)
     assert read(path, Catalogue("circle", study.fingerprint, 30)) == study
     lines = path.read_text("utf-8").splitlines()
     assert sum(line.lstrip().startswith('"ranks": [') for line in lines) == 6  # one line each

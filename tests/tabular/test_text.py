@@ -9,7 +9,7 @@ import pytest
 
 from engine.errors import Refused, SeqscopeError
 from engine.tabular import text
-from engine.tabular.limits import UNLIMITED
+from engine.tabular.reading import UNLIMITED
 from engine.tabular.text import Plain, content_kind, head, named, write_plain
 
 

@@ -10,8 +10,8 @@ import pytest
 from engine.data.identifiers import NONE, Identifiers
 from engine.errors import SeqscopeError
 from engine.tokenizers import run
+from engine.tokenizers.base import tokenizers
 from engine.tokenizers.collisions import CollisionsConfig, extend, settle
-from engine.tokenizers.registry import tokenizers
 from tests.tokenization.tiny import CONFIGS, fit, fitted, material
 
 every = pytest.mark.parametrize("name", list(tokenizers()))

@@ -21,8 +21,8 @@ from engine.data.identifiers import Identifiers
 from engine.errors import SeqscopeError, UsageError
 from engine.runtime import Zoo
 from engine.tokenizers import teacher
+from engine.tokenizers.base import tokenizers
 from engine.tokenizers.recipe import from_dict, load
-from engine.tokenizers.registry import tokenizers
 from engine.tokenizers.report import Judge
 from engine.tokenizers.run import gather, open_tokenizer
 from engine.training.recipe import RECIPES

@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from engine.data.ragged import Ragged
-from engine.tokenizers.base import Learning, LearningConfig, Material, Tokenizer
-from engine.tokenizers.registry import tokenizers
+from engine.tokenizers.base import Learning, LearningConfig, Material, Tokenizer, tokenizers
 from engine.training.optimiser import OptimiserConfig
 from engine.training.settings import build_table
 

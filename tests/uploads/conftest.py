@@ -18,8 +18,7 @@ from app.uploads.check import UploadedFile, check
 from app.uploads.guess import guess
 from app.uploads.limits import UploadLimits
 from engine.tabular.findings import CheckResult
-from engine.tabular.limits import MB
-from engine.tabular.reading import FileKind, Guess, Reading
+from engine.tabular.reading import MB, FileKind, Guess, Reading
 
 LIMITS = UploadLimits(memory=700 * MB, threads=1, seconds=100)
 

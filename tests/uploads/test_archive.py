@@ -13,8 +13,7 @@ import pytest
 from app.uploads import archive, files
 from app.uploads.archive import Unpacked
 from engine.errors import Refused
-from engine.tabular.limits import MB
-from engine.tabular.reading import FileKind
+from engine.tabular.reading import MB, FileKind
 from tests.uploads.conftest import ITEMS, LIMITS, LOG, packed
 
 KINDS: tuple[FileKind, ...] = ("catalogue", "log")

@@ -17,8 +17,8 @@ from app.text import cell
 from app.uploads.limits import UploadLimits
 from engine.errors import Refused
 from engine.tabular.findings import EACH
-from engine.tabular.limits import MB
 from engine.tabular.problems import PROBLEMS
+from engine.tabular.reading import MB
 from tests import shop
 from tests.uploads.conftest import ITEMS, LOG, TRANSACTIONS, Desk, adds_up, counts, places
 

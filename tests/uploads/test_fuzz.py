@@ -13,8 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from engine.errors import Refused
-from engine.tabular.limits import MB
-from engine.tabular.reading import ENCODINGS, QUOTES, ROLES, FileKind, Guess
+from engine.tabular.reading import ENCODINGS, MB, QUOTES, ROLES, FileKind, Guess
 from tests.uploads.conftest import ITEMS, LOG, Desk, adds_up
 
 ROUNDS = int(os.environ.get("SEQSCOPE_FUZZ_ROUNDS", "6"))  # mutations of each file

@@ -18,8 +18,7 @@ from app.uploads import files, runner
 from app.uploads.limits import UploadLimits
 from app.uploads.runner import UploadFailed
 from engine.errors import SeqscopeError
-from engine.tabular.limits import MB
-from engine.tabular.reading import ROLES
+from engine.tabular.reading import MB, ROLES
 from tests.uploads.conftest import ITEMS
 
 LIMITS = UploadLimits(memory=700 * MB, threads=1, seconds=60)

@@ -20,8 +20,7 @@ from app.uploads import files, runner
 from app.uploads.limits import UploadLimits
 from app.uploads.runner import Cancelled, UploadFailed
 from engine.tabular.findings import CheckResult
-from engine.tabular.limits import MB
-from engine.tabular.reading import FileKind
+from engine.tabular.reading import MB, FileKind
 from tests.uploads.conftest import ITEMS, LOG
 from tests.waiting import wait
 

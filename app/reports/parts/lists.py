@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from app.analysis import beam_search
-from app.analysis.recommend import SAME_FOR_EVERYBODY, Answer
-from app.bars import BARS, NO_BARS
-from app.bars import bar as relative
+from app.analysis.recommend import BARS, NO_BARS, SAME_FOR_EVERYBODY, Answer
+from app.analysis.recommend import bar as relative
 from app.reports.blocks import Block, Table, grid, quiet, sign
 from app.reports.fields import Item, ItemId, Name, ReportModel, number
 from app.reports.part import TOLERANCE, Checked, Part, Source, difference, each

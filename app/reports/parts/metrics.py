@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from app.analysis import evaluation, floor
+from app.analysis import evaluation as verdicts
 from app.analysis import metrics as analysis
-from app.analysis import verdict as verdicts
 from app.analysis.cache import cached, of_content
 from app.analysis.model_card import split_words
 from app.figures import metrics as drawing

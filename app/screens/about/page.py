@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from app import glossary, guard, zoo
-from app.analysis import evaluation, metrics, model_card, usual_models
+from app.analysis import evaluation, metrics, model_card
 from app.components import facts, sections
 from app.screens.about import SECTIONS, cards
 from app.session import state
@@ -24,7 +24,7 @@ def page() -> None:
         "history, what the model looked at, and how good it is."
     )
     models = zoo.open_zoo(state.get().dataset)
-    of_kind = {kind: names for kind, title in KINDS.items() if (names := usual_models.by_kind(models).get(title))}
+    of_kind = {kind: names for kind, title in KINDS.items() if (names := model_card.by_kind(models).get(title))}
     titles = {name: title for name, title in SECTIONS.items() if name not in KINDS or name in of_kind}
     for refusal in models.refused:
         st.warning(md(f"Refused: {refusal}", 1_000), icon=":material/block:")

@@ -14,8 +14,7 @@ from app.screens.catalogue import parameters
 from app.session import state
 from app.store.attributes import caption
 from app.store.catalogue import Among, Between, Catalogue, Facet, Filters
-from app.store.normalisation import MAX_QUERY
-from app.text import clean, count, md
+from app.text import MAX_QUERY, clean, count, md
 from engine.runtime import Zoo
 
 ROWS = 20

@@ -8,8 +8,7 @@ from app.session.address import decode, encode
 from app.session.pages import Own, Parameter
 from app.store.attributes import OWN
 from app.store.catalogue import Among, Between, Filters
-from app.store.normalisation import MAX_QUERY
-from app.text import short
+from app.text import MAX_QUERY, short
 from engine.runtime import Zoo
 
 MAX_VALUES = 100

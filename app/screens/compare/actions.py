@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from app import zoo
-from app.analysis import usual_models
+from app.analysis import model_card
 from app.components import widgets
 from app.session import history_edits, state
 
@@ -38,9 +38,9 @@ def choose_models(key: str, offered: tuple[str, ...]) -> None:
     """Which of the offered models are shown, beside those that are and were not offered; the usual ones where none is left."""
     models = zoo.open_zoo(state.get().dataset)
     pressed = st.session_state.get(key) or []
-    others = [name for name in usual_models.shown(models, state.get().models) if name not in offered]
+    others = [name for name in model_card.shown(models, state.get().models) if name not in offered]
     chosen = tuple(name for name in models.bundles if name in pressed or name in others)
-    state.update(models=None if list(chosen) in ([], usual_models.usual(models)) else chosen)
+    state.update(models=None if list(chosen) in ([], model_card.usual(models)) else chosen)
 
 
 def clicked(key: str) -> None:

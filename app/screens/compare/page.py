@@ -8,8 +8,8 @@ from typing import Any
 import streamlit as st
 
 from app import examples, export, glossary, guard, run_queue, styles, zoo
-from app.analysis import next_in_log, rank_table, recommend, usual_models
-from app.bars import BARS
+from app.analysis import model_card, next_in_log, rank_table, recommend
+from app.analysis.recommend import BARS
 from app.components import choice, history, sections, widgets
 from app.figures import compare
 from app.screens.compare import SECTIONS, VIEWS, actions
@@ -207,13 +207,13 @@ _FEW = 8
 
 def _chosen_models(models: Zoo) -> tuple[list[str], str]:
     """(the names of those that are shown, at least one; which of `VIEWS`), from the address."""
-    names, shown = list(models.bundles), usual_models.shown(models, state.get().models)
+    names, shown = list(models.bundles), model_card.shown(models, state.get().models)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="compare_models_row"):
         if len(names) > 1:
             _pills(models, "Models", shown if len(names) > _FEW else names, shown, "compare_models")
         if len(names) > _FEW:
             with st.popover(f"All {len(names)} models …", icon=":material/tune:"):
-                for kind, some in usual_models.by_kind(models).items():
+                for kind, some in model_card.by_kind(models).items():
                     _pills(models, kind, some, shown, f"compare_models_{kind}", label_visibility="visible")
         view = choice.segmented(
             "View",

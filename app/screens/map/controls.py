@@ -15,8 +15,7 @@ from app.screens.map.parameters import CODE, LAYERS, NEXT, NOTHING
 from app.session import state
 from app.store.attributes import caption
 from app.store.catalogue import Catalogue
-from app.store.normalisation import MAX_QUERY
-from app.text import clean, count, md
+from app.text import MAX_QUERY, clean, count, md
 from engine.runtime import Zoo
 
 MATCHES = 500  # items that a search marks

@@ -11,8 +11,7 @@ from app.figures import map_codes
 from app.session.address import decode
 from app.session.pages import Own, Parameter, one_of
 from app.spaces import Place, ProjectionName
-from app.store.normalisation import MAX_QUERY
-from app.text import short
+from app.text import MAX_QUERY, short
 from engine.runtime import Zoo
 
 NOTHING = "none"

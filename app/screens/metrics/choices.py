@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from app import glossary, zoo
-from app.analysis import evaluation, floor, metrics, usual_models
+from app.analysis import evaluation, floor, metrics, model_card
 from app.components import choice
 from app.text import clean, listed, md
 from engine.runtime import STILL_IMPROVING, Zoo, judge
@@ -23,7 +23,7 @@ class MetricsChoices:
     """A protocol, a metric, a cut-off and a kind of models, with the rows of all tables."""
 
     def __init__(self, models: Zoo, protocol: str, name: str, k: int, kind: str = "all") -> None:
-        """kind: as `usual_models.by_kind` calls it, or all."""
+        """kind: as `model_card.by_kind` calls it, or all."""
         self.models, self.protocol, self.k = models, protocol, k
         self.metric = judge.key(name, k)
         self.people, self.left_out = evaluation.people(models, protocol)
@@ -37,7 +37,7 @@ class MetricsChoices:
         rows = [row for name in named for row in (name, name + metrics.USERS) if row in self.people or row in absent]
         self.families = evaluation.families(models, rows)
         if kind != "all":
-            alike = usual_models.by_kind(models).get(kind, [])
+            alike = model_card.by_kind(models).get(kind, [])
             learned = floor.learned(rows, self.families)
             rows = [row for row in rows if row not in learned or metrics.model_of(row) in alike]
             self.people = {row: ranks for row, ranks in self.people.items() if row in rows}
@@ -117,7 +117,7 @@ def choose(models: Zoo, protocols: list[str]) -> MetricsChoices:
             "k", "at", {str(k): str(k) for k in judge.CUTOFFS}, "20" if sets else "10",
             key=f"metrics_k{'_sets' if sets else ''}",
         )  # fmt: skip
-        kinds = usual_models.by_kind(models) if len(models.bundles) > _FEW else {}
+        kinds = model_card.by_kind(models) if len(models.bundles) > _FEW else {}
         learning = {
             kind: kind
             for kind, some in kinds.items()

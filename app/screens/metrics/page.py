@@ -7,7 +7,7 @@ import streamlit as st
 
 from app import glossary, guard, zoo
 from app.analysis import evaluation, floor, metrics
-from app.analysis import verdict as verdicts
+from app.analysis import evaluation as verdicts
 from app.components import sections
 from app.screens.metrics import comparison, protocol, slices, studies, training_runs
 from app.screens.metrics.choices import MetricsChoices, choose

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.analysis import evaluation, metrics, usual_models
+from app.analysis import evaluation, metrics, model_card
 from app.session.pages import Own, Parameter, one_of, section
 from app.text import listed, short
 from engine.runtime import Zoo, judge
@@ -40,7 +40,7 @@ def _metric(text: str, models: Zoo, own: Own) -> str:
 
 
 def _kind(text: str, models: Zoo, own: Own) -> str:
-    return one_of("kind of models", ("all", *usual_models.by_kind(models)))(text, models, own)
+    return one_of("kind of models", ("all", *model_card.by_kind(models)))(text, models, own)
 
 
 def _is_evaluated(text: str, models: Zoo, own: Own) -> str:

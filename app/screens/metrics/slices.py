@@ -7,7 +7,7 @@ import streamlit as st
 
 from app import export
 from app.analysis import evaluation, floor, metrics
-from app.analysis import verdict as verdicts
+from app.analysis import evaluation as verdicts
 from app.components import choice, sections
 from app.figures import metrics as figures
 from app.screens.metrics.choices import MetricsChoices

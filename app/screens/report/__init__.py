@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.reports.parameters import PARAMETERS
+from app.reports.address import PARAMETERS
 from app.session.pages import Page, script
 
 PAGE = Page(

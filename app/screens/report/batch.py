@@ -18,7 +18,7 @@ from app.text import clean, count, md
 from app.uploads.limits import UploadLimits
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
-from engine.tabular.limits import MB
+from engine.tabular.reading import MB
 
 _ROLES = {"user": "User", "item": "Item, one per row", "items": "Items, a list per row", "time": "Time"}
 _ENDINGS = ["csv", "tsv", "txt", "jsonl", "ndjson", "parquet", "gz"]

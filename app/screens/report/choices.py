@@ -7,11 +7,10 @@ from collections.abc import Callable, Mapping
 import streamlit as st
 
 from app import glossary, guard, zoo
-from app.analysis import evaluation, usual_models
+from app.analysis import evaluation, model_card
 from app.components import choice
-from app.reports.address import asked
+from app.reports.address import MAX_TITLE, asked
 from app.reports.document import Asked
-from app.reports.parameters import MAX_TITLE
 from app.reports.parts import PARTS
 from app.session import state
 from app.session.address import decode, encode
@@ -34,7 +33,7 @@ def show(models: Zoo) -> Asked:
 
 
 def _shown(models: Zoo) -> list[str]:
-    return usual_models.shown(models, state.get().models)
+    return model_card.shown(models, state.get().models)
 
 
 def _title(chosen: str, dataset: str) -> None:

@@ -12,8 +12,8 @@ from app import guard, zoo
 from app.components import history
 from app.reports import address, html
 from app.reports import build as building
+from app.reports.address import SAVED
 from app.reports.document import Asked, Report, sealed
-from app.reports.parameters import SAVED
 from app.screens.report import batch, choices, files, saved
 from app.session import state
 from engine.runtime import Zoo

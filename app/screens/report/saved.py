@@ -9,8 +9,8 @@ import streamlit as st
 
 from app import guard, owner
 from app.components import saved
+from app.reports.address import SAVED
 from app.reports.document import Report, read
-from app.reports.parameters import SAVED
 from app.session import state
 from app.store import records
 from app.store.database import Store

@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from app import export, guard, zoo
-from app.analysis import users, usual_models
+from app.analysis import model_card, users
 from app.components import widgets
 from app.screens.users import PER_PAGE, selection, user
 from app.session import state
@@ -23,7 +23,7 @@ def model_names(models: Zoo, shown: users.UserFilter, most: int) -> tuple[str, .
     """The models whose ranks are shown: the two that are compared, then those of Compare."""
     evaluated = users.table(models).models
     pair = shown.pair or ()
-    others = [name for name in usual_models.shown(models, state.get().models) if name in evaluated and name not in pair]
+    others = [name for name in model_card.shown(models, state.get().models) if name in evaluated and name not in pair]
     return (*pair, *others)[:most]
 
 

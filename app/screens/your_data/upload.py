@@ -28,7 +28,7 @@ from app.text import md
 from app.uploads import files
 from app.uploads.limits import UploadLimits
 from app.uploads.runner import Cancelled, UploadFailed
-from engine.tabular.limits import MB
+from engine.tabular.reading import MB
 
 _STEPS = ("1 File", "2 Columns", "3 Check", "4 Use")
 _KEY, _ROUND = "upload_draft", "upload_round"

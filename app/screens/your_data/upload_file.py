@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, cast
 
 import streamlit as st
 
-from app import downloads, drafts, guard, received
+from app import downloads, guard, received
 from app.screens.your_data import upload_words as views
 from app.store.server import open_store
 from app.text import clean, listed, md
@@ -19,8 +19,7 @@ from app.uploads.limits import UploadLimits
 from app.uploads.runner import Progress
 from engine.errors import SeqscopeError
 from engine.tabular.findings import CheckResult
-from engine.tabular.limits import MB
-from engine.tabular.reading import KINDS, FileKind, Guess, Reading
+from engine.tabular.reading import KINDS, MB, FileKind, Guess, Reading
 
 
 @dataclass
@@ -57,7 +56,7 @@ class Draft:
     def folder(self) -> Path:
         """Where its files lie; made when the first one comes."""
         if self.staged is None:
-            self.staged = drafts.begin(self.owner)
+            self.staged = received.begin_draft(self.owner)
         return self.staged
 
     def bounded(self, more: int = 1) -> UploadLimits:

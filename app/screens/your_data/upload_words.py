@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from app.text import clean, count, listed
-from engine.runtime import held_out
+from engine.runtime import repeats
 from engine.tabular.findings import EACH, CheckResult, HeldOut
 from engine.tabular.problems import PROBLEMS, Kind
 from engine.tabular.reading import (
@@ -212,7 +212,7 @@ def kept_words(checked: CheckResult) -> list[str]:
 
 def held_out_words(found: HeldOut, reading: Reading) -> list[str]:
     """How many held-out items tie in time, repeat or are cancellations, then what that means; not escaped."""
-    return held_out.about(found.counts, found.cases, {"ties": reading.ties})
+    return repeats.about_held_out(found.counts, found.cases, {"ties": reading.ties})
 
 
 class Offer(NamedTuple):

@@ -19,8 +19,7 @@ from engine.data.log import LogFiles
 from engine.data.options import ImportOptions
 from engine.errors import SeqscopeError
 from engine.tabular.findings import Findings
-from engine.tabular.limits import UNLIMITED
-from engine.tabular.reading import Reading, Role, UploadColumn
+from engine.tabular.reading import UNLIMITED, Reading, Role, UploadColumn
 from engine.tabular.rows import load_document, load_rows
 from engine.tabular.text import content_kind, head, named, write_plain
 

@@ -11,9 +11,8 @@ from engine.errors import SeqscopeError, UsageError
 from engine.tabular import dialect
 from engine.tabular.columns import NAMES, called
 from engine.tabular.dialect import Splitter, records
-from engine.tabular.limits import UNLIMITED
 from engine.tabular.parquet import describe
-from engine.tabular.reading import Reading, Role, UploadColumn
+from engine.tabular.reading import UNLIMITED, Reading, Role, UploadColumn
 from engine.tabular.text import content_kind, named
 
 DELIMITERS = (",", "\t", ";", "|")
