@@ -32,7 +32,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.runtime.runtime_util import get_max_widget_state_size_bytes
 
 from app import owner, received, zoo
-from app.cookie import is_foreign, is_secure
+from app.keys import is_foreign, is_secure
 from app.received import FILES, ReceivedFile, ReceivedLimits
 from app.store.server import open_store
 from engine.errors import SeqscopeError

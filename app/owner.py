@@ -7,7 +7,7 @@
         store.datasets.of(who.id)
 
 account   signed in through Streamlit's st.login (OIDC), where secrets.toml has [auth]
-browser   everybody else: an unguessable key in a cookie, which the server sets (app/cookie.py)
+browser   everybody else: an unguessable key in a cookie, which the server sets (app/keys.py)
 session   without that cookie, because the browser refuses cookies or the app runs without app/serve.py: until the tab is closed
 """
 
@@ -26,7 +26,7 @@ from starlette.types import Scope
 from streamlit.auth_util import get_cookie_with_chunks
 from streamlit.errors import StreamlitAuthError
 
-from app import cookie, keys
+from app import keys
 from app.text import clean
 from engine.errors import SeqscopeError
 
@@ -69,7 +69,7 @@ def required() -> Owner:
 
 def key() -> str | None:
     """The browser's key itself, to be shown to those who ask for it and put nowhere else; None without one."""
-    return cookie.key(st.context.cookies)
+    return keys.key(st.context.cookies)
 
 
 def _browser() -> Owner:
@@ -123,7 +123,7 @@ def of_request(scope: Scope) -> Owner | None:
     connection = HTTPConnection(scope)
     if providers() is not None:
         return _account(_claims(connection))
-    sent = cookie.key(connection.cookies)
+    sent = keys.key(connection.cookies)
     return Owner(keys.owner(sent), "browser") if sent is not None else None
 
 

@@ -19,7 +19,7 @@ from starlette.routing import Route
 from streamlit import net_util
 from streamlit.starlette import App
 
-from app import cookie, door, downloads, owner, received, work
+from app import door, downloads, keys, owner, received, work
 from app.door import Door
 from app.store.server import open_store
 from engine.errors import SeqscopeError
@@ -73,11 +73,11 @@ _root = f"/{_base}" if _base else ""
 app = App(
     Path(__file__).parent / "main.py",
     lifespan=life,
-    routes=[Route(f"{_root}/key", cookie.page, methods=["GET", "POST"])],
+    routes=[Route(f"{_root}/key", keys.page, methods=["GET", "POST"])],
     middleware=[
         Middleware(Door, root=_root),
         Middleware(door.Health, address=f"{_root}/_stcore/health"),
         Middleware(downloads.Route),
-        Middleware(cookie.KeyCookie, needed=needs_key),
+        Middleware(keys.KeyCookie, needed=needs_key),
     ],
 )

@@ -26,7 +26,7 @@ from engine.errors import SeqscopeError
 from engine.runtime import Bundle, Neighbours, Projection, Space, Tokenization, Zoo
 
 if TYPE_CHECKING:  # they load scipy, which the first page need not wait for
-    from app.analysis import map_attributes, map_regions
+    from app.analysis import map_regions
 
 ProjectionName = Literal["umap", "pca"]
 PROJECTIONS: tuple[ProjectionName, ...] = get_args(ProjectionName)
@@ -153,11 +153,11 @@ def codes(models: Zoo, place: Place) -> map_codes.Codes:
 
 
 @cached(8, by=stamp)
-def attributes(models: Zoo) -> list[map_attributes.Attribute]:
+def attributes(models: Zoo) -> list[map_regions.Attribute]:
     """What items have in common; nothing of more items than a map draws one by one."""
-    from app.analysis import map_attributes
+    from app.analysis import map_regions
 
-    return map_attributes.attributes(tidied(models.items)) if len(models) <= map_points.ALL else []
+    return map_regions.attributes(tidied(models.items)) if len(models) <= map_points.ALL else []
 
 
 @cached(
@@ -165,7 +165,7 @@ def attributes(models: Zoo) -> list[map_attributes.Attribute]:
 )
 def regions(models: Zoo, place: Place, among: npt.NDArray[np.bool_] | None = None) -> list[map_regions.Region]:
     """The named regions of a map of items; none where there are no attributes. among: bool [items], those that it shows."""
-    from app.analysis import map_attributes, map_regions
+    from app.analysis import map_regions
 
     values = [attribute for attribute in attributes(models) if not attribute.ranges]
     if not values:
@@ -173,7 +173,7 @@ def regions(models: Zoo, place: Place, among: npt.NDArray[np.bool_] | None = Non
     shown = points(models, place)
     if among is not None:
         shown = map_points.Points(*(np.where(among, axis, np.float32(np.nan)) for axis in (shown.x, shown.y)))
-    return map_regions.regions(shown, [*values, map_attributes.title_words(models.titles)])
+    return map_regions.regions(shown, [*values, map_regions.title_words(models.titles)])
 
 
 def near(models: Zoo, place: Place, item: int, k: int) -> Neighbours:

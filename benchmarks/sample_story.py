@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks import probes
 from benchmarks.quality_tables import RESULTS
 from engine.data.dataset import Dataset
 from engine.data.write import write_dataset
@@ -23,7 +24,6 @@ from engine.evaluation import metrics
 from engine.evaluation.ranks import full_ranks
 from engine.evaluation.significance import interval, paired
 from engine.files import write_json
-from engine.sample import probes
 from engine.sample.build import FILMS, Log, film_table, numbered, scattered, shuffled, simulate
 from engine.sample.films import Film, read_films
 from engine.sample.story import Story

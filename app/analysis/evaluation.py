@@ -1,4 +1,4 @@
-"""The figures of Metrics and the verdict, computed once and kept: by the content of the bundles, so a new export is judged anew."""
+"""The figures of Metrics and the verdict, computed once and kept: by the content of the bundles, a new export is judged anew."""
 
 from __future__ import annotations
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from app import styles
 from app.analysis import map_colouring, prefix_tree, semantic_ids
 from app.analysis.cache import cached, of_digest, stamp
+from app.analysis.prefix_tree import Colours, Tree, name
+from app.analysis.semantic_ids import Bias, Popular, path, spelled
+from app.text import clean, count
 from engine.bundle import codes
+from engine.bundle.codes import Depth, Ints, Usage
+from engine.bundle.tokenizers import Alike, Teacher
 from engine.runtime import Bundle, Tokenization, Zoo, judge
 
 POPULARITY = "popularity"
@@ -109,3 +115,224 @@ def written(bundle: Bundle, k: int) -> Written | None:
 def titles(models: Zoo) -> list[str]:
     """Of every item, not escaped."""
     return [styles.titled(models, item) for item in range(len(models))]
+
+
+# --- words and tables
+
+
+_TITLES = 12  # titles of a group in a cell
+
+
+class Line(NamedTuple):
+    """A figure of the page's head: its name, what it means, and how it is told."""
+
+    name: str
+    meaning: str
+    of: str
+
+
+def shape_words(one: Tokenization) -> str:
+    """3 levels of 32 codes; a further number tells apart what collides."""
+    shape = one.about.shape
+    levels = shape.own
+    sizes = f"{levels[0]:,} codes" if len(set(levels)) == 1 else f"{min(levels):,} to {max(levels):,} codes"
+    words = f"{count(len(levels), 'level')} of {sizes}"
+    return f"{words}; {_POLICIES[one.about.policy]}" if one.about.policy in _POLICIES else words
+
+
+_POLICIES = {
+    "append": "a further number tells apart items with the same codes",
+    "needed": "items with the same codes get a further number",
+    "sinkhorn": "items with the same codes were given other last codes, as far as there were any",
+    "keep": "items with the same codes stay tied",
+}
+
+
+def figures(one: Tokenization, levels: Sequence[Usage], titles: Mapping[str, str]) -> list[Line]:
+    """What is measured of one tokenizer as a whole; the same names in the same order for all. titles: of the models, by name."""
+    said = one.about.figures
+    lost = "–" if said.reconstruction is None else f"{said.reconstruction:.1%}"
+    near = said.neighbours
+    among = f", by {titles.get(near.of, near.of)}" if near else ""
+    ranked, taught = said.ranking, one.about.teacher
+    judge = f" of {titles.get(ranked.of, ranked.of)}" if ranked else ""
+    return [
+        Line(
+            "Collision rate",
+            "1 − unique IDs / items; as learned → in use",
+            _change(said.before.excess, said.after.excess),
+        ),
+        Line(
+            "Items in collision",
+            "share of items whose ID is another one's as well; as learned → in use",
+            _change(said.before.sharing, said.after.sharing),
+        ),
+        Line(
+            "Largest collision",
+            "most items with one ID; as learned → in use",
+            f"{said.before.largest:,} → {said.after.largest:,}",
+        ),
+        Line("Reconstruction error", "share of the item vectors’ variance that codes lose", lost),
+        Line(
+            "Shared codes with nearest CF neighbour",
+            f"mean over levels{among}: by dot product · by cosine (by chance)",
+            "–" if near is None else _neighbours(near, len(levels)),
+        ),
+        Line(
+            "NDCG@10 with quantised item vectors",
+            f"the ranking{judge} with vectors rebuilt from codes (with its own)",
+            "–" if ranked is None else f"{ranked.quantised:.3f} ({ranked.own:.3f})",
+        ),
+        Line(
+            "Teacher",
+            "the model whose item vectors the codes learned from, and its NDCG@10 in validation",
+            "–" if taught is None else _teacher(taught, titles),
+        ),
+    ]
+
+
+def _neighbours(near: Alike, levels: int) -> str:
+    shares = [f"{value / levels:.1%}" for value in (near.shared, near.shared_by_cosine, near.chance)]
+    return f"{shares[0]} · {shares[1]} ({shares[2]})"
+
+
+def levels_table(found: Sequence[tuple[str, Tokenization, Sequence[Usage]]]) -> pd.DataFrame:
+    """A row per level and tokenizer, level by level, so that tokenizers of other depth or codebook size can be compared; each
+    with what random codes give. Shares in percent."""
+    rows = []
+    for title, tokenizer, levels in found:
+        shares = semantic_ids.alike(tokenizer.own)
+        chance = semantic_ids.alike_by_chance(len(tokenizer.own), [level.size for level in levels])
+        for at, level in enumerate(levels):
+            rows.append(
+                {
+                    "Level": at + 1,
+                    "Tokenizer": clean(title),
+                    "Codes": level.size,
+                    "Utilisation": 100 * level.used / max(level.size, 1),
+                    "Normalised perplexity": 100 * level.normalised,
+                    "Perplexity by chance": 100 * semantic_ids.normalised_by_chance(len(tokenizer.own), level.size),
+                    "Gini": level.gini,
+                    "Shared prefix": 100 * shares[at],
+                    "Shared prefix by chance": 100 * chance[at],
+                }
+            )
+    return pd.DataFrame(rows).sort_values("Level", kind="stable", ignore_index=True)
+
+
+def _teacher(taught: Teacher, titles: Mapping[str, str]) -> str:
+    well = f", NDCG@10 {taught.valid_ndcg:.3f}" if taught.valid_ndcg is not None else ""
+    at = f" after {taught.best_epoch:,} epochs" if taught.best_epoch else ""
+    return f"{titles.get(taught.run, taught.run)}{at}{well}"
+
+
+def _change(before: float, after: float) -> str:
+    return f"{before:.1%} → {after:.1%}"
+
+
+def counts_table(found: Sequence[tuple[str, Usage]]) -> pd.DataFrame:
+    """Items per code, the most used first."""
+    parts = []
+    for title, level in found:
+        order = np.argsort(-level.counts, kind="stable")
+        parts.append(
+            pd.DataFrame(
+                {
+                    "Tokenizer": clean(title),
+                    "Place": np.arange(1, level.size + 1),
+                    "Code": order,
+                    "Items": level.counts[order],
+                }
+            )
+        )
+    return pd.concat(parts, ignore_index=True)
+
+
+def lorenz_table(found: Sequence[tuple[str, Usage]]) -> pd.DataFrame:
+    parts = []
+    for title, level in found:
+        x, y = level.lorenz()
+        parts.append(
+            pd.DataFrame({"Tokenizer": clean(title), "Share of codes": x.round(4), "Share of items": y.round(4)})
+        )
+    return pd.concat(parts, ignore_index=True)
+
+
+def tree_table(tree: Tree, colours: Colours) -> pd.DataFrame:
+    rows = range(len(tree))
+    return pd.DataFrame(
+        {
+            "Codes": [name(tree, node) for node in rows],
+            "Depth": [len(tree.prefix[node]) for node in rows],
+            "Items": [len(tree.items[node]) for node in rows],
+            "In common": [clean(words, 80) for words in colours.words],
+        }
+    )
+
+
+def purity_table(found: Sequence[tuple[str, Sequence[Depth]]]) -> pd.DataFrame:
+    rows = [
+        {
+            "Tokenizer": clean(title),
+            "Codes in common": depth.depth,
+            "Prefixes": depth.groups,
+            "Items in company": depth.items,
+            "Purity": round(depth.purity, 4),
+            "By chance": round(depth.chance, 4),
+        }
+        for title, depths in found
+        for depth in depths
+    ]
+    return pd.DataFrame(rows)
+
+
+def popularity_table(found: Sequence[tuple[str, Popular]]) -> pd.DataFrame:
+    parts = [
+        pd.DataFrame(
+            {
+                "Tokenizer": clean(title),
+                "Code": codes.code,
+                "Items": codes.items,
+                "Training events an item": codes.events.round(1),
+            }
+        )
+        for title, codes in found
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def groups_table(
+    one: Tokenization, groups: Sequence[Ints], titles: Sequence[str], categories: Sequence[str] | None
+) -> pd.DataFrame:
+    """Items that share all codes. categories: of every item, None: the catalogue has none."""
+    rows = []
+    for items in groups:
+        row: dict[str, object] = {
+            "Codes": spelled(path(one.own, int(items[0]))),
+            "Items": len(items),
+            "Titles": "; ".join(clean(titles[item], 60) for item in items[:_TITLES])
+            + (f" and {len(items) - _TITLES} more" if len(items) > _TITLES else ""),
+        }
+        if categories is not None:
+            kinds = {categories[item] for item in items}
+            row["Categories"] = "the same" if len(kinds) == 1 else f"{len(kinds)} different"
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def plane_table(table: pa.Table, counts: Sequence[Usage]) -> pd.DataFrame:
+    levels, codes = table["level"].to_numpy(), table["code"].to_numpy()
+    return pd.DataFrame(
+        {
+            "Level": levels + 1,
+            "Code": codes,
+            "Cluster": table["cluster"].to_numpy() + 1,
+            "Items": [int(counts[level].counts[code]) for level, code in zip(levels, codes, strict=True)],
+            "x": table["x"].to_numpy(),
+            "y": table["y"].to_numpy(),
+        }
+    )
+
+
+def bias_table(found: Bias) -> pd.DataFrame:
+    return pd.DataFrame({"Code": found.code, "Held out": found.taken.round(5), "Generated": found.written.round(5)})

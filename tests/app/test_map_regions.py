@@ -6,9 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from app.analysis.map_attributes import attributes, title_words
 from app.analysis.map_points import Points
-from app.analysis.map_regions import Region, regions
+from app.analysis.map_regions import Region, attributes, regions, title_words
 
 CORNERS = {"Horror": (0.0, 0.0), "Comedy": (10.0, 0.0), "Western": (0.0, 10.0), "Musical": (10.0, 10.0)}
 EACH = 150

@@ -18,7 +18,7 @@ from streamlit.testing.v1 import AppTest
 from streamlit.web.server.starlette.starlette_app_utils import create_signed_value
 from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_NAME
 
-from app import cookie, home, keys, owner
+from app import home, keys, owner
 from app.store.server import open_store
 
 HOST = "seqscope.example.org"
@@ -80,9 +80,9 @@ def served(needed: Callable[[], bool] = lambda: True) -> Starlette:
         routes=[
             Route("/", front),
             Route("/static/a.js", fragment),
-            Route("/key", cookie.page, methods=["GET", "POST"]),
+            Route("/key", keys.page, methods=["GET", "POST"]),
         ],
-        middleware=[Middleware(cookie.KeyCookie, needed=needed)],
+        middleware=[Middleware(keys.KeyCookie, needed=needed)],
     )
 
 
@@ -159,7 +159,7 @@ class TestCookie:
             seen.append(dict(request.headers))
             return HTMLResponse("")
 
-        app = Starlette(routes=[Route("/", page)], middleware=[Middleware(cookie.KeyCookie)])
+        app = Starlette(routes=[Route("/", page)], middleware=[Middleware(keys.KeyCookie)])
         ask(app, "/", if_none_match="x", if_modified_since="y")
         ask(app, "/", if_none_match="x", cookie=f"{keys.COOKIE}={keys.make()}")
         assert ["if-none-match" in headers for headers in seen] == [False, True]

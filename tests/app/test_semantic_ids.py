@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from app.analysis import prefix_tree, semantic_ids, semantic_ids_tables
+from app.analysis import prefix_tree, semantic_ids, tokenizers
 from app.figures import semantic_ids as figures
 from app.figures.style import log_axis
 from app.zoo import Style
@@ -230,8 +230,7 @@ def test_what_is_said_of_a_tokenizer_names_its_teacher(tmp_path: Path) -> None:
     def said(name: str) -> dict[str, str]:
         one = Tokenization.open(tmp_path / "identifiers" / name, Catalogue("toys", FINGERPRINT, ITEMS))
         return {
-            line.name: line.of
-            for line in semantic_ids_tables.figures(one, codes_of.usage(CODES, (4, 3)), {"alpha": "Alpha"})
+            line.name: line.of for line in tokenizers.figures(one, codes_of.usage(CODES, (4, 3)), {"alpha": "Alpha"})
         }
 
     teacher = {"run": "alpha", "commit": None, "best_epoch": 1_200, "valid_ndcg": 0.25, "digest": "0" * 64, "kept": 1.0}
@@ -246,9 +245,9 @@ def test_what_is_said_of_a_tokenizer_names_its_teacher(tmp_path: Path) -> None:
 
 def test_tables_say_the_same() -> None:
     levels = codes_of.usage(CODES, (4, 3))
-    counts = semantic_ids_tables.counts_table([("T", levels[0])])
+    counts = tokenizers.counts_table([("T", levels[0])])
     assert counts["Code"].tolist() == [0, 1, 2, 3] and counts["Items"].tolist() == [4, 2, 1, 0]
-    assert semantic_ids_tables.lorenz_table([("T", levels[0])])["Share of items"].iloc[-1] == 1
+    assert tokenizers.lorenz_table([("T", levels[0])])["Share of items"].iloc[-1] == 1
     tree = prefix_tree.build(CODES)
-    found = semantic_ids_tables.tree_table(tree, prefix_tree.by_popularity(tree, EVENTS))
+    found = tokenizers.tree_table(tree, prefix_tree.by_popularity(tree, EVENTS))
     assert found["Codes"].tolist()[:3] == ["all items", "0", "0 · 1"] and found["Items"].tolist()[:3] == [7, 4, 3]

@@ -14,7 +14,7 @@ from starlette.routing import Route
 from streamlit import runtime
 from streamlit.starlette import App
 
-from app import cookie, door, downloads, received
+from app import door, downloads, keys, received
 
 
 async def begin(request: Request) -> Response:
@@ -44,5 +44,5 @@ app = App(
     Path(__file__).parent / "small_page.py",
     lifespan=life,
     routes=[Route("/begin/{seconds}", begin), Route("/held", held)],
-    middleware=[Middleware(door.Door), Middleware(downloads.Route), Middleware(cookie.KeyCookie)],
+    middleware=[Middleware(door.Door), Middleware(downloads.Route), Middleware(keys.KeyCookie)],
 )

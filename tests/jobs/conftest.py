@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from app.jobs import spec, status
-from app.jobs.runner import LOG, Failed, Runner
+from app.jobs.runner import LOG, PROGRESS, Failed, Runner
 from app.jobs.spec import Job, JobStep
 from app.jobs.status import Status
 from engine.cli import main
@@ -97,5 +97,6 @@ def _here(runner: Runner, number: int, step: JobStep) -> str:
         from_here = log.tell()
         with contextlib.redirect_stdout(log), contextlib.redirect_stderr(log), pytest.MonkeyPatch.context() as patch:
             patch.setattr(sys, "argv", [step.program, *step.words])
+            patch.setenv("SEQSCOPE_PROGRESS", str(runner.folder / PROGRESS))
             code = main(step.words) if step.program == "engine" else importlib.import_module(step.program).main()
     return "" if code == 0 else runner._why(code, from_here)

@@ -383,8 +383,13 @@ def test_who_is_told_may_fail(make: Make) -> None:
     assert told[0] == told[1]  # once more
 
 
-def test_many_threads_ask_at_once(make: Make, tmp_path: Path) -> None:
-    queue = make(waiting=1000)
+class EndsAtOnce(Pretended):
+    def start(self, folder: Path) -> None:
+        Status(state="done", ended=1.0).write(folder)
+
+
+def test_many_threads_ask_at_once(make: Make) -> None:
+    queue = make(waiting=1000, launcher=EndsAtOnce())
     faults: list[BaseException] = []
 
     def ask(number: int) -> None:

@@ -21,6 +21,7 @@ from tests.jobs.conftest import gone, job, step
 from tests.waiting import wait
 
 Begin = Callable[..., subprocess.Popen[bytes]]
+CarryOut = Callable[[Job], Status]
 Now = Callable[[], Status]
 LINES = [str(number) for number in range(1, 11)]
 
@@ -145,17 +146,17 @@ def test_the_rest_goes_on_without_what_may_fail(folder: Path, begin: Begin, now:
     assert lines(folder / "out") == ["1", "2"] and not (folder / "never").exists() and not (folder / "nor").exists()
 
 
-def test_a_job_none_of_whose_goals_is_reached_has_failed(folder: Path, begin: Begin, now: Now) -> None:
+def test_a_job_none_of_whose_goals_is_reached_has_failed(carry_out: CarryOut) -> None:
     steps = [
         step("fail", "no words", key="a", may_fail=True),
         step("say", "x", needs=("a",), goal=True),
         step("say", "y"),
     ]
-    assert begin(job(*steps)).wait() == 1
-    assert (now().state, now().message) == ("failed", "Do fail: no words")
+    ended = carry_out(job(*steps))
+    assert (ended.state, ended.message) == ("failed", "Do fail: no words")
 
 
-def test_what_was_made_of_the_same_is_not_made_again(folder: Path, begin: Begin, now: Now, tmp_path: Path) -> None:
+def test_what_was_made_of_the_same_is_not_made_again(folder: Path, carry_out: CarryOut, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     source = tmp_path / "data" / "in"
     source.write_text("one")
@@ -164,16 +165,14 @@ def test_what_was_made_of_the_same_is_not_made_again(folder: Path, begin: Begin,
     for content, starts in (("one", 1), ("one", 1), ("other", 2), ("other", 2)):
         source.write_text(content)
         (folder / status.FILE).unlink(missing_ok=True)
-        assert begin(wanted).wait() == 0
+        assert carry_out(wanted).state == "done"
         assert len(pids(out)) == starts and lines(out) == ["1", "2", "3"]
     out.unlink()
     (folder / status.FILE).unlink()
-    assert begin(wanted).wait() == 0 and lines(out) == ["1", "2", "3"] and len(pids(out)) == 3
+    assert carry_out(wanted).state == "done" and lines(out) == ["1", "2", "3"] and len(pids(out)) == 3
 
 
-def test_what_was_to_be_short_and_is_not_leaves_its_place(
-    carry_out: Callable[[Job], Status], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_to_be_short_and_is_not_leaves_its_place(carry_out: CarryOut, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = job(step("say", "x"), short=True)
     monkeypatch.setattr(module, "SHORT_SECONDS", -1.0)
     left = carry_out(wanted)
@@ -265,12 +264,14 @@ def test_commands_get_no_secrets(folder: Path, begin: Begin, monkeypatch: pytest
     assert not names & {"AWS_SECRET_ACCESS_KEY", "STREAMLIT_AUTH_CLIENT_SECRET", "DATABASE_URL"}
 
 
-def test_a_status_that_cannot_be_read_is_that_of_a_job_nobody_has_begun(folder: Path, begin: Begin, now: Now) -> None:
+def test_a_status_that_cannot_be_read_is_that_of_a_job_nobody_has_begun(
+    folder: Path, carry_out: CarryOut, now: Now
+) -> None:
     wanted = job(step("count", "out", 3, 0))
     for content in (b"", b"{", b"[]", b'{"state": "lost"}', b"\xff"):
         (folder / status.FILE).write_bytes(content)
         assert now() == Status()
-        assert begin(wanted).wait() == 0 and now().state == "done"
+        assert carry_out(wanted).state == "done"
     assert lines(folder / "out") == ["1", "2", "3"]
 
 

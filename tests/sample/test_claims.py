@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.probes import Held, companions, hit_rate, markov, ndcg, popularity, ranks, storyteller
 from engine.sample.build import Log, scattered, shuffled
-from engine.sample.probes import Held, companions, hit_rate, markov, ndcg, popularity, ranks, storyteller
 from engine.sample.viewers import Reason, World
 
 ASKED = np.arange(0, 4_500, 3)

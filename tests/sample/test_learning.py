@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks import probes
 from benchmarks.sample_story import trained, write_log
 from engine.evaluation import metrics
 from engine.evaluation.significance import Difference, paired
-from engine.sample import probes
 from engine.sample.build import Log, scattered
 from engine.sample.films import Film
 from engine.sample.viewers import World

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from app import guard, spaces, zoo
-from app.analysis.map_attributes import Attribute
 from app.analysis.map_colouring import Colouring
 from app.analysis.map_points import Points
+from app.analysis.map_regions import Attribute
 from app.components import widgets
 from app.screens.map import parameters
 from app.screens.map.chart import MapChoices, choose, is_held, select, selected, zoom_to

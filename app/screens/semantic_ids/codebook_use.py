@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app import export
-from app.analysis import semantic_ids, semantic_ids_tables, tokenizers
+from app.analysis import semantic_ids, tokenizers
 from app.components import sections
 from app.figures import semantic_ids as figures
 from app.screens.semantic_ids.selection import Selection
@@ -30,7 +30,7 @@ def show(page: Selection) -> None:
             export.shared_figure(figures.usage, usages, log),
             key="semantic_usage",
             alt=f"Items per code of level {level + 1}, the most used first, for {names}, beside even use.",
-            table=lambda: semantic_ids_tables.counts_table(titled),
+            table=lambda: tokenizers.counts_table(titled),
             name=f"code usage level {level + 1}",
         )
     with right:
@@ -39,7 +39,7 @@ def show(page: Selection) -> None:
             export.shared_figure(figures.lorenz, usages),
             key="semantic_lorenz",
             alt=f"Lorenz curves of the codes of level {level + 1} for {names}; the diagonal is even use.",
-            table=lambda: semantic_ids_tables.lorenz_table(titled),
+            table=lambda: tokenizers.lorenz_table(titled),
             name=f"lorenz level {level + 1}",
         )
     words = [
@@ -65,7 +65,7 @@ def _popularity(page: Selection, level: int) -> None:
         export.shared_figure(figures.popularity, popularities),
         key="semantic_popularity",
         alt=f"Each code of level {level + 1} by its items and their mean training events.",
-        table=lambda: semantic_ids_tables.popularity_table(titled),
+        table=lambda: tokenizers.popularity_table(titled),
         name=f"popularity by code level {level + 1}",
     )
     words = []
@@ -105,7 +105,7 @@ def _plane(page: Selection, level: int) -> None:
                 key=f"semantic_plane_{tokenization.name}",
                 alt=f"Vectors of the codes of level {level + 1} of {clean(tokenization.about.title)} on a plane, "
                 "coloured by cluster.",
-                table=lambda table=table, counts=counts: semantic_ids_tables.plane_table(table, counts),  # type: ignore[misc]
+                table=lambda table=table, counts=counts: tokenizers.plane_table(table, counts),  # type: ignore[misc]
                 name=f"code vectors {tokenization.name} level {level + 1}",
             )
             st.caption(

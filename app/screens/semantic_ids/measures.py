@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from app import export, glossary, zoo
-from app.analysis import semantic_ids, semantic_ids_tables, tokenizers
+from app.analysis import semantic_ids, tokenizers
 from app.components import choice, sections
 from app.figures import semantic_ids as figures
 from app.screens.semantic_ids.selection import Selection
@@ -38,7 +38,7 @@ def overview(page: Selection) -> None:
             _card(page, tokenization)
     titles = _distinct(_plain(page))
     sections.heading("Level by level")
-    by_level = semantic_ids_tables.levels_table(
+    by_level = tokenizers.levels_table(
         [(title, shown, tokenizers.usage(shown)) for title, shown in zip(titles, page.shown, strict=True)]
     )
     st.dataframe(
@@ -52,7 +52,7 @@ def overview(page: Selection) -> None:
     st.caption("By chance: random codes, as many of each level.")
     sections.heading("As a whole")
     judges = {name: bundle.manifest.title for name, bundle in page.models.bundles.items()}
-    lines = [semantic_ids_tables.figures(shown, tokenizers.usage(shown), judges) for shown in page.shown]
+    lines = [tokenizers.figures(shown, tokenizers.usage(shown), judges) for shown in page.shown]
     headings = _distinct([page.heading(shown) for shown in page.shown])
     measures = [[f"**{md(line.name)}**  \n:small[:gray[{md(line.meaning)}]]"] for line in lines[0]]
     st.table(
@@ -88,7 +88,7 @@ def _card(page: Selection, one: Tokenization) -> None:
     chance = "" if near is None else f" By chance here {near.chance / len(levels):.0%}."
     with st.container(border=True):
         st.markdown(page.heading(one))
-        st.caption(f"{md(semantic_ids_tables.shape_words(one))}. {md(one.about.summary, 600)}")
+        st.caption(f"{md(tokenizers.shape_words(one))}. {md(one.about.summary, 600)}")
         grid = st.grid(3, min_column_width=140, gap="small", key=f"semantic_card_{one.name}")
         for label, value, term, more in (
             ("Utilisation", f"{used:.0%}", "Codebook utilisation", ""),
@@ -158,7 +158,7 @@ def _groups_table(page: Selection, one: Tokenization, many: int) -> pd.DataFrame
     of = tokenizers.labels(page.models, page.found.items, kinds[0]) if kinds else None
     names = None if of is None else [of.names[place] if place >= 0 else "" for place in of.of.tolist()]
     titles = [zoo.titled(page.models, item) for item in range(len(page.models))]
-    return semantic_ids_tables.groups_table(one, tokenizers.groups(one)[:many], titles, names)
+    return tokenizers.groups_table(one, tokenizers.groups(one)[:many], titles, names)
 
 
 def generation_bias(page: Selection) -> None:
@@ -185,7 +185,7 @@ def generation_bias(page: Selection) -> None:
         export.shared_figure(figures.bias, shares, title),
         key="semantic_bias",
         alt=f"Shares of the codes of level {level + 1} among held-out items and among those that {clean(title)} generated.",
-        table=lambda: semantic_ids_tables.bias_table(shares),
+        table=lambda: tokenizers.bias_table(shares),
         name=f"generation bias {name} level {level + 1}",
     )
     st.caption(

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from app import export, guard, zoo
-from app.analysis import facets, prefix_tree, semantic_ids, semantic_ids_tables, tokenizers
+from app.analysis import facets, prefix_tree, semantic_ids, tokenizers
 from app.components import choice, item_picker, sections
 from app.figures import semantic_ids as figures
 from app.screens.semantic_ids import browsed, prefix_codes
@@ -87,7 +87,7 @@ def _tree(page: Selection, one: Tokenization, column: str, prefix: tuple[int, ..
         key=key,
         alt=f"Prefix tree of {clean(one.about.title)}{f' from {semantic_ids.spelled(prefix)} on' if prefix else ''}: branches as "
         f"wide as they have items, coloured by {caption(column).lower()}.",
-        table=lambda: semantic_ids_tables.tree_table(branch, colours),
+        table=lambda: tokenizers.tree_table(branch, colours),
         name=f"prefix tree {one.name} {'-'.join(map(str, prefix))}",
         on_select=guard.callback(functools.partial(_clicked, key, one.name, branch)),
     )
@@ -121,7 +121,7 @@ def _purity(page: Selection, column: str) -> None:
         export.shared_figure(figures.purity, purities),
         key="semantic_purity",
         alt=f"Share of items with their prefix's commonest value of {caption(column).lower()}, by depth, beside that by chance.",
-        table=lambda: semantic_ids_tables.purity_table(titled),
+        table=lambda: tokenizers.purity_table(titled),
         name=f"prefix purity by {column}",
     )
     st.caption(
