@@ -39,8 +39,7 @@ def run(args: argparse.Namespace) -> int:
     from engine.commands.data import show_problems, show_result
     from engine.console import stage
     from engine.data.options import Columns, ImportOptions
-    from engine.data.prepare import BadRows
-    from engine.data.without_log import import_catalogue
+    from engine.data.prepare import BadRows, import_catalogue
 
     stage("reading the catalogue")
     options = ImportOptions(

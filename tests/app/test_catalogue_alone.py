@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from app.analysis import model_card
 from engine import cli
-from engine.data.without_log import fill_catalogue
+from engine.data.prepare import fill_catalogue
 from tests.app.test_item_panel import panels
 from tests.training.tiny import text_encoder
 

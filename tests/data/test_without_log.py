@@ -12,7 +12,7 @@ import pytest
 
 from engine import cli
 from engine.data.dataset import Dataset
-from engine.data.without_log import fingerprint
+from engine.data.prepare import fingerprint_of_catalogue
 from engine.errors import SeqscopeError
 from engine.evaluation.evaluate import evaluate
 from engine.export.staging import write_dataset_side
@@ -71,13 +71,13 @@ def test_any_form_of_file(tmp_path: Path, form: str) -> None:
 
 def test_it_is_known_by_ids_and_texts() -> None:
     table = pa.table({"item_id": ["a", "b"], "title": ["A", "B"], "brand": ["x", None]})
-    known = fingerprint(table)
-    assert known == fingerprint(pa.table(table.to_pydict()))
+    known = fingerprint_of_catalogue(table)
+    assert known == fingerprint_of_catalogue(pa.table(table.to_pydict()))
     for name, values in (("item_id", ["a", "c"]), ("title", ["A", "b"]), ("brand", [None, "x"])):
         place = table.column_names.index(name)
-        assert fingerprint(table.set_column(place, name, pa.array(values))) != known
-    assert fingerprint(table.rename_columns(["item_id", "title", "maker"])) != known
-    assert fingerprint(table.take(pa.array([1, 0]))) != known
+        assert fingerprint_of_catalogue(table.set_column(place, name, pa.array(values))) != known
+    assert fingerprint_of_catalogue(table.rename_columns(["item_id", "title", "maker"])) != known
+    assert fingerprint_of_catalogue(table.take(pa.array([1, 0]))) != known
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from onnx import numpy_helper
 
 from engine import cli
 from engine.data.dataset import Dataset
-from engine.data.without_log import fill_catalogue
+from engine.data.prepare import fill_catalogue
 from engine.errors import SeqscopeError
 from engine.evaluation import metrics
 from engine.evaluation.ranks import full_ranks

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from engine.cli import main
-from engine.data.without_log import fill_catalogue
+from engine.data.prepare import fill_catalogue
 from engine.export import umap_map
 from engine.runtime import Zoo
 from engine.text.bert import minilm_folder

@@ -18,7 +18,7 @@ import pytest
 from app.jobs import estimate as asked
 from engine import cli
 from engine.data.dataset import Dataset
-from engine.data.without_log import fill_catalogue
+from engine.data.prepare import fill_catalogue
 from engine.errors import SeqscopeError, UsageError
 from engine.training import estimate as module
 from engine.training.estimate import Estimate, estimate, since_start
