@@ -9,7 +9,6 @@ other job does meanwhile; over one of the server's, which nobody changes, in its
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,6 +23,7 @@ from app.uploads.limits import UploadLimits
 from app.uploads.runner import run
 from app.work import Work
 from engine.errors import SeqscopeError
+from engine.files import read_json
 
 MEMORY = 6_000
 """MB that the process may take."""
@@ -101,10 +101,7 @@ def summary(job: Work) -> str:
 
 def _writes_codes(bundle: Path) -> bool:
     """Whether it answers one history after the other, which takes long."""
-    try:
-        return bool(json.loads((bundle / "manifest.json").read_text("utf-8")).get("generator"))
-    except (OSError, ValueError, AttributeError):
-        return False
+    return bool(read_json(bundle / "manifest.json").get("generator"))
 
 
 def _output(form: str) -> str:

@@ -16,7 +16,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ipaddress
-import json
 import shutil
 import threading
 from collections import OrderedDict
@@ -35,13 +34,13 @@ from app.jobs.queue import Queue
 from app.jobs.status import Status
 from app.store import records
 from app.store.database import Store
-from app.store.records import ENDED, Job, NotFound, StoredDataset
+from app.store.records import ENDED, Job, JobKind, NotFound, StoredDataset
 from app.store.server import open_store
 from app.turns import Ahead
 from app.uploads import files
 from app.uploads.clean import fingerprint
 from engine.errors import SeqscopeError
-from engine.files import write_json
+from engine.files import read_json, write_json
 from engine.runtime import Zoo
 from engine.runtime.zoo import IDENTIFIERS, SPACES
 from engine.tabular.reading import Reading
@@ -163,9 +162,9 @@ def rename(owner: str, id: str, title: str) -> StoredDataset:
     dataset = open_store().datasets.change(owner, id, title=title)
     folder = home.dataset(owner, id)
     for path in (folder.data / "dataset.json", folder.exports / "dataset.json"):
-        with contextlib.suppress(OSError, ValueError):  # not made yet, or being made
-            about = json.loads(path.read_text("utf-8"))
-            write_json(path, {**about, "title": dataset.title})
+        if about := read_json(path):  # else not made yet, or being made
+            with contextlib.suppress(OSError):
+                write_json(path, {**about, "title": dataset.title})
     return dataset
 
 
@@ -195,10 +194,9 @@ def sources(exports: Path) -> list[Path]:
     bundles: dict[str, Path] = {}
     for zoo in Zoo.list(exports):
         for path in sorted(zoo.glob("*/manifest.json")):
-            with contextlib.suppress(OSError, ValueError):
-                manifest = json.loads(path.read_text("utf-8"))
-                if manifest.get("text") and not manifest.get("zero_shot") and not manifest.get("sentence"):
-                    bundles.setdefault(path.parent.name, path.parent)
+            manifest = read_json(path)
+            if manifest.get("text") and not manifest.get("zero_shot") and not manifest.get("sentence"):
+                bundles.setdefault(path.parent.name, path.parent)
     return list(bundles.values())
 
 
@@ -228,7 +226,7 @@ def begin(owner: str, id: str, *, exports: Path) -> None:
     _REFUSED.pop(id, None)
 
 
-def unasked(owner: str, id: str, works: Sequence[Work]) -> list[spec.Kind]:
+def unasked(owner: str, id: str, works: Sequence[Work]) -> list[JobKind]:
     """What a dataset gets by itself and nobody has asked for yet: where there is a log, the models that need no training, within
     seconds; then what takes longer. works: its jobs; one that failed can be tried again as long as its folder is there."""
     folder, log = home.dataset(owner, id), bool(log_columns(owner, id))
@@ -238,7 +236,7 @@ def unasked(owner: str, id: str, works: Sequence[Work]) -> list[spec.Kind]:
         for work in works
         if (work.job is not None or work.row.state == "done") and work.row.spec.get("log", read) == log
     }
-    there: dict[spec.Kind, bool] = {
+    there: dict[JobKind, bool] = {
         "baselines": not log
         or any((folder.exports / name / "manifest.json").is_file() for name in kinds.baseline_names()),
         "prepare": read and any((folder.exports / place).is_dir() for place in (IDENTIFIERS, SPACES)),

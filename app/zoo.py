@@ -6,7 +6,6 @@ zoo.style(models, "sasrec").colour            # the same on every page
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -25,6 +24,7 @@ from app.styles import Style, style, titled, with_users  # noqa: F401  (pages ta
 from app.work import can_open
 from engine.bundle import items
 from engine.errors import SeqscopeError
+from engine.files import read_json
 from engine.runtime import Zoo, embedded_first
 
 _run = threading.local()  # Streamlit runs a page in one thread
@@ -233,10 +233,7 @@ _OPEN: Opened[_Opened] = Opened(
 
 @cached(64)
 def _title(path: str, changed: int) -> str:
-    try:
-        title = json.loads((Path(path) / "dataset.json").read_text("utf-8"))["title"]
-    except (OSError, ValueError, KeyError, TypeError):
-        title = None  # opening it says what is wrong
+    title = read_json(Path(path) / "dataset.json").get("title")  # opening it says what is wrong
     return title if isinstance(title, str) and title else Path(path).name
 
 

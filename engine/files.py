@@ -1,4 +1,4 @@
-"""Writing so that a reader sees the old file or the new one, never half of either."""
+"""Writing so that a reader sees the old file or the new one, never half of either; and reading what may be neither."""
 
 from __future__ import annotations
 
@@ -15,6 +15,15 @@ from typing import Any
 from engine.errors import SeqscopeError
 
 _LOCK, _REPLACED = ".lock", ".replaced"
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a JSON file; {} where there is none, or none that can be read."""
+    try:
+        content = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
 
 
 @contextmanager

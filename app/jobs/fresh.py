@@ -5,14 +5,14 @@ python -m app.jobs.fresh DATASET EXPORTS RUNS
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
-from engine.files import write_text
+from engine.files import read_json, write_text
 
 OF = ".fingerprint"
 """In RUNS: of which state of the dataset they are."""
@@ -35,27 +35,25 @@ def fresh(dataset: Path, exports: Path, runs: Path) -> list[str]:
 
 def fingerprint(folder: Path) -> str | None:
     """That of a prepared dataset, or of a zoo."""
-    try:
-        info = json.loads((folder / "dataset.json").read_text("utf-8"))
-        return str(info["fingerprint"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+    said = read_json(folder / "dataset.json").get("fingerprint")
+    return None if said is None else str(said)
 
 
 def has_log(folder: Path) -> bool | None:
     """Of a prepared dataset; None where that cannot be said."""
-    try:
-        return bool(json.loads((folder / "dataset.json").read_text("utf-8"))["counts"]["events"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+    events = _counts(folder).get("events")
+    return None if events is None else bool(events)
 
 
 def count(folder: Path, kind: str) -> int:
     """How many "items", "users" or "events" a prepared dataset has; 0 where there is none."""
-    try:
-        return int(json.loads((folder / "dataset.json").read_text("utf-8"))["counts"][kind])
-    except (OSError, ValueError, KeyError, TypeError):
-        return 0
+    number = _counts(folder).get(kind)
+    return number if isinstance(number, int) else 0
+
+
+def _counts(folder: Path) -> dict[str, Any]:
+    counts = read_json(folder / "dataset.json").get("counts")
+    return counts if isinstance(counts, dict) else {}
 
 
 def _noted(runs: Path) -> str | None:

@@ -16,16 +16,17 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from pydantic import Field
 
 from app.jobs import fresh, spec
 from app.jobs.estimate import JobEstimate, overrides
 from app.jobs.spec import Job, JobStep, Strict
+from app.store.records import JobKind
 from engine.bundle.items import FEW
 from engine.cards import Trainable, at_once, declarations, trainable
 from engine.errors import SeqscopeError
+from engine.files import read_json
 from engine.tabular.reading import Reading
 
 ITEMS, LOG = "clean/items.parquet", "clean/log.parquet"
@@ -426,7 +427,7 @@ def _tokenized(tokenizer: str, items: int) -> JobStep:
 
 def _job(
     id: str,
-    kind: spec.Kind,
+    kind: JobKind,
     title: str,
     folder: Path,
     jobs: Path,
@@ -444,8 +445,4 @@ def _job(
 
 
 def _titled(source: Path) -> str:
-    try:
-        manifest: Mapping[str, Any] = json.loads((source / "manifest.json").read_text("utf-8"))
-        return str(manifest["title"])[:60]
-    except (OSError, ValueError, KeyError, TypeError):
-        return source.name[:60]
+    return str(read_json(source / "manifest.json").get("title", source.name))[:60]

@@ -29,7 +29,7 @@ from app.jobs import spec, status
 from app.jobs.runner import LOCK, LOG, ROOT, environment
 from app.jobs.status import is_short
 from engine.errors import SeqscopeError
-from engine.files import write_text
+from engine.files import read_json, write_text
 
 
 class Launcher(Protocol):
@@ -179,10 +179,8 @@ class OnRay:
 
 
 def _submission(folder: Path) -> str | None:
-    try:
-        return str(json.loads((folder / SUBMISSION).read_text("utf-8"))["submission"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+    said = read_json(folder / SUBMISSION).get("submission")
+    return None if said is None else str(said)
 
 
 def _resources(name: str, default: float) -> float:

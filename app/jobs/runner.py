@@ -26,9 +26,10 @@ from app import home
 from app.jobs import spec, status
 from app.jobs.spec import Job, JobStep
 from app.jobs.status import Part, is_short
+from app.store.records import JobKind
 from app.text import amount
 from engine.errors import SeqscopeError
-from engine.files import write_text
+from engine.files import read_json, write_text
 from engine.machine import yields
 
 LOCK, CANCEL, LOG, PROGRESS, MADE = "lock", "cancel", "log.txt", "progress.json", "made.json"
@@ -48,7 +49,7 @@ MESSAGE = 1_000
 """Characters."""
 SHORT_SECONDS = 300.0
 """After which a job that was to be short goes on among the long ones: others wait for its place."""
-NICE: dict[spec.Kind, int] = {"baselines": 1, "prepare": 2, "batch": 5, "train": 10}
+NICE: dict[JobKind, int] = {"baselines": 1, "prepare": 2, "batch": 5, "train": 10}
 """The page comes before the work, and what somebody waits for before what takes hours anyway."""
 ROOT = Path(__file__).resolve().parents[2]
 _KEPT = ("PATH", "HOME", "TMPDIR", "LANG", "TZ", "VIRTUAL_ENV", "SYSTEMROOT")
@@ -264,11 +265,7 @@ class Runner:
             raise
 
     def _made(self) -> dict[str, str]:
-        try:
-            made = json.loads((self.place / f".{MADE}").read_text("utf-8"))
-        except (OSError, ValueError):
-            return {}
-        return made if isinstance(made, dict) else {}
+        return read_json(self.place / f".{MADE}")
 
     # --- the status
 

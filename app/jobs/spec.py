@@ -14,13 +14,13 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from app.store.records import JobKind
 from engine.errors import SeqscopeError
 from engine.files import write_text
 
 FILE = "job.json"
 FILES = "files"
 """A folder in the job's own: what it was given, and what it makes."""
-Kind = Literal["baselines", "prepare", "train", "batch"]
 _PROGRAM = r"^[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)*$"
 
 
@@ -74,7 +74,7 @@ class JobStep(Strict):
 class Job(Strict):
     version: Literal[1] = 1
     id: str = Field(pattern=r"^[a-z0-9]{1,64}$")
-    kind: Kind
+    kind: JobKind
     title: str = Field(min_length=1, max_length=200)
     owner: str = ""
     dataset: str = ""

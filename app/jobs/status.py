@@ -6,17 +6,15 @@ It is replaced by renaming, so that a reader finds the one before or this one, n
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from app.jobs.spec import Job
+from app.store.records import ENDED, JobState
 from engine.files import write_text
 
 FILE = "status.json"
-State = Literal["queued", "running", "done", "failed", "cancelled"]
-STATES: tuple[State, ...] = get_args(State)
-ENDED: tuple[State, ...] = ("done", "failed", "cancelled")
 
 
 class Part(BaseModel):
@@ -33,7 +31,7 @@ class Status(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     version: Literal[1] = 1
-    state: State = "queued"
+    state: JobState = "queued"
     step: int = Field(default=0, ge=0)
     """The one in hand, from 0; as many as there are when all is done."""
     parts: tuple[Part, ...] = ()

@@ -5,19 +5,18 @@ The row is what counts. A folder appears, complete, before its row does, and goe
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
 from app.home import Home, new_id, size
 from app.store import records
-from app.store.file import Row, StoreFile
+from app.store.file import StoreFile
 from app.store.quota import Quota
-from app.store.records import ENDED, DatasetState, Job, JobState, NotFound, StoredDataset, known
+from app.store.records import ENDED, DatasetState, Job, JobKind, JobState, NotFound, StoredDataset, known
 from engine.errors import SeqscopeError
 
-_COLUMNS = "id, owner, title, created, expires, state, rows_items, rows_events, bytes, reading, fingerprint"
+_COLUMNS = records.columns(StoredDataset)
 _ALIVE = "(expires is null or expires > ?)"
 
 
@@ -72,7 +71,7 @@ class Datasets:
             raise NotFound(
                 "There is no such dataset here. It may have expired or been deleted, or it is somebody else's."
             )
-        return _made(matches[0])
+        return records.of_row(StoredDataset, matches[0])
 
     def of(self, owner: str) -> list[StoredDataset]:
         """The newest first."""
@@ -80,7 +79,7 @@ class Datasets:
             f"select {_COLUMNS} from dataset where owner = ? and {_ALIVE} order by created desc, id",
             [known(owner), records.now()],
         )
-        return [_made(row) for row in matches]
+        return [records.of_row(StoredDataset, row) for row in matches]
 
     def change(
         self,
@@ -181,27 +180,9 @@ def _state(state: str) -> str:
     return state
 
 
-def _made(row: Row) -> StoredDataset:
-    id, owner, title, created, expires, state, rows_items, rows_events, size, reading, fingerprint = row
-    return StoredDataset(
-        id=id,
-        owner=owner,
-        title=title,
-        created=records.aware(created),
-        expires=None if expires is None else records.aware(expires),
-        state=state,
-        rows_items=rows_items,
-        rows_events=rows_events,
-        bytes=size,
-        reading=json.loads(reading),
-        fingerprint=fingerprint,
-    )
-
-
 # --- work in the background: a row says what and whose it is and how it ended; home.job(id) holds what its runner needs
 
-KINDS = ("baselines", "prepare", "train", "batch")
-_JOB_COLUMNS = "id, owner, dataset, kind, spec, state, created, started, ended, message"
+_JOB_COLUMNS = records.columns(Job)
 
 
 class Jobs:
@@ -214,7 +195,7 @@ class Jobs:
 
     def add(self, owner: str, dataset: str, kind: str, spec: Mapping[str, Any]) -> Job:
         """A job that waits. Raises QuotaReached."""
-        if kind not in KINDS:
+        if kind not in get_args(JobKind):
             raise ValueError(f"not a kind of job: {kind!r}")
         id, made = new_id(), self._quota.being_made()
         with self._file.transaction() as transaction:
@@ -230,7 +211,7 @@ class Jobs:
         matches = self._file.ask(f"select {_JOB_COLUMNS} from job where owner = ? and id = ?", [known(owner), id])
         if not matches:
             raise NotFound("There is no such job here. Its dataset may have been deleted, or it is somebody else's.")
-        return _job(matches[0])
+        return records.of_row(Job, matches[0])
 
     def of(self, owner: str, dataset: str | None = None) -> list[Job]:
         """The newest first; those of one dataset, or all."""
@@ -239,7 +220,7 @@ class Jobs:
             f"select {_JOB_COLUMNS} from job where owner = ? {which} order by created desc, id",
             [known(owner), *([] if dataset is None else [dataset])],
         )
-        return [_job(row) for row in matches]
+        return [records.of_row(Job, row) for row in matches]
 
     def change(self, owner: str, id: str, state: JobState, message: str = "") -> Job:
         """Its state, and why it failed. Back to queued: it is to be tried again, which counts as a job. Raises NotFound."""
@@ -287,20 +268,4 @@ class Queue:
         rows = self._file.ask(
             f"select {_JOB_COLUMNS} from job where state in ('queued', 'running') order by created, id"
         )
-        return [_job(row) for row in rows]
-
-
-def _job(row: Row) -> Job:
-    id, owner, dataset, kind, spec, state, created, started, ended, message = row
-    return Job(
-        id=id,
-        owner=owner,
-        dataset=dataset,
-        kind=kind,
-        spec=json.loads(spec),
-        state=state,
-        created=records.aware(created),
-        started=None if started is None else records.aware(started),
-        ended=None if ended is None else records.aware(ended),
-        message=message,
-    )
+        return [records.of_row(Job, row) for row in rows]

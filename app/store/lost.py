@@ -29,7 +29,7 @@ from app.store.database import Store
 from app.uploads import files
 from app.uploads.clean import fingerprint
 from engine.errors import SeqscopeError
-from engine.files import write_json
+from engine.files import read_json, write_json
 
 log = logging.getLogger("seqscope.store")
 DAYS = 7
@@ -227,7 +227,10 @@ def _row(at: Home, name: str) -> dict[str, Any] | None:
 def _dataset(at: Home, owner: str, id: str) -> dict[str, Any]:
     """The row of a dataset, as its files tell."""
     folder = at.dataset(owner, id)
-    title = next((about["title"] for about in map(_json, (folder.exports, folder.data)) if about.get("title")), None)
+    title = next(
+        (title for place in (folder.exports, folder.data) if (title := read_json(place / "dataset.json").get("title"))),
+        None,
+    )
     clean = sorted(folder.clean.glob("*.parquet"))
     damaged = _damaged(folder.path)
     opens = (folder.exports / "dataset.json").is_file() and any(folder.exports.glob("*/manifest.json"))
@@ -246,14 +249,6 @@ def _dataset(at: Home, owner: str, id: str) -> dict[str, Any]:
         "reading": records.written(readings),
         "fingerprint": fingerprint(clean) if clean else "",
     }
-
-
-def _json(folder: Path) -> dict[str, Any]:
-    try:
-        about = json.loads((folder / "dataset.json").read_text("utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return about if isinstance(about, dict) else {}
 
 
 def _count(path: Path) -> int:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from app import home
 from app.text import clean
@@ -15,6 +16,7 @@ from engine.errors import SeqscopeError
 
 DatasetState = Literal["uploaded", "checked", "ready", "failed"]
 """uploaded: files are there, perhaps not yet mapped; checked: clean/ is complete; ready: exports/ opens as a zoo."""
+JobKind = Literal["baselines", "prepare", "train", "batch"]
 JobState = Literal["queued", "running", "done", "failed", "cancelled"]
 ENDED: tuple[JobState, ...] = ("done", "failed", "cancelled")
 
@@ -78,8 +80,7 @@ class Job:
     id: str
     owner: str
     dataset: str
-    kind: str
-    """prepare, train or batch."""
+    kind: JobKind
     spec: dict[str, Any]
     """What is to be done; its form is that of app/jobs."""
     state: JobState
@@ -98,16 +99,19 @@ class Report:
     owner: str
     dataset: str
     name: str
+    document: dict[str, Any] | None
+    """report.json; its form is that of app/reports. None in lists."""
     created: datetime
     changed: datetime
     expires: datetime | None
-    document: dict[str, Any] | None
-    """report.json; its form is that of app/reports. None in lists."""
 
 
 # --- what the tables have in common: whose row it is, until when it is kept
 
 MAX_NAME = 100  # characters of a name or title
+Record = TypeVar("Record", StoredDataset, History, Comparison, Job, Report)
+_JSON: dict[str, Callable[[Any], Any]] = {"reading": dict, "items": tuple, "spec": dict, "document": dict}
+"""Columns that hold JSON → what is made of it."""
 _OFTEN = timedelta(hours=1)  # renewing more often than this is not worth a write
 
 
@@ -152,6 +156,23 @@ def worth_renewing(owner: str, expires: datetime | None) -> bool:
 def aware(time: datetime) -> datetime:
     """As everybody else reads it."""
     return time.replace(tzinfo=UTC)
+
+
+def columns(kind: type[Any]) -> str:
+    """Of the table of a record: its fields, in their order."""
+    return ", ".join(field.name for field in dataclasses.fields(kind))
+
+
+def of_row(kind: type[Record], row: Sequence[Any]) -> Record:
+    """The record of a row with its `columns`: times say that they are UTC, what is not a text or a number is read from JSON."""
+    values = []
+    for field, value in zip(dataclasses.fields(kind), row, strict=True):
+        if isinstance(value, datetime):
+            value = aware(value)
+        elif field.name in _JSON and value is not None:
+            value = _JSON[field.name](json.loads(value))
+        values.append(value)
+    return kind(*values)
 
 
 def named(text: object, kind: str = "name") -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -27,10 +26,11 @@ _ALIVE = "(expires is null or expires > ?)"
 T = TypeVar("T", History, Comparison, Report)
 
 
-class Saved(ABC, Generic[T]):
+class Saved(Generic[T]):
     """One table. Whatever is somebody else's, or has expired, is not found; a name is given once per owner and dataset."""
 
     table: ClassVar[str]
+    _record: type[T]
     content: ClassVar[str]
     """The column that holds what is saved."""
 
@@ -48,7 +48,7 @@ class Saved(ABC, Generic[T]):
                     f"update {self.table} set expires = ? where owner = ? and id = ?", [records.until(owner), owner, id]
                 )
             row = self._row(owner, id)
-        return self._made(row)
+        return records.of_row(self._record, row)
 
     def of(self, owner: str, dataset: str | None = None) -> list[T]:
         """The latest first; those of one dataset, or all."""
@@ -58,7 +58,7 @@ class Saved(ABC, Generic[T]):
             order by changed desc, id""",
             [known(owner), records.now(), *([] if dataset is None else [dataset])],
         )
-        return [self._made(row) for row in matches]
+        return [records.of_row(self._record, row) for row in matches]
 
     def rename(self, owner: str, id: str, name: str) -> T:
         """Raises NotFound, and SeqscopeError where the name is taken."""
@@ -101,7 +101,7 @@ class Saved(ABC, Generic[T]):
                     f"update {self.table} set {self.content} = ?, changed = ?, expires = ? where owner = ? and id = ?",
                     [content, moment, expires, owner, same],
                 )
-                return self._made(self._row(owner, same))
+                return records.of_row(self._record, self._row(owner, same))
             ((held,),) = self._file.ask(f"select count(*) from {self.table} where owner = ?", [owner])
             if held >= MAX_SAVED:
                 raise SeqscopeError(
@@ -112,7 +112,7 @@ class Saved(ABC, Generic[T]):
                 f"insert into {self.table} ({self._columns()}) values ({', '.join('?' * 8)})",
                 [id, owner, dataset, name, content, moment, moment, expires],
             )
-            return self._made(self._row(owner, id))
+            return records.of_row(self._record, self._row(owner, id))
 
     def _called(self, owner: str, dataset: str, name: str) -> str | None:
         matches = self._file.ask(
@@ -140,17 +140,14 @@ class Saved(ABC, Generic[T]):
         return matches[0]
 
     def _columns(self, listed: bool = False) -> str:
-        return f"id, owner, dataset, name, {self.content}, created, changed, expires"
-
-    @abstractmethod
-    def _made(self, row: Row) -> T:
-        """The record of a row with `_columns`."""
+        return records.columns(self._record)
 
 
 class Histories(Saved[History]):
     """Named histories. Part of `Store`."""
 
     table, content = "history", "items"
+    _record = History
 
     def save(self, owner: str, dataset: str, name: str, items: Sequence[str], *, replace: bool = False) -> History:
         """items: item_ids, oldest first. Raises SeqscopeError where the name is taken and not to be replaced."""
@@ -160,15 +157,12 @@ class Histories(Saved[History]):
             raise SeqscopeError("The history is empty: there is nothing to save.")
         return self._save(owner, dataset, name, json.dumps(list(items), ensure_ascii=False), replace)
 
-    def _made(self, row: Row) -> History:
-        id, owner, dataset, name, items, created, changed, expires = _times(row)
-        return History(id, owner, dataset, name, tuple(json.loads(items)), created, changed, expires)
-
 
 class Comparisons(Saved[Comparison]):
     """Named addresses. Part of `Store`."""
 
     table, content = "comparison", "address"
+    _record = Comparison
 
     def save(self, owner: str, dataset: str, name: str, address: str, *, replace: bool = False) -> Comparison:
         """address: path and parameters on this server. Raises SeqscopeError where the name is taken and not to be replaced."""
@@ -176,14 +170,12 @@ class Comparisons(Saved[Comparison]):
             raise ValueError("not an address of this server")
         return self._save(owner, dataset, name, address, replace)
 
-    def _made(self, row: Row) -> Comparison:
-        return Comparison(*_times(row))
-
 
 class Reports(Saved[Report]):
     """Reports that were made. Part of `Store`."""
 
     table, content = "report", "document"
+    _record = Report
 
     def save(
         self, owner: str, dataset: str, name: str, document: Mapping[str, Any], *, replace: bool = False
@@ -198,19 +190,3 @@ class Reports(Saved[Report]):
     def _columns(self, listed: bool = False) -> str:
         """A list leaves the documents out: they are large."""
         return super()._columns().replace("document", "null") if listed else super()._columns()
-
-    def _made(self, row: Row) -> Report:
-        id, owner, dataset, name, document, created, changed, expires = _times(row)
-        return Report(
-            id, owner, dataset, name, created, changed, expires, None if document is None else json.loads(document)
-        )
-
-
-def _times(row: Row) -> Row:
-    created, changed, expires = row[5:]
-    return (
-        *row[:5],
-        records.aware(created),
-        records.aware(changed),
-        None if expires is None else records.aware(expires),
-    )

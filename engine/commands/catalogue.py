@@ -36,20 +36,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from engine.commands.data import show_problems, show_result
+    from engine.commands.data import chosen, show_problems, show_result
     from engine.console import stage
-    from engine.data.options import Columns, ImportOptions
     from engine.data.prepare import BadRows, import_catalogue
 
     stage("reading the catalogue")
-    options = ImportOptions(
-        paths=(args.path,), out=args.out, name=args.name, overwrite=args.overwrite, encoding=args.encoding,
-        columns=Columns(item_id=args.item_id_column, title=args.title_column), list_columns=tuple(args.list_column),
-        title=args.title, about=args.about, licence=args.licence, strict=args.strict, report=args.report,
-        memory=args.memory,
-    )  # fmt: skip
     try:
-        result = import_catalogue(options, say=lambda line: print(line, file=sys.stderr))
+        result = import_catalogue(chosen(args, paths=(args.path,)), say=lambda line: print(line, file=sys.stderr))
     except BadRows as error:
         show_problems(error.problems, error.counts, args.report)
         raise

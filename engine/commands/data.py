@@ -8,6 +8,7 @@ seqscope data fetch ml-1m --to raw             download a public set
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import datetime
 import sys
 from collections.abc import Sequence
@@ -208,31 +209,31 @@ def _import(args: argparse.Namespace) -> int:
 
 
 def _options(args: argparse.Namespace) -> ImportOptions:
-    from engine.data.options import Columns, ImportOptions
     from engine.data.split import SplitOptions
 
     if args.split != "time" and (args.valid_from or args.test_from):
         raise UsageError("--valid-from and --test-from belong to --split time")
-    return ImportOptions(
-        paths=tuple(args.paths), test=args.test, out=args.out, source=args.source, items=args.items, item_map=args.item_map,
-        columns=Columns(
-            args.user_column, args.item_column, args.time_column, args.rating_column, args.quantity_column,
-            args.item_id_column, args.title_column,
-        ),
-        header=not args.no_header, delimiter=args.delimiter.replace("\\t", "\t") if args.delimiter else args.delimiter,
-        encoding=args.encoding, time_unit=args.time_unit, time_format=args.time_format,
-        list_columns=tuple(args.list_column), min_rating=args.min_rating, drop_negative=args.drop_negative,
-        duplicates=args.duplicates, repeats=args.repeats, k_core=args.k_core, min_history=args.min_history, ties=args.ties,
-        seed=args.seed, keep_unused_items=args.keep_unused_items,
+    return chosen(
+        args, paths=tuple(args.paths), header=not args.no_header,
+        delimiter=args.delimiter.replace("\\t", "\t") if args.delimiter else args.delimiter,
         split=SplitOptions(
             kind=args.split or ("leave-one-out" if args.test is None else "given"),
             valid_from=_moment(args.valid_from, "--valid-from"), test_from=_moment(args.test_from, "--test-from"),
             valid_quantile=args.quantiles[0], test_quantile=args.quantiles[1], valid_share=args.valid_share,
             held_out_users=(args.held_out_users[0], args.held_out_users[1]), fold_in=args.fold_in, seed=args.seed,
         ),
-        name=args.name, title=args.title, about=args.about, licence=args.licence, strict=args.strict, report=args.report,
-        overwrite=args.overwrite, memory=args.memory,
     )  # fmt: skip
+
+
+def chosen(args: argparse.Namespace, **more: object) -> ImportOptions:
+    """The options of an import: `more`, and whatever else the arguments say under the name of an option."""
+    from engine.data.options import Columns, ImportOptions
+
+    said = {name: value for name, value in vars(args).items() if value is not None}
+    columns = Columns(**{f.name: said.get(f"{f.name}_column") for f in dataclasses.fields(Columns)})
+    more = {"list_columns": tuple(args.list_column), "columns": columns} | more
+    names = {field.name for field in dataclasses.fields(ImportOptions)} & said.keys() - more.keys()
+    return ImportOptions(**{name: said[name] for name in names}, **more)  # type: ignore[arg-type]
 
 
 def _moment(text: str | None, flag: str) -> int | None:

@@ -44,7 +44,7 @@ def load_rows(
 ) -> int:
     """Makes the table `rows` of a file of any format; how many rows the file has. Raises Refused.
 
-    work: a folder for what is read on the way; name: of the file, in findings. @@
+    work: a folder for what is read on the way; name: of the file, in findings.
     """
     if reading.format == "parquet":
         total, strange = read_parquet(con, path, reading, limits)

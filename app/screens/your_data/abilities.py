@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +13,7 @@ from app.jobs import kinds
 from app.store.records import StoredDataset
 from app.text import count, md
 from engine.cards import Declaration, declarations
+from engine.files import read_json
 from engine.runtime import judge, protocols
 
 _COUNTS = "It counts interactions, which is what a log says."
@@ -64,12 +64,12 @@ def show(owner: str, dataset: StoredDataset) -> None:
 
 def baseline_words(exports: Path) -> str:
     """How well the models that need no training do, the best first; "" where none was evaluated."""
-    about = _json(exports / "dataset.json")
+    about = read_json(exports / "dataset.json")
     protocol = protocols.main(about.get("repeats"), about.get("split", {}).get("kind"))
     metric = judge.key(judge.HEADLINE, AT)
     figures = []
     for name in kinds.baseline_names():
-        manifest = _json(exports / name / "manifest.json")
+        manifest = read_json(exports / name / "manifest.json")
         figure = manifest.get("metrics", {}).get(protocol, {}).get(metric)
         if isinstance(figure, float):
             figures.append((figure, md(str(manifest.get("title") or name), 60)))
@@ -89,7 +89,7 @@ def answering(exports: Path) -> list[Able]:
     """The models that answer now."""
     able = []
     for path in sorted(exports.glob("*/manifest.json")):
-        manifest = _json(path)
+        manifest = read_json(path)
         carried = manifest.get("zero_shot")
         if carried:
             words = f"Carried over from {carried.get('title', 'other data')}: it knows items by their words."
@@ -114,7 +114,7 @@ def identifiers(exports: Path) -> list[Able]:
     return [
         _able(path.parent.name, about, "Gave every item a code of its words.", about.get("unknown"))
         for path in sorted(exports.glob("identifiers/*/about.json"))
-        for about in [_json(path)]
+        for about in [read_json(path)]
     ]
 
 
@@ -147,11 +147,3 @@ def _why(model: Declaration) -> str:
     if "identifiers" in model.needs:
         return _WRITES
     return _TASTE if model.unseen_items else _NUMBERS
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}

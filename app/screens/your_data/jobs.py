@@ -10,14 +10,13 @@ import streamlit as st
 from app import export, guard, home, work, zoo
 from app.components import jobs
 from app.figures import training
-from app.jobs import spec
-from app.store.records import NotFound, StoredDataset
+from app.store.records import JobKind, NotFound, StoredDataset
 from app.text import md
 from app.work import Work
 from engine.runtime import Zoo
 
 EVERY = 2.0  # seconds
-FIRST: tuple[spec.Kind, ...] = ("baselines", "prepare")
+FIRST: tuple[JobKind, ...] = ("baselines", "prepare")
 """What begins by itself."""
 _MARKS = {
     "done": ":material/check:",
