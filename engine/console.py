@@ -45,8 +45,11 @@ class Progress:
     On a terminal one line is redrawn in place; in a pipe a whole line is written at most every `every` seconds.
     """
 
-    def __init__(self, total: int, label: str, *, stream: TextIO | None = None, every: float = 10.0) -> None:
-        self.total, self.label, self.every = max(total, 1), label, every
+    def __init__(
+        self, total: int, label: str = "", *, begun: int = 0, stream: TextIO | None = None, every: float = 10.0
+    ) -> None:
+        """begun: what was done before, in another run."""
+        self.total, self.label, self.begun, self.every = max(total, 1), label, begun, every
         self.stream = sys.stderr if stream is None else stream
         self.terminal = self.stream.isatty()
         self.started = self.shown = time.monotonic()
@@ -58,7 +61,8 @@ class Progress:
         """done: of `total`, and parts of one count; note: further words, those of before where there are none."""
         now = time.monotonic()
         self.note = self.note if note is None else note
-        left = (now - self.started) * (self.total - done) / done if done > 0 else None
+        fresh = done - self.begun
+        left = (now - self.started) * (self.total - done) / fresh if fresh > 0 else None
         if done >= self.total or now - self.noted >= EVERY:
             self.noted = now
             tell(f"{self.label} {self.note}".strip(), done, self.total, left)
@@ -68,13 +72,13 @@ class Progress:
         share, rest = done / self.total, "" if left is None else f"{duration(left)} left"
         if self.terminal:
             bar = "█" * int(share * 20)
-            text = f"{self.label} {bar:<20} {share:4.0%} {self.note} {rest}"
+            text = f"{self.label} {bar:<20} {share:4.0%} {self.note} {rest}".lstrip()
             self.stream.write("\r" + text.ljust(self.width))
             self.width = len(text)
             if done >= self.total:
                 self.stream.write("\r" + " " * self.width + "\r")
         else:
-            self.stream.write(f"{self.label} {share:.0%} {self.note} {rest}\n")
+            self.stream.write(f"{self.label} {share:.0%} {self.note} {rest}\n".lstrip())
         self.stream.flush()
 
 

@@ -11,12 +11,10 @@ import contextlib
 import hashlib
 import json
 import shutil
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
 
 import numpy as np
 import pyarrow as pa
@@ -30,7 +28,7 @@ from app.reports.histories import PEOPLE, Chunk, reading
 from app.styles import titled
 from app.text import count, listed
 from engine import __version__
-from engine.console import tell
+from engine.console import Progress
 from engine.errors import SeqscopeError
 from engine.files import alone, replacing
 from engine.runtime import Zoo
@@ -310,38 +308,3 @@ def _prepare(parts: Path, plan: str, restart: bool) -> None:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     if not same:
         file.write_text(plan, "utf-8")
-
-
-# --- how far it is
-
-
-_EVERY = 1.0  # seconds between two writings of the file
-_SAID = 10.0  # seconds between two lines where nobody watches
-
-
-class Progress:
-    """update(done) as often as one likes."""
-
-    def __init__(self, of: int, *, begun: int = 0, stream: TextIO | None = None) -> None:
-        """begun: what was done before, in another run."""
-        self.of, self.begun = of, begun
-        self.stream = sys.stderr if stream is None else stream
-        self.started = time.monotonic()
-        self._noted = self._said = -_SAID
-
-    def update(self, done: int, words: str) -> None:
-        now = time.monotonic()
-        fresh = done - self.begun
-        left = (now - self.started) * (self.of - done) / fresh if fresh > 0 else None
-        if done >= self.of or now - self._noted >= _EVERY:
-            self._noted = now
-            tell(words, done, self.of, left)
-        watched = self.stream.isatty()
-        if done < self.of and now - self._said < (0.2 if watched else _SAID):
-            return
-        self._said = now
-        text = f"{words} {done:,} of {self.of:,}" + ("" if left is None else f", {left:,.0f} s left")
-        self.stream.write(f"\r{text:<78}" if watched else f"{text}\n")
-        if watched and done >= self.of:
-            self.stream.write("\r" + " " * 78 + "\r")
-        self.stream.flush()
