@@ -26,7 +26,6 @@ NAMES = {
     "time": (*KNOWN["time"], "at"),
 }
 """What columns are called, the surest first."""
-ROLES = tuple(NAMES)
 LOOKED_AT = 50
 """Rows that columns are told by."""
 _PARTS = re.compile(r"'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"|([^,\s'\"]+)")

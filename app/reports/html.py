@@ -27,7 +27,6 @@ from app.text import clean
 
 Kind = Literal["static", "interactive"]
 KINDS: tuple[Kind, ...] = ("static", "interactive")
-MAX_BYTES = 6_000_000
 _HERE = Path(__file__).parent / "templates"
 _ROWS = 200  # of a table in the page; the CSV has all
 # plotly.js brings the style of geographic maps along, unless an element of this name says that it is there already.

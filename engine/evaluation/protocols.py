@@ -21,8 +21,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-SAMPLED = ("u100", "p100")
-"""Those with 100 negatives, drawn uniformly or by popularity."""
 SETS = {"given": "given split", "users": "held-out users"}
 """Kind of split (`DatasetInfo.split`) → the protocol of its sets of held-out items."""
 HISTORIES = ("", "repeats", "history kept")

@@ -73,13 +73,6 @@ def read_films(path: Path) -> list[Film]:
     return sorted(films, key=lambda film: (film.year, film.title))
 
 
-def write_films(films: Iterable[Film], path: Path) -> None:
-    """One JSON object per line, sorted by year and title."""
-    ordered = sorted(films, key=lambda film: (film.year, film.title))
-    lines = [json.dumps(dataclasses.asdict(film), ensure_ascii=False, separators=(",", ":")) + "\n" for film in ordered]
-    path.write_text("".join(lines), "utf-8")
-
-
 def parse_film(raw: Any) -> Film:
     """A `Film` from a decoded line; raises ValueError when a field is missing, unknown or of the wrong type."""
     names = [f.name for f in dataclasses.fields(Film)]

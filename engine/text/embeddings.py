@@ -56,20 +56,6 @@ class Stored:
     seconds: float
 
 
-def vectors(
-    dataset: HasItems | Path | str,
-    encoder: str | Encoder = "minilm",
-    fields: Fields = None,
-    cache: Path | None = None,
-    device: str = "cpu",
-) -> Float32:
-    """float32 [items, dim]: row i is the vector of item i's text; unit length for every encoder of this project.
-
-    encoder: see `find`; fields: see `engine.text.attributes`; cache: a folder, `<dataset>/words` if not given.
-    """
-    return embed(dataset, encoder, fields, cache, device).vectors
-
-
 def embed(
     dataset: HasItems | Path | str,
     encoder: str | Encoder = "minilm",
@@ -77,8 +63,10 @@ def embed(
     cache: Path | None = None,
     device: str = "cpu",
 ) -> Stored:
-    """As `vectors`, with all that is known about them."""
+    """Vectors float32 [items, dim]: row i is that of item i's text; of unit length for every encoder of this project.
 
+    encoder: see `find`; fields: see `engine.text.attributes`; cache: a folder, `<dataset>/words` if not given.
+    """
     path = Path(dataset) if isinstance(dataset, str | Path) else dataset.path
     items = read_items(path)
     chosen = choose_fields(items.schema, fields)
@@ -89,13 +77,13 @@ def embed(
             f"{path}: the catalogue has no words {where}, so there is nothing to embed. "
             "Models that read none, such as sasrec, can be trained"
         )
-    minilm_folder = cache_folder(path, cache)
+    folder = cache_folder(path, cache)
     if isinstance(encoder, str):
-        encoder = find(encoder, items=items, fields=chosen, cache=minilm_folder, device=device)
+        encoder = find(encoder, items=items, fields=chosen, cache=folder, device=device)
     start = time.monotonic()
     digest = _digest(words)
     key = hashlib.sha256(f"1 {encoder.digest} {digest}".encode()).hexdigest()[:16]
-    target = minilm_folder / f"{encoder.name}-{key}.npy"
+    target = folder / f"{encoder.name}-{key}.npy"
     about = {"encoder": encoder.name, "encoder_digest": encoder.digest, "texts_digest": digest}
     vectors = _read(target, about, (len(words), encoder.dim))
     cached = vectors is not None
@@ -109,7 +97,6 @@ def embed(
 
 def understood(embedded: Stored, dataset: HasItems | Path) -> Known:
     """Of the words that were embedded: how many the encoder knows."""
-
     items = read_items(dataset if isinstance(dataset, Path) else dataset.path)
     return known(embedded.encoder.tokenizer, values(items, embedded.fields))
 
@@ -131,9 +118,9 @@ def cache_folder(path: Path, cache: Path | None) -> Path:
     """`cache`, or <dataset>/words, or where that cannot be written the user's own cache."""
     if cache is not None:
         return cache
-    minilm_folder = path / "words"
-    if os.access(minilm_folder if minilm_folder.is_dir() else path, os.W_OK):
-        return minilm_folder
+    folder = path / "words"
+    if os.access(folder if folder.is_dir() else path, os.W_OK):
+        return folder
     home = os.environ.get("XDG_CACHE_HOME")
     return (Path(home) if home else Path.home() / ".cache") / "seqscope" / "words"
 

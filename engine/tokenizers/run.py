@@ -31,7 +31,7 @@ from engine.data.dataset import Dataset
 from engine.data.identifiers import Identifiers
 from engine.errors import SeqscopeError, UsageError
 from engine.files import claimed, replacing, write_json
-from engine.text.embeddings import cache_folder, read_items
+from engine.text.embeddings import cache_folder, read_items, write_rows
 from engine.tokenizers import teacher
 from engine.tokenizers.base import Learning, Material, Tokenizer, Vectors, tokenizers
 from engine.tokenizers.collisions import extend, settle
@@ -133,8 +133,7 @@ def write(
     """The files of a run, run.json last; returns what report.json holds."""
     latents = tokenizer.latents(material)
     if latents is not None:
-        with replacing(folder / LATENTS) as staged, staged.open("wb") as file:
-            np.save(file, latents, allow_pickle=False)
+        write_rows(folder / LATENTS, latents)
     save_tokenizer(tokenizer, folder / TOKENIZER)
     identifiers.write(folder)
     report = describe(tokenizer, identifiers, material, dataset, judge)

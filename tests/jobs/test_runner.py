@@ -125,10 +125,9 @@ def test_a_step_that_fails_says_why(folder: Path, begin: Begin, now: Now, words:
     assert [part.state for part in end.parts] == ["failed", "waiting"] and not (folder / "never").exists()
 
 
-def test_the_engine_says_why(folder: Path, begin: Begin, now: Now) -> None:
+def test_the_engine_says_why(carry_out: CarryOut) -> None:
     wanted = step("train", "sasrec", "--dataset", "nowhere").model_copy(update={"program": "engine"})
-    assert begin(job(wanted)).wait() == 1
-    assert now().message.startswith("nowhere is not a prepared dataset: dataset.json is missing.")
+    assert carry_out(job(wanted)).message.startswith("nowhere is not a prepared dataset: dataset.json is missing.")
 
 
 def test_the_rest_goes_on_without_what_may_fail(folder: Path, begin: Begin, now: Now) -> None:

@@ -112,7 +112,7 @@ def test_static_has_no_script_and_interactive_one_plotly(pages: dict[str, tuple[
     content, page = pages["interactive"]
     libraries = [text for _, text in page.inside["script"] if "plotly.js v" in text[:200]]
     assert len(libraries) == 1 and len(page.inside["script"]) == 3
-    assert len(pages["static"][0]) < 2_000_000 and len(content) < html.MAX_BYTES
+    assert len(pages["static"][0]) < 2_000_000 and len(content) < 6_000_000
     assert b"MathJax.js" not in content and b"mathjax@" not in content
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from engine.errors import SeqscopeError
-from engine.sample.films import Film, check_films, parse_film, read_films, write_films
+from engine.sample.films import Film, check_films, parse_film, read_films
 
 GOOD: dict[str, Any] = {
     "item_id": "first-film-1999",
@@ -50,12 +50,6 @@ def test_the_committed_catalogue_has_no_fault(films: list[Film]) -> None:
 def test_the_committed_catalogue_has_enough_series(films: list[Film]) -> None:
     assert len({f.franchise for f in films} - {None}) >= 80
     assert sum((f.franchise_order or 0) > 1 for f in films) >= 250
-
-
-def test_files_go_round(films: list[Film], tmp_path: Path) -> None:
-    path = tmp_path / "films.jsonl"
-    write_films(reversed(films), path)
-    assert read_films(path) == films
 
 
 @pytest.mark.parametrize(

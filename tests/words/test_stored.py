@@ -10,7 +10,7 @@ from engine.errors import SeqscopeError, UsageError
 from engine.text import embeddings as stored
 from engine.text import scratch
 from engine.text.attributes import texts
-from engine.text.embeddings import embed, find, vectors
+from engine.text.embeddings import embed, find
 from engine.text.encoder import BATCH_TEXTS, BATCH_TOKENS, Encoder, batches, padded
 from tests.words.tiny import ENGLISH, KOREAN, encoder, write_items
 
@@ -27,7 +27,7 @@ def dataset(tmp_path: Path) -> Path:
 
 class TestVectors:
     def test_row_i_is_item_i(self, dataset: Path, tiny: Encoder) -> None:
-        found = vectors(dataset, tiny)
+        found = embed(dataset, tiny).vectors
         assert found.shape == (8, 16) and found.dtype == np.float32
         assert np.allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
         for item, text in enumerate(texts(stored.read_items(dataset))):
@@ -84,7 +84,7 @@ class TestVectors:
         assert embed(dataset, tiny).cached
 
     def test_interrupted_work_goes_on(self, dataset: Path, tiny: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
-        expected = vectors(dataset, tiny, cache=dataset / "elsewhere")
+        expected = embed(dataset, tiny, cache=dataset / "elsewhere").vectors
         monkeypatch.setattr(stored, "CHUNK", 2)
         asked: list[int] = []
         original = Encoder.embed
@@ -97,11 +97,11 @@ class TestVectors:
 
         monkeypatch.setattr(Encoder, "embed", fails)
         with pytest.raises(KeyboardInterrupt):
-            vectors(dataset, tiny)
+            embed(dataset, tiny)
         (parts,) = (dataset / "words").iterdir()
         assert sorted(path.name for path in parts.iterdir()) == ["00000.npy", "00001.npy"]
         (parts / "00001.npy").write_bytes(b"half")
-        found = vectors(dataset, tiny)
+        found = embed(dataset, tiny).vectors
         assert np.allclose(found, expected, atol=1e-6)
         assert asked[3:] == [2, 2, 1]  # the damaged chunk and the two that were missing, of 7 different texts
         assert not parts.exists()
@@ -117,18 +117,18 @@ class TestVectors:
         broken = encoder()
         broken.module.bert.norm.weight.data.fill_(float("nan"))
         with pytest.raises(SeqscopeError, match="NaN"):
-            vectors(dataset, broken)
+            embed(dataset, broken)
 
     def test_a_catalogue_without_words_is_refused(self, tmp_path: Path, tiny: Encoder) -> None:
         with pytest.raises(SeqscopeError, match="no words in title"):
-            vectors(write_items(tmp_path, {"title": ["", None]}), tiny)
+            embed(write_items(tmp_path, {"title": ["", None]}), tiny)
 
     def test_what_is_no_dataset_is_refused(self, tmp_path: Path, tiny: Encoder) -> None:
         with pytest.raises(SeqscopeError, match="not a prepared dataset"):
-            vectors(tmp_path, tiny)
+            embed(tmp_path, tiny)
         (tmp_path / "items.parquet").write_bytes(b"PAR1")
         with pytest.raises(SeqscopeError, match="cannot be read"):
-            vectors(tmp_path, tiny)
+            embed(tmp_path, tiny)
 
 
 class TestBatches:
