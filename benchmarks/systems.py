@@ -98,7 +98,7 @@ SYSTEMS = (
         "Recformer", ("recformer",), None, "its datasets are not here, and it was pre-trained on a million items of others"
     ),
     System(
-        "UniSRec", ("unisrec", "unisrec-ids"), None,
+        "UniSRec", ("unisrec", "unisrec-ids", "unisrec-tuned"), None,
         "its datasets are not here, and it was pre-trained on five categories of Amazon",
     ),
     System(

@@ -51,8 +51,7 @@ class Recommender(nn.Module):
         trained_users: the model keeps a vector per training user.
         reads_order: False where a history is a set: no order of its items changes a bit of the query.
         unseen_items: the model knows items by their words, so it can read those that training did not have.
-        per_item: the tensor that holds something of each item it was trained on, which it has afresh for others (where
-            `unseen_items`).
+        per_item: the tensor that holds something of each item it was trained on, which it has afresh for others.
         needs: what else the model is built from, by the names that engine.training.materials knows.
         exports: the parts of its bundle, by the names that engine.export.bundle knows; empty where bundles hold no such model.
         needs_log: False where it learns from nobody, so that a catalogue without a log will do.

@@ -148,15 +148,7 @@ class S3Rec(SelfAttentive):
         with torch.no_grad():
             self.items.weight[self.pad] = 0
         if start is not None:
-            self._adopt(start)
-
-    def _adopt(self, start: Mapping[str, Tensor]) -> None:
-        state = self.state_dict()
-        for name, weight in state.items():
-            shape = tuple(start[name].shape) if name in start else "missing"
-            if shape != tuple(weight.shape):
-                raise ValueError(f"model.start does not fit: its {name} is {shape}, here {tuple(weight.shape)}")
-        self.load_state_dict({name: start[name] for name in state})
+            self.adopt(start)
 
     def hidden(self, items: Tensor, weights: list[Tensor] | None = None, causal: bool = True) -> Tensor:
         """State after every position, float32 [batch, length, dim]. items: int64 [batch, length], [MASK] (num_items + 1) among

@@ -10,6 +10,7 @@ docs/models.md lists what differs from the paper, all of it in how it is trained
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -86,6 +87,16 @@ class LastState(Recommender):
         """State after every position, float32 [batch, length, d]. items: int64 [batch, length]; weights: where given, one
         [batch, heads, length, length] per block is appended to it."""
         raise TypeError(f"{type(self).__name__} has no states")
+
+    def adopt(self, start: Mapping[str, Tensor]) -> None:
+        """Take the weights of a run that training starts from, all but `per_item`. Raises ValueError where they do not fit."""
+        state = self.state_dict()
+        for name in [name for name in state if name != self.per_item]:
+            shape = tuple(start[name].shape) if name in start else "missing"
+            if shape != tuple(state[name].shape):
+                raise ValueError(f"model.start does not fit: its {name} is {shape}, here {tuple(state[name].shape)}")
+            state[name] = start[name]
+        self.load_state_dict(state)
 
     @property
     def table(self) -> Tensor:

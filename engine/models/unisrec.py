@@ -9,11 +9,13 @@ A causal self-attention network reads v with learned positions; the score is cos
 alone. Transductive (`ids`): v + e in place of v, e a vector of the item's own (2.4).
 `Described` is what FDSA and ZESRec share with it.
 
-Differs: docs/models.md says what, and that the contrastive pre-training on other domains is left out.
+Pre-trained (2.3), states meet the item that comes next and the state of the same history with items dropped, among those of the
+batch. docs/models.md says what differs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +32,12 @@ from engine.models.sasrec import Block, LastState, SASRecConfig, SelfAttentive
 @dataclass(frozen=True)
 class UniSRecConfig:
     encoder: str = "auto"
-    """The text encoder, as `seqscope embed` takes it (paper: BERT)."""
+    """The text encoder, as `seqscope embed` takes it (paper: BERT); auto is that of `start`, where there is one."""
+    start: str = ""
+    """The pre-trained run that training starts from (its name, beside this run, or its folder, of any dataset); its blocks and
+    positions stay as they are then (2.4). Empty: drawn weights."""
+    pretrain: bool = False
+    """Learn from contrasts (2.3), not from the catalogue."""
     fields: tuple[str, ...] = ()
     """Columns of the catalogue that make up an item's text; empty: every column of words."""
     ids: bool = False
@@ -113,6 +120,7 @@ class Adaptor(nn.Module):
 class UniSRec(Described, SelfAttentive):
     name = "unisrec"
     Config = UniSRecConfig
+    objective = "universal"
     kind = "text"
     card = Card(
         title="UniSRec",
@@ -131,7 +139,9 @@ class UniSRec(Described, SelfAttentive):
             ),
         ),
     )
-    needs = ("vectors",)
+    needs = ("vectors", "start")
+    unseen_items = True
+    per_item = "items.weight"
 
     text: Tensor
 
@@ -142,6 +152,7 @@ class UniSRec(Described, SelfAttentive):
         num_users: int,
         generator: torch.Generator,
         vectors: np.ndarray,
+        start: Mapping[str, Tensor] | None = None,
     ) -> None:
         """vectors: float32 [items, width], zeros for an item without words."""
         super().__init__()
@@ -172,6 +183,11 @@ class UniSRec(Described, SelfAttentive):
         if self.items is not None:
             with torch.no_grad():
                 self.items.weight[self.pad] = 0
+        if start is not None:
+            self.adopt(start)
+        if config.start and not config.pretrain:
+            for fixed in (self.blocks, self.positions):
+                fixed.requires_grad_(False)
 
     def made(self, items: Tensor | None) -> Tensor:
         """v, or v + e."""
@@ -185,6 +201,13 @@ class UniSRec(Described, SelfAttentive):
         x = self.vectors(items) + self.positions.weight[self.max_length - items.shape[1] :]
         states = self.norm(self.encoded(x, items, self.blocks, weights))
         return F.normalize(states.float(), dim=-1) / self.config.temperature
+
+    @torch.no_grad()
+    def read_items(self) -> None:
+        """Of new items the text alone is known."""
+        if self.items is not None:
+            self.items.weight.zero_()
+        self.train(self.training)
 
     @property
     def table(self) -> Tensor:

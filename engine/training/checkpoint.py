@@ -105,7 +105,7 @@ def load(
             for name in file.keys():  # noqa: SIM118 (not a dict)
                 tensors[name] = file.get_tensor(name)
         weights = {name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")}
-        if but is not None:
+        if but in weights:
             weights[but] = model.state_dict()[but]
         model.load_state_dict(weights)
         if average is not None:

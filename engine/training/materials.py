@@ -251,7 +251,16 @@ class _Vectors:
 
     @staticmethod
     def gather(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
-        vectors, words = make_vectors(recipe.model, dataset)
+        config = recipe.model
+        if start := getattr(config, "start", ""):
+            before = TextVectors.read(texts.run_of(start, folder, TABLE))
+            config = replace(config, encoder=before.place) if config.encoder == "auto" else config
+        vectors, words = make_vectors(config, dataset)
+        if start and vectors.digest != before.digest:
+            raise SeqscopeError(
+                f"{recipe.name} starts from {start}, which knows texts by {before.title}, not by {vectors.title}: "
+                "leave model.encoder=auto"
+            )
         said = words.sentence(vectors.encoder, "set model.encoder=scratch")
         return replace(_Vectors._material(vectors, dataset.path), note=said)
 

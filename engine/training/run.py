@@ -267,7 +267,7 @@ def open_run(
 
 def _elsewhere(folder: Path, recipe: Recipe, data: Dataset) -> Recommender:
     model = build_model(recipe, data.num_items, data.num_users, read_elsewhere(recipe, data, folder))
-    checkpoint.load(folder / "best.safetensors", model, None, but=model.per_item)
+    checkpoint.load(folder / "best.safetensors", model, None, but=model.per_item or None)
     model.read_items()
     return model.eval()
 

@@ -39,7 +39,7 @@ def tokenizer(config: RecformerConfig, dataset: Dataset, folder: Path) -> Any:
         return find(PRETRAINED).tokenizer
     if is_bundle(Path(config.start)):
         return parse((Path(config.start) / TOKENIZER).read_text("utf-8"))
-    return parse((_run(config.start, folder, TOKENIZER) / TOKENIZER).read_text("utf-8"))
+    return parse((run_of(config.start, folder, TOKENIZER) / TOKENIZER).read_text("utf-8"))
 
 
 def read(config: RecformerConfig, dataset: Dataset, tokenizer: Any, *, elsewhere: bool = False) -> ItemWords:
@@ -69,7 +69,7 @@ def start(config: RecformerConfig, folder: Path) -> tuple[dict[str, Tensor] | No
     if is_bundle(Path(config.start)):
         _check_fitted(Path(config.start) / "manifest.json")
         return exported_weights(Path(config.start) / GRAPH)
-    run = _run(config.start, folder, BEST)
+    run = run_of(config.start, folder, BEST)
     _check_fitted(run / "run.json")
     path = run / BEST
     try:
@@ -82,7 +82,7 @@ def start(config: RecformerConfig, folder: Path) -> tuple[dict[str, Tensor] | No
         return weights, hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _run(name: str, folder: Path, file: str) -> Path:
+def run_of(name: str, folder: Path, file: str) -> Path:
     for place in (folder.parent / name, Path(name)):
         if (place / file).is_file() and (place / "run.json").is_file():
             return place

@@ -15,6 +15,7 @@ from engine.models.unisrec import UniSRec
 from engine.models.zesrec import ZESRec
 from engine.training.objectives.mutual_information import MutualInformation, MutualInformationConfig
 from engine.training.objectives.sequences import NextItem, NextItemConfig
+from engine.training.objectives.text import Contrasts, UniversalConfig
 from tests.models import numpy_bert4rec, numpy_networks, numpy_sasrec, numpy_text
 from tests.models.contract import ITEMS, MATERIALS, build, histories, log
 
@@ -113,6 +114,26 @@ def test_fdsa_is_that_of_the_paper() -> None:
     for history in histories(model, 4):
         np.testing.assert_allclose(numbers(model.scores(torch.tensor([history]))[0]), scores(history)[-1], atol=1e-4)
     check_loss(model, scores)
+
+
+def test_unisrec_is_pretrained_by_the_contrasts_of_the_paper() -> None:
+    model = build("unisrec", pretrain=True)
+    assert isinstance(model, UniSRec)
+    what = Contrasts(UniversalConfig(per_user=0, sequence_weight=0.3, drop_share=0.4), model, *log(), batch_size=9)
+    batch = what.draw(torch.arange(len(what.targets_at)), torch.Generator().manual_seed(1))
+    history, targets, dropped = batch
+    for before, after in zip(history.tolist(), dropped.tolist(), strict=True):
+        rest = iter(before)
+        left = [item for item in after if item != ITEMS]
+        assert left and left == after[-len(left) :] and all(item in rest for item in left)
+    states, others = (numbers(model.query(items)) * model.config.temperature for items in (history, dropped))
+    expected = 0.0
+    for weight, rows in ((1.0, numbers(model.table)[targets]), (0.3, others)):
+        for row, target in enumerate(targets.tolist()):
+            among = [row, *(other for other, item in enumerate(targets.tolist()) if item != target)]
+            scores = rows[among] @ states[row] / model.config.temperature
+            expected += weight * numpy_text.cross_entropy(scores, 0)
+    assert what.loss(model, batch).item() == pytest.approx(expected / len(targets), rel=1e-5)
 
 
 def test_zesrec_is_that_of_the_paper() -> None:

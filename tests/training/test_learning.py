@@ -104,7 +104,8 @@ def test_nothing_is_learned_from_noise(tmp_path: Path, names: tuple[str, ...]) -
         assert gain.mean() < 0.25, name
 
 
-def test_what_words_tell_is_known_of_another_catalogue(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["zesrec", "unisrec"])
+def test_what_words_tell_is_known_of_another_catalogue(tmp_path: Path, name: str) -> None:
     """Who comes next follows from the words, and the other catalogue has the same words on other items."""
     titles = [
         f"{first} {second}" for first in ("amber", "basalt", "cedar") for second in ("door", "lamp", "rope", "sail")
@@ -116,7 +117,7 @@ def test_what_words_tell_is_known_of_another_catalogue(tmp_path: Path) -> None:
     gains = {}
     for dataset in (known, fresh):
         if dataset is known:
-            ranks("zesrec", known, tmp_path / "run")
+            ranks(name, known, tmp_path / "run")
         model, *_ = open_run(tmp_path / "run", dataset.path, elsewhere=True)
         found = full_ranks(model, dataset.cases("test"), exclude_history=False).ranks
         gains[dataset.info.name] = metrics.accuracy(found)["NDCG@10"]

@@ -3,6 +3,7 @@ claims no more than that."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from engine.data.dataset import Dataset
 from engine.data.split import SplitOptions
 from engine.errors import SeqscopeError
 from engine.models.s3rec import S3Rec
+from engine.models.unisrec import UniSRec
 from engine.training import checkpoint
 from engine.training.materials import gather
 from engine.training.run import build_model, open_run, train
@@ -68,3 +70,23 @@ def test_s3rec_is_tuned_from_what_it_was_pretrained_to(tmp_path: Path) -> None:
     ):
         narrow = recipe("s3rec", model={"start": "before", "dim": 8}, training=SETTINGS)
         train(narrow, dataset, tmp_path / "narrow", device="cpu")
+
+
+def test_unisrec_is_tuned_from_another_dataset(dataset: Dataset, tmp_path: Path) -> None:
+    """With the text encoder of its start; blocks and positions stay as they were."""
+    before = write_log(tmp_path / "before" / "data", clusters(60), 60, name="before")
+    pretrained = recipe("unisrec", model={"pretrain": True}, training=SETTINGS | {"epochs": 1})
+    train(pretrained, before, tmp_path / "before" / "run", device="cpu")
+    start = {"start": str(tmp_path / "before" / "run"), "ids": True}
+    train(
+        recipe("unisrec", model=start | {"encoder": "auto"}, training=SETTINGS), dataset, tmp_path / "run", device="cpu"
+    )
+    first, *_ = open_run(tmp_path / "before" / "run")
+    tuned, *_ = open_run(tmp_path / "run")
+    assert isinstance(first, UniSRec) and isinstance(tuned, UniSRec)
+    assert torch.equal(tuned.positions.weight, first.positions.weight)
+    assert not torch.equal(tuned.adaptor.whitening, first.adaptor.whitening)
+    about = tmp_path / "before" / "run" / "text_vectors.json"
+    about.write_text(json.dumps(json.loads(about.read_text("utf-8")) | {"digest": "of another encoder"}))
+    with pytest.raises(SeqscopeError, match=r"leave model\.encoder=auto"):
+        train(recipe("unisrec", model=start), dataset, tmp_path / "other", device="cpu")

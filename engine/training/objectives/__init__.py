@@ -23,7 +23,7 @@ from engine.training.objectives.sets import (
     Transitions,
     WARPConfig,
 )
-from engine.training.objectives.text import TextConfig, text
+from engine.training.objectives.text import TextConfig, UniversalConfig, text, universal
 
 
 class Objective(Protocol):
@@ -105,6 +105,7 @@ class Kind(NamedTuple):
 OBJECTIVES: dict[str, Kind] = {
     "next-item": Kind(NextItemConfig, NextItem),
     "mutual-information": Kind(MutualInformationConfig, mutual_information),
+    "universal": Kind(UniversalConfig, universal),
     "cloze": Kind(ClozeConfig, Cloze),
     "window": Kind(WindowConfig, Windows),
     "pairs": Kind(PairsConfig, Pairs),

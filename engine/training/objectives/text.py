@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -16,9 +16,12 @@ from torch import Tensor
 
 from engine.errors import UsageError
 from engine.models.recformer import CLASS, Recformer, Sequences
+from engine.models.unisrec import UniSRec
 from engine.training import losses
 from engine.training.distributed import everywhere
+from engine.training.objectives.sequences import NextItem, NextItemConfig
 from engine.training.sampling import by_length, gather_last
+from engine.training.settings import added
 
 Batch = tuple[Tensor, ...]
 IGNORED = -100
@@ -60,7 +63,7 @@ class _Examples:
     later_half = False
     """Targets of the second half of each history alone."""
 
-    def __init__(self, config: TextConfig, model: Recformer, items: Tensor, offsets: Tensor, batch_size: int) -> None:
+    def __init__(self, config: Any, model: Any, items: Tensor, offsets: Tensor, batch_size: int) -> None:
         self.config, self.batch_size, self.items = config, batch_size, items
         self.pad = model.pad
         starts = offsets.cpu()
@@ -71,11 +74,14 @@ class _Examples:
         self.targets_at = (place >= first).nonzero()[:, 0]
         self.users = user[self.targets_at]
         self.lengths = place[self.targets_at].clamp(max=model.max_length)
-        # what is read of a history, in tokens: batches of like length cost least
-        spent = torch.cat([torch.zeros(1, dtype=torch.int64), model.lengths[items].cpu().cumsum(0)])
-        self.tokens = (spent[self.targets_at] - spent[self.targets_at - self.lengths]).clamp(max=model.max_tokens - 1)
+        self.cost = self.tokens(model) if isinstance(model, Recformer) else self.lengths
         limit = config.per_user or len(user)
         self.examples = int(torch.bincount(self.users, minlength=1).clamp(max=limit).sum())
+
+    def tokens(self, model: Recformer) -> Tensor:
+        """What is read of each history: batches of like length cost least."""
+        spent = torch.cat([torch.zeros(1, dtype=torch.int64), model.lengths[self.items].cpu().cumsum(0)])
+        return (spent[self.targets_at] - spent[self.targets_at - self.lengths]).clamp(max=model.max_tokens - 1)
 
     @property
     def steps(self) -> int:
@@ -93,7 +99,7 @@ class _Examples:
             users = self.users[chosen]
             nth = torch.arange(len(users)) - torch.searchsorted(users, users)  # users are sorted: their first place
             chosen = chosen[nth < self.config.per_user]
-        for batch in by_length(self.tokens[chosen], self.batch_size, generator):
+        for batch in by_length(self.cost[chosen], self.batch_size, generator):
             yield chosen[batch]
 
     def draw(self, examples: Tensor, generator: torch.Generator) -> Batch:
@@ -105,7 +111,7 @@ class _Examples:
     def targets(self, batch: Batch) -> Tensor:
         return torch.ones(len(batch[0]), dtype=torch.int64, device=batch[0].device)
 
-    def after_step(self, model: Recformer) -> None:
+    def after_step(self, model: Any) -> None:
         pass
 
     def begin_training(self, model: Recformer) -> None:
@@ -210,3 +216,47 @@ def contrast(histories: Tensor, items: Tensor, targets: Tensor, temperature: flo
     mine = offset + torch.arange(len(histories), device=histories.device)
     same = (number[None, :] == targets[:, None]).scatter(1, mine[:, None], False)
     return F.cross_entropy(logits.masked_fill(same, -torch.inf).float(), mine)
+
+
+# --- UniSRec: what its pre-training contrasts (Hou et al. 2022, 2.3)
+
+
+@dataclass(frozen=True)
+class UniversalConfig(NextItemConfig):
+    """States meet items and states of the batch, where the model is pre-trained; else as next-item (UniSRec)."""
+
+    per_user: int = added(1)
+    """Targets drawn per user and epoch in pre-training (authors: all); 0 takes all."""
+    sequence_weight: float = added(0.001)
+    """λ of the contrast of histories with themselves (paper: .001)."""
+    drop_share: float = added(0.2)
+    """Share of items that a history's other view leaves out (authors: .2)."""
+
+
+def universal(
+    config: UniversalConfig, model: UniSRec, items: Tensor, offsets: Tensor, batch_size: int
+) -> NextItem | Contrasts:
+    if not model.config.pretrain:
+        return NextItem(config, model, items, offsets, batch_size)  # type: ignore[arg-type]
+    return Contrasts(config, model, items, offsets, batch_size)
+
+
+class Contrasts(_Examples):
+    """L = L_S-I + λ · L_S-S (equations 5 to 7)."""
+
+    def draw(self, examples: Tensor, generator: torch.Generator) -> Batch:
+        """With the histories of which items are left out, int64 [examples, length]; one item stays at least."""
+        history, targets = super().draw(examples, generator)
+        kept = torch.rand(history.shape, generator=generator, device=history.device) >= self.config.drop_share
+        kept &= history != self.pad
+        kept[:, -1] |= ~kept.any(1)
+        order = kept.long().argsort(dim=1, stable=True)  # what is left stands at the end, in its order
+        return history, targets, history.masked_fill(~kept, self.pad).gather(1, order)
+
+    def loss(self, model: UniSRec, batch: Batch) -> Tensor:
+        history, targets, dropped = batch
+        temperature = model.config.temperature
+        states, others = (model.query(items) * temperature for items in (history, dropped))
+        rows = F.normalize(model.vectors(targets).float(), dim=-1)
+        loss = contrast(states, rows, targets, temperature)
+        return loss + self.config.sequence_weight * contrast(states, others, targets, temperature)
