@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 import numpy as np
 
 COLUMNS = ("InvoiceNo", "StockCode", "Description", "Quantity", "InvoiceDate", "UnitPrice", "CustomerID", "Country")
-USERS, ITEMS = 240, 120
+USERS, ITEMS = 80, 120
 SMALL, LARGE = 4, 24
 """Lines of the two orders."""
 CANCELLED, AGAIN = 8, 6

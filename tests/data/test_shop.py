@@ -48,7 +48,7 @@ def test_cancellations_are_counted_and_can_be_dropped(bench: Bench) -> None:
 
 
 def test_the_lead_of_a_chain_is_the_order_of_lines_within_an_order(bench: Bench) -> None:
-    log = bench.write("retail.csv", shop.log())
+    log = bench.write("retail.csv", shop.log(240))
     leads = {}
     for ties in ("file", "shuffle"):
         dataset = bench.load(log, "--ties", ties, "--repeats", "first", "--drop-negative")

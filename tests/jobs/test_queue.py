@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import signal
@@ -226,19 +227,26 @@ def test_one_that_is_lost_again_and_again_is_not(make: Make, tmp_path: Path) -> 
     assert len(pids(out)) == module.TRIES + 1
 
 
-def test_a_server_that_is_killed_and_started_again(make: Make, jobs: Path, tmp_path: Path, root: Path) -> None:
-    """The job goes on meanwhile, and the new server takes it for its own."""
+@contextlib.contextmanager
+def killed_server(jobs: Path, root: Path) -> Iterator[None]:
+    """A server that keeps a queue, and is killed when the block ends."""
     jobs.mkdir()
     server = subprocess.Popen([sys.executable, "-m", "tests.jobs.serve", str(jobs)], cwd=root)
-    out = tmp_path / "out"
     try:
         wait((jobs / "ready").exists)
+        yield
+    finally:
+        server.kill()
+        server.wait()
+
+
+def test_a_server_that_is_killed_and_started_again(make: Make, jobs: Path, tmp_path: Path, root: Path) -> None:
+    """The job goes on meanwhile, and the new server takes it for its own."""
+    out = tmp_path / "out"
+    with killed_server(jobs, root):
         Queue(jobs).submit(job(step("count", out, 10, 0, tmp_path / "gate"), id="first"))
         Queue(jobs).submit(job(step("count", tmp_path / "other", 1, 0), id="second"))
         wait(lambda: len(lines(out)) == 5)
-    finally:
-        os.kill(server.pid, signal.SIGKILL)
-        server.wait()
     queue = make()
     queue.look()
     assert not gone(pids(out)[0])  # nobody minded
@@ -251,16 +259,10 @@ def test_a_server_that_is_killed_and_started_again(make: Make, jobs: Path, tmp_p
 
 
 def test_server_and_runner_are_killed(make: Make, jobs: Path, tmp_path: Path, root: Path) -> None:
-    jobs.mkdir()
-    server = subprocess.Popen([sys.executable, "-m", "tests.jobs.serve", str(jobs)], cwd=root)
     out = tmp_path / "out"
-    try:
-        wait((jobs / "ready").exists)
+    with killed_server(jobs, root):
         Queue(jobs).submit(job(step("count", out, 10, 0, tmp_path / "gate")))
         wait(lambda: len(lines(out)) == 5)
-    finally:
-        os.kill(server.pid, signal.SIGKILL)
-        server.wait()
     os.kill(status.read(jobs / "job").pid or 0, signal.SIGKILL)
     (worker,) = pids(out)
     wait(lambda: gone(worker))
