@@ -275,6 +275,16 @@ def test_two_models_stand_beside_each_other(page: AppTest) -> None:
     assert len(page.get("plotly_chart")) == 1
 
 
+def test_both_histories_of_a_what_if_stand_beside_each_other(page: AppTest) -> None:
+    page.query_params["model"] = "alpha"
+    page.query_params["b"] = "toy-2~toy-1"
+    page.run()
+    assert not page.exception and not page.error
+    assert [heading.value[0] for heading in page.header] == ["A", "B"] and len(page.get("plotly_chart")) == 2
+    page.selectbox(key="attention_beside_alpha").set_value("none").run()
+    assert len(page.get("plotly_chart")) == 1
+
+
 def test_choices_go_into_the_address(page: AppTest) -> None:
     page.query_params["section"] = "positions"
     page.run()

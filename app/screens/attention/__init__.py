@@ -16,6 +16,7 @@ SECTIONS = {
     "average": "Average over users",
 }
 NOT_BESIDE = "none"
+A_AND_B = "a-b"
 UNITS = ("items", "codes")
 VIEWS = ("mean", "head", "rollout")
 SCALES = ("fit", "unit", "rows")
@@ -50,7 +51,7 @@ def compared(models: Zoo, name: str) -> list[str]:
 
 
 def _is_beside(text: str, models: Zoo, own: Own) -> str:
-    return "" if text == NOT_BESIDE else is_model(text, models, own)
+    return "" if text in (NOT_BESIDE, A_AND_B) else is_model(text, models, own)
 
 
 def _is_decoder_layer(text: str, models: Zoo, own: Own) -> str:
@@ -79,7 +80,11 @@ PAGE = Page(
     parameters=(
         section(SECTIONS),
         Parameter("model", "that is looked into, by its name", is_model),
-        Parameter("beside", "a second model, whose weights stand beside those of the first", _is_beside),
+        Parameter(
+            "beside",
+            "what stands beside the first model: a second one, or the other history of a what-if",
+            _is_beside,
+        ),
         Parameter("unit", "what a position is, where an item is read as several codes", one_of("positions", UNITS)),
         Parameter("decoder", "mean over the layers of the decoder, or one, counted from 1", _is_decoder_layer),
         Parameter("view", "what the map shows", one_of("view", VIEWS)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import streamlit as st
 
@@ -10,7 +12,16 @@ from app.analysis import attention
 from app.components import choice, item_picker, sections
 from app.components import history as history_strip
 from app.figures import attention as figures
-from app.screens.attention import NOT_BESIDE, SECTIONS, attended, compared, leave_one_out, weights, word_attention
+from app.screens.attention import (
+    A_AND_B,
+    NOT_BESIDE,
+    SECTIONS,
+    attended,
+    compared,
+    leave_one_out,
+    weights,
+    word_attention,
+)
 from app.session import state
 from app.text import clean, count, md
 from engine.runtime import AttentionMap, Zoo, last_row
@@ -66,27 +77,51 @@ def _weights(models: Zoo, name: str, history: tuple[int, ...], item: int | None)
     elif bundle.cannot("cross_attention") is not None:
         if generates:
             st.info(md(f"{bundle.cannot('cross_attention')}"), icon=":material/visibility_off:")
-        names = [name, *_beside(models, name)]
-        for column, shown in zip(st.columns(len(names), gap="large"), names, strict=True):
+        sides = _sides(models, name, history)
+        for column, side in zip(st.columns(len(sides), gap="large"), sides, strict=True):
             with column:
-                seen, _ = _seen(models, shown, history)
-                _last(models, shown, seen, len(history), generates, len(names) > 1)
+                alone = "What the latest item looked at" if generates else "What the prediction looked at"
+                sections.heading(side.heading or alone)
+                if side.history:
+                    _last(models, side, generates)
+                else:
+                    st.caption("An empty history: there is nothing to look at.")
     elif item is None:
         st.info("The model has nothing left to recommend after this history, so there are no codes to look at.")
     else:
         weights.generated_codes(models, name, history, item, _unit() == "codes")
 
 
-def _beside(models: Zoo, name: str) -> list[str]:
-    """The model whose weights stand beside, if one was chosen."""
-    others = compared(models, name)
-    if not others:
-        return []
-    titles = {other: models.bundles[other].manifest.title for other in others}
-    chosen = choice.selected(
-        "Compare with", "beside", {NOT_BESIDE: "None", **titles}, NOT_BESIDE, key=f"attention_beside_{name}", width=260
-    )
-    return [chosen] if chosen in others else []
+class _Side(NamedTuple):
+    """A model's weights for a history, beside others."""
+
+    model: str
+    history: tuple[int, ...]
+    heading: str
+    """As Markdown; "" of one that stands alone."""
+    key: str
+
+
+def _sides(models: Zoo, name: str, history: tuple[int, ...]) -> list[_Side]:
+    """The weights of the model, beside those of a second one, or for both histories of a what-if."""
+    now, others = state.get(), compared(models, name)
+    generates = models.bundles[name].cannot("identifiers") is None
+    whatif = {} if now.variant is None or generates else {A_AND_B: "A and B"}
+    alone = [_Side(name, history, "", name)]
+    if not others and not whatif:
+        return alone
+    titles = {NOT_BESIDE: "None", **whatif, **{other: models.bundles[other].manifest.title for other in others}}
+    usual = next(iter(whatif), NOT_BESIDE)
+    chosen = choice.selected("Compare with", "beside", titles, usual, key=f"attention_beside_{name}", width=260)
+    if chosen == A_AND_B:
+        both = {"A · original": now.history, "B · edited": now.variant or ()}
+        return [_Side(name, state.numbers(models, ids), words, f"{name}_{words[0]}") for words, ids in both.items()]
+    if chosen in others:
+        called = {
+            one: f"{zoo.style(models, one).sign} {md(models.bundles[one].manifest.title)}" for one in (name, chosen)
+        }
+        return [_Side(one, history, words, one) for one, words in called.items()]
+    return alone
 
 
 def _seen(models: Zoo, name: str, history: tuple[int, ...]) -> tuple[AttentionMap, AttentionMap]:
@@ -163,21 +198,19 @@ def _unit() -> str:
     )
 
 
-def _last(models: Zoo, name: str, seen: AttentionMap, length: int, generates: bool, named: bool) -> None:
-    """What the row of the prediction looked at. named: the heading is the model's name, as another stands beside it."""
+def _last(models: Zoo, side: _Side, generates: bool) -> None:
+    """What the row of the prediction looked at."""
+    name, length = side.model, len(side.history)
+    seen, _ = _seen(models, name, side.history)
     called = _called(models, seen)
     title = models.bundles[name].manifest.title
     looked = last_row(seen)
-    if named:
-        sections.heading(f"{zoo.style(models, name).sign} {md(title)}")
-    else:
-        sections.heading("What the latest item looked at" if generates else "What the prediction looked at")
     sentence = attention.sentence(title, looked, called, seen.pooled)
     st.markdown(sentence)
     shown, whole = attention.strongest(looked, called)
     export.figure(
         figures.bars(shown, zoo.style(models, name).colour, float(looked.sum()) / len(looked)),
-        key=f"attention_last_{name}",
+        key=f"attention_last_{side.key}",
         alt=f"Attention of {clean(title)} by position, oldest on top; most at {called.titles[int(np.argmax(looked))]}.",
         table=whole,
         name=f"attention {name} last row",
