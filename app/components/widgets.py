@@ -30,6 +30,7 @@ _RECOMMENDATIONS = _component("recommendations", "lists.css", html=_ANNOUNCED)
 _RANK_TABLE = _component("rank_table", "rank_table.css")
 _ITEM_RANKS = _component("item_ranks", "lists.css", html=_ANNOUNCED)
 _ITEM_PANEL = _component("item_panel", "item_panel.css", html=_ANNOUNCED)
+_PREVIEW = _component("preview")
 _MODEL_FLOW = _component("model_flow", "model_flow.css")
 _BARS = _component("attribute_bars", "attribute_bars.css")
 _COPY = _component(
@@ -113,6 +114,11 @@ def item_panel(data: dict[str, Any], *, key: str, on_act: Callable[[], None]) ->
     """The details of one item: see `app.figures.item_panel`. Acts: {"do", "id" (of the item that the panel showed), "to" (what
     it is done with)}; see `app.components.item_panel`."""
     _ITEM_PANEL(key=key, data=data, on_act_change=on_act)
+
+
+def preview(around: str, *, key: str, on_act: Callable[[], None]) -> None:
+    """Listens to the titles of a framed report. around: the key of the container of its frame. Acts: {"do": "select", "id"}."""
+    _PREVIEW(key=key, data={"around": around}, on_act_change=on_act, height=1)
 
 
 def model_flow(models: list[dict[str, Any]], *, key: str) -> None:

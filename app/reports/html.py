@@ -38,10 +38,11 @@ def render(
 ) -> bytes:
     """kind: figures as SVG alone, or with plotly.js to point at and zoom. scheme: "" follows that of the reader's machine.
 
-    framed: the page will stand in another one (as an iframe's srcdoc), where its links within it need to be told so.
+    framed: the page will stand in another one (as an iframe's srcdoc), where its links within it need to be told so. Titles are
+    buttons there, which that page may listen to.
     """
     shown = sections(report)
-    style = _typeface() + _read("report.css")
+    style = _typeface() + _read("report.css") + (_BUTTONS if framed else "")
     scripts, shapes = [], ""
     if kind == "interactive":
         scripts, shapes = [_plotly(), _read("report.js")], _shapes(figures(shown))
@@ -63,6 +64,12 @@ def render(
         )
     )
     return page.encode("utf-8")
+
+
+_BUTTONS = """
+[data-item] { all: unset; cursor: pointer; }
+[data-item]:hover, [data-item]:focus-visible { text-decoration: underline; }
+[data-item]:focus-visible { outline: 2px solid; outline-offset: 2px; }"""
 
 
 def _shapes(drawn: list[Figure]) -> str:

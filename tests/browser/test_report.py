@@ -208,6 +208,8 @@ def test_from_choosing_to_a_verified_file(
     page.get_by_role("button", name="CSV").first.click()
     table = taken(page, re.compile(r"^Download Lists \("), tmp_path)
     assert table.read_text("utf-8-sig").startswith("model,place,item_id,title")
+    frame.locator("[data-item]").first.click()
+    expect(page.get_by_role("complementary", name="Details: ")).to_be_visible()
     assert page.evaluate("window.hit") is None
     assert not console_errors and not foreign_requests
 

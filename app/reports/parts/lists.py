@@ -75,7 +75,7 @@ class Lists(Part[list[Listing]]):
             colour = report.model(listing.model).colour
             items = [
                 {
-                    "place": item.place, "words": short(clean(item.title), 90), "tags": list(tags),
+                    "id": item.item_id, "place": item.place, "words": short(clean(item.title), 90), "tags": list(tags),
                     "truth": CAME_NEXT in tags, "bar": bar(listing, item), "colour": colour,
                 }
                 for item, tags in zip(listing.items, _tags(listing, content, report), strict=True)

@@ -118,9 +118,10 @@ def _sides(models: Zoo, name: str, history: tuple[int, ...]) -> list[_Side]:
         return [_Side(name, state.numbers(models, ids), words, f"{name}_{words[0]}") for words, ids in both.items()]
     if chosen in others:
         called = {
-            one: f"{zoo.style(models, one).sign} {md(models.bundles[one].manifest.title)}" for one in (name, chosen)
+            model: f"{zoo.style(models, model).sign} {md(models.bundles[model].manifest.title)}"
+            for model in (name, chosen)
         }
-        return [_Side(one, history, words, one) for one, words in called.items()]
+        return [_Side(model, history, words, model) for model, words in called.items()]
     return alone
 
 

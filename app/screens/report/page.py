@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import streamlit as st
 
 from app import guard, zoo
-from app.components import history
+from app.components import history, widgets
 from app.reports import address, html
 from app.reports import build as building
 from app.reports.address import SAVED
@@ -62,10 +62,18 @@ def _shown(report: Report, live: bool = False) -> None:
             height=_HEIGHT,
             alt="The report as it will be exported, with drawn figures",
         )
+        widgets.preview("report_preview", key="report_titles", on_act=guard.callback(_clicked))
     st.caption(
         "This is the exported page itself. `seqscope report --verify report.json` asks the models again and says whether its "
         "lists, facts and figures still hold."
     )
+
+
+def _clicked() -> None:
+    """Selects the item whose title was clicked. What comes from the browser is not believed."""
+    item_id = widgets.act("report_titles").get("id")
+    if isinstance(item_id, str) and zoo.open_zoo(state.get().dataset).position(item_id) is not None:
+        state.select(item_id)
 
 
 def _scheme() -> Literal["", "light", "dark"]:
