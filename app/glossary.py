@@ -165,7 +165,7 @@ VIEWS = (
     ),
     Entry(
         "Beam",
-        "A model that writes an item's codes keeps the likeliest beginnings at each step, a beam of them, and goes on from these "
+        "A model that generates an item's codes keeps the likeliest prefixes at each step, the beam, and goes on from these "
         "alone; codes that continue no item's identifier are left out, and the rest share the probability. What the beam drops "
         "is never reached, so its list may differ from exact scores of all items.",
         "Sutskever, Vinyals & Le 2014; constrained: De Cao et al., ICLR 2021; on items: Rajput et al., NeurIPS 2023 (TIGER)",
@@ -257,7 +257,7 @@ VIEWS = (
     Entry(
         "An item's codes",
         "The path of an item through each tokenizer's tree, and the items that share its first codes. Those at the same last "
-        "code cannot be told apart without a further number.",
+        "code cannot be disambiguated without a further number.",
         "Rajput et al., NeurIPS 2023 (TIGER)",
         ("Semantic IDs",),
     ),

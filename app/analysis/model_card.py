@@ -75,7 +75,7 @@ def in_short(bundle: Bundle) -> dict[str, str]:
         **({} if unordered is None else {"Order of the history": unordered}),
         "Items it has never seen": unseen or "It reads what is said of an item, so it can recommend new ones, too.",
         "Ties": "Every item has a score of its own; equal scores stand in the order of the catalogue.",
-        "Invalid codes": "It scores items and writes no codes, so nothing but items can come out.",
+        "Invalid codes": "It scores items and generates no codes, so nothing but items can come out.",
         **{term: f"{words[0].upper()}{words[1:].rstrip('.')}." for term, words in writes(bundle).items()},
         "Can show": f"Its recommendations{''.join(f', {words}' for words in shows)}.",
     } | {f"No {ability.words}": ability.cannot for ability in others if ability.cannot is not None}

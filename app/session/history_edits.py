@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from engine.runtime import Zoo
 
-KINDS = ("Remove one", "Swap two", "Keep the latest", "Replace one by its nearest neighbour", "Turn it round")
+KINDS = ("Remove one", "Swap two", "Keep the latest", "Replace one by its nearest neighbour", "Reverse")
 
 Ids = tuple[str, ...]
 
@@ -66,7 +66,7 @@ def edited(history: Ids, models: Zoo, said: Mapping[str, Any]) -> Ids:
     said: kind (one of `KINDS`), first and second (places), count, space (a model's name). Comes from outside: checked here.
     """
     kind, first, second, count = said.get("kind"), said.get("first"), said.get("second"), said.get("count")
-    if kind == "Turn it round":
+    if kind == "Reverse":
         return backwards(history)
     if kind == "Keep the latest" and isinstance(count, int):
         return latest(history, count)

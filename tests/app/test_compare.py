@@ -348,7 +348,7 @@ def test_edits_of_a_variant_add_up_and_it_can_be_kept(open_app: Open) -> None:
         ({"kind": "Remove one", "first": 0}, ("toy-2", "toy-3")),
         ({"kind": "Swap two", "first": 0, "second": 2}, ("toy-3", "toy-2", "toy-1")),
         ({"kind": "Keep the latest", "count": 1}, ("toy-3",)),
-        ({"kind": "Turn it round"}, ("toy-3", "toy-2", "toy-1")),
+        ({"kind": "Reverse"}, ("toy-3", "toy-2", "toy-1")),
         ({"kind": "Remove one", "first": 99}, ("toy-1", "toy-2", "toy-3")),
         ({"kind": "Remove one", "first": "x"}, ("toy-1", "toy-2", "toy-3")),
         ({"kind": "Swap two", "first": 0, "second": -1}, ("toy-1", "toy-2", "toy-3")),

@@ -93,7 +93,7 @@ def test_a_column_says_what_becomes_of_ties_and_invalid_codes(models: Zoo) -> No
     alpha, writer = (card["can"] for card in compare.cards(models, found, HISTORY))
     assert writer["Ties"] == models.bundles["writer"].cannot("distinct_items")
     assert "held to identifiers of items" in writer["Invalid codes"] and "codes per item" in writer["Writes"]
-    assert "writes no codes" in alpha["Invalid codes"] and "Writes" not in alpha
+    assert "generates no codes" in alpha["Invalid codes"] and "Writes" not in alpha
     card = cards.model_card(models.bundles["writer"])
     assert {term: md(writer[term]).removesuffix(".") for term in ("Ties", "Writes")} == {
         term: card[term].removesuffix(".") for term in ("Ties", "Writes")
@@ -236,8 +236,8 @@ def test_the_beam_stays_while_items_are_added(open_app: Open, writers: Path) -> 
 @pytest.mark.parametrize(
     ("page", "name", "text", "said"),
     [
-        ("", "beam", "alpha", "writes no codes"),
-        ("", "beam", "<b>", "writes no codes"),
+        ("", "beam", "alpha", "generates no semantic IDs"),
+        ("", "beam", "<b>", "generates no semantic IDs"),
         ("", "width", "0", "beam width “0”; possible is 1 to 100"),
         ("", "width", "101", "beam width"),
         ("", "temperature", "0", "temperature “0”; possible is 0.1"),

@@ -33,7 +33,9 @@ def beam_width(models: Zoo, model: str) -> int:
 def _is_generator(text: str, models: Zoo, own: Own) -> str:
     if text in models.bundles and models.bundles[text].cannot("identifiers") is None:
         return ""
-    return f"The link names a model that writes no codes, or that this dataset does not have: “{short(text)}”."
+    return (
+        f"The link names a model that generates no semantic IDs, or that this dataset does not have: “{short(text)}”."
+    )
 
 
 PAGE = Page(

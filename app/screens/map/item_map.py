@@ -136,7 +136,7 @@ def _source(place: Place) -> None:
     """What the vectors are, where they are no model's item rows."""
     if place.model is not None and place.model.cannot("identifiers") is None:
         st.caption(
-            "This model writes codes and has no vectors of items. Drawn is what its tokenizer made the codes of."
+            "This model generates semantic IDs and has no vectors of items. Drawn are the latents of its tokenizer."
         )
     elif place.tokenizer is not None:
         st.caption("What the tokenizer makes codes of, before it is rounded to them. No model's history plays a part.")

@@ -70,7 +70,7 @@ def _ask(who: Owner, models: Zoo) -> None:
             default=quick or names,
             format_func=lambda name: clean(models.bundles[name].manifest.title, 60) if name in names else name,
             key=f"report_batch_models_{models.info.name}",
-            help="Models that write codes answer one history after the other, which takes much longer.",
+            help="Generative models answer one history after the other, which takes much longer.",
         )
         form = st.segmented_control(
             "As",

@@ -101,7 +101,7 @@ def _details(models: Zoo, own: Mapping[str, str]) -> None:
                 "Effects of slow models, too",
                 key="report_slow",
                 on_change=guard.callback(_switch("slow", "asked", "report_slow")),
-                help="Models that write codes write every item anew for each event left out, which takes a while.",
+                help="Generative models score every item anew for each event left out, which takes a while.",
             )
         st.session_state["report_rows"] = "rows" in own
         st.toggle(
