@@ -60,6 +60,7 @@ def run(args: argparse.Namespace) -> int:
     model, recipe, record, dataset = open_run(args.run, args.dataset, elsewhere=True)
     same_data = dataset.info.fingerprint == record["fingerprint"]
     folder = args.run if same_data else args.run / "elsewhere" / dataset.info.name
+    folder.mkdir(parents=True, exist_ok=True)
     if args.beam is not None and args.beam < 1:
         raise UsageError(f"--beam {args.beam}: keep at least one identifier")
     metrics = evaluate(
