@@ -1,9 +1,9 @@
 """What it costs to keep fewer and coarser weights between items: size of a bundle's item_to_item.npz against NDCG@10.
 
-    python -m benchmarks.packed_weights data/films [--model counting] [--kept 4975 680 230] [--levels 65536 256 64]
+    python -m benchmarks.packed_weights data/films [--model counting] [--kept 4975 680 230]
 
-Rows for docs/models.md: each number of weights kept an item with each number of levels, on the test items among all. 65536
-levels are half floats as they are, for which the size is that of two bytes and an item number each.
+Rows for docs/models.md: each number of weights kept an item, as half floats and rounded to 256 values, on the test items among
+all.
 """
 
 from __future__ import annotations
@@ -23,26 +23,24 @@ from engine.evaluation import metrics
 from engine.evaluation.ranks import full_ranks
 from engine.export.counted import write_item_to_item
 from engine.export.staging import Draft
-from engine.models import item_to_item
-from engine.runtime.item_to_item import FILE, LEVELS
+from engine.models.item_to_item import LEVELS
+from engine.runtime.item_to_item import FILE
 from engine.training.materials import gather
 from engine.training.recipe import Recipe, load
 from engine.training.run import build_model
 
 
-def measured(recipe: Recipe, dataset: Dataset, kept: int, levels: int) -> tuple[float, int, float]:
+def measured(recipe: Recipe, dataset: Dataset, kept: int, coarse: bool) -> tuple[float, int, float]:
     """(weights an item, bytes, NDCG@10)"""
-    item_to_item.LEVELS = levels
-    changed = dataclasses.replace(recipe, model=dataclasses.replace(recipe.model, kept=kept, search=False))
+    settings = dataclasses.replace(recipe.model, kept=kept, coarse=coarse, search=False)  # type: ignore[type-var]
+    changed = dataclasses.replace(recipe, model=settings)
     materials = gather(changed, dataset, Path())
     model: Any = build_model(changed, dataset.num_items, dataset.num_users, materials).eval()
     model.fit(torch.from_numpy(dataset.training.values.astype(np.int64)), torch.from_numpy(dataset.training.offsets))
     cases, count = dataset.cases("test"), len(model.entries)
-    size = count * (2 + model.entries.itemsize)
-    if levels <= LEVELS:
-        with tempfile.TemporaryDirectory() as folder:
-            write_item_to_item(model, Draft(Path(folder), Path(), Path(), changed, dataset, cases))
-            size = (Path(folder) / FILE).stat().st_size
+    with tempfile.TemporaryDirectory() as folder:
+        write_item_to_item(model, Draft(Path(folder), Path(), Path(), changed, dataset, cases))
+        size = (Path(folder) / FILE).stat().st_size
     ranks = full_ranks(model, cases).ranks
     return count / dataset.num_items, size, float(metrics.per_user("NDCG@10", ranks, "full", cases.users).mean())
 
@@ -52,17 +50,13 @@ def main() -> None:
     parser.add_argument("dataset", type=Path)
     parser.add_argument("--model", default="counting")
     parser.add_argument("--kept", nargs="+", type=int, default=[4975, 680, 450, 230])
-    parser.add_argument("--levels", nargs="+", type=int, default=[1 << 16, LEVELS, 64])
     args = parser.parse_args()
     dataset = Dataset(args.dataset)
     recipe = load(args.model, dataset.info.name, None, [])
-    print("| weights an item | levels | MB | NDCG@10 |\n|---|---|---|---|")
-    for kept, levels in itertools.product(args.kept, args.levels):
-        weights, size, ndcg = measured(recipe, dataset, kept, levels)
-        print(
-            f"| {weights:.0f} | {levels if levels <= LEVELS else 'half floats'} | {size / 1e6:.1f} | {ndcg:.4f} |",
-            flush=True,
-        )
+    print("| weights an item | values | MB | NDCG@10 |\n|---|---|---|---|")
+    for kept, coarse in itertools.product(args.kept, (False, True)):
+        weights, size, ndcg = measured(recipe, dataset, kept, coarse)
+        print(f"| {weights:.0f} | {LEVELS if coarse else 'all'} | {size / 1e6:.1f} | {ndcg:.4f} |", flush=True)
 
 
 if __name__ == "__main__":

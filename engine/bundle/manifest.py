@@ -215,6 +215,8 @@ class ItemToItem(Strict):
 
     entries: int = Field(ge=0, le=2_000_000_000)
     """Weights that are not zero, over all pairs of items."""
+    levels: Literal[0, 256] = 256
+    """Different weights, of which a byte says which; 0: each is a half float."""
 
 
 class ZeroShot(Strict):

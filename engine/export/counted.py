@@ -14,9 +14,10 @@ from engine.bundle.manifest import ItemToItem
 from engine.export import vectors
 from engine.export.graphs import OPSET
 from engine.export.staging import Draft, file_of
+from engine.models.item_to_item import LEVELS
 from engine.models.item_to_item import ItemToItem as ItemToItemModel
 from engine.models.popularity import Popularity
-from engine.runtime.item_to_item import FILE, LEVELS, bytes_of_gap, unpack
+from engine.runtime.item_to_item import FILE, bytes_of_gap, unpack
 
 
 def write_item_to_item(model: ItemToItemModel, draft: Draft) -> None:
@@ -24,20 +25,23 @@ def write_item_to_item(model: ItemToItemModel, draft: Draft) -> None:
     items, count, file = model.num_items, len(model.entries), draft.folder / FILE
     rows = np.repeat(np.arange(items + 1), np.diff(model.starts.numpy()))
     gaps = np.diff(rows * items + model.entries.numpy(), prepend=-1)
-    levels, codes = np.unique(model.weights.numpy(), return_inverse=True)
     arrays: dict[str, Any] = {
-        "gaps": gaps.astype("<i8").view(np.uint8).reshape(count, 8).T[: bytes_of_gap(items)].copy(),
-        "codes": codes.astype(np.uint8),
-        "levels": np.pad(levels, (0, LEVELS - len(levels))),
+        "gaps": gaps.astype("<i8").view(np.uint8).reshape(count, 8).T[: bytes_of_gap(items)].copy()
     }
+    levels, codes = np.unique(model.weights.numpy(), return_inverse=True)
+    few = len(levels) <= LEVELS
+    if few:
+        arrays |= {"codes": codes.astype(np.uint8), "levels": np.pad(levels, (0, LEVELS - len(levels)))}
+    else:
+        arrays["weights"] = model.weights.numpy()
     if model.reads_order:
         arrays["position_weights"] = model.position_weights.numpy()
     np.savez_compressed(file, allow_pickle=False, **arrays)
     np.save(draft.folder / "index.npy", model.prior.numpy()[:, None], allow_pickle=False)
-    draft.item_to_item, draft.dim = ItemToItem(entries=count), items
+    draft.item_to_item, draft.dim = ItemToItem(entries=count, levels=256 if few else 0), items
     longest = model.max_length if model.reads_order else None
     folder = Folder(draft.folder, draft.folder.name)
-    weights = unpack(folder, {FILE: file_of(file)}, items, count, longest)
+    weights = unpack(folder, {FILE: file_of(file)}, items, draft.item_to_item, longest)
     draft.checks.append(lambda: vectors.check(model, draft, weights.run))
 
 

@@ -49,6 +49,8 @@ class CountingConfig:
     """Latest items read."""
     kept: int = 250
     """Followers kept per item on the average: the largest entries of all items together."""
+    coarse: bool = False
+    """Round them to at most 256 values, which a bundle keeps in a byte each (docs/models.md says what that costs)."""
     search: bool = False
     """Choose window, distance_power, smoothing, decay, recent and popularity by NDCG@10 on the validation items, one after the
     other."""
@@ -81,6 +83,9 @@ class Counting(ItemToItem):
         "popularity": (-0.4, -0.2, -0.05, 0.0),
     }
     beside = ItemToItem.beside | {"decay", "recent", "recent_share", "popularity"}
+
+    def rounds(self, config: CountingConfig) -> bool:
+        return config.coarse
 
     def bytes_of_log(self, config: CountingConfig, log: TrainingLog) -> int:
         return bytes_of_transitions(log, config.window)

@@ -3,7 +3,7 @@
     score(h, j) = Σ_p κ(p) · W[h_p, j] + prior[j]
 
 h_p is the item p places before the newest (p = 0), κ(p) what that place counts, W an item × item matrix of which the largest
-entries are kept, as half floats of at most 256 values. So whatever such a model recommends is explained exactly:
+entries are kept, as half floats. So whatever such a model recommends is explained exactly:
 κ(p) · W[h_p, j] is what the p-th event gave to item j, and with the prior of j these add up to the score.
 """
 
@@ -26,7 +26,7 @@ from engine.models.base import ItemIndex, Recommender
 LARGEST = 4 << 30
 """Bytes that fitting may take; more is refused before any work."""
 LEVELS = 1 << 8
-"""Different weights, at most: a byte says which."""
+"""Different weights of which a byte says which."""
 NO_PROBABILITY = "Its scores are sums of weights that put items in order; they are no probabilities."
 
 Attributes = Sequence[Sequence[tuple[str, str]]]
@@ -203,6 +203,10 @@ class ItemToItem(Recommender):
                 f"{LARGEST / 1e9:.1f} GB. {self.instead(config, log)}"
             )
 
+    def rounds(self, config: Any) -> bool:
+        """Whether weights are `coarse`."""
+        return False
+
     def _able(self, config: Any, log: TrainingLog) -> bool:
         try:
             self.check_bytes(config, log)
@@ -233,14 +237,14 @@ class ItemToItem(Recommender):
         self.max_length, most = self.bounds(config)
         settings = {name: value for name, value in vars(config).items() if name not in self.beside}
         if settings != self._related:
-            self.keep(self.relation(config, log), most)
+            self.keep(self.relation(config, log), most, self.rounds(config))
             self._related = settings
         self.position_weights = torch.from_numpy(self.positions(config))
         self.prior = torch.from_numpy(self.background(config, log).astype(np.float32))
 
-    def keep(self, relation: sparse.csr_matrix, kept: int) -> None:
-        """Takes the kept · items entries of largest size, of equal ones those of the smaller item numbers. Not so many of every
-        row: those of a popular item are many and all of them matter."""
+    def keep(self, relation: sparse.csr_matrix, kept: int, rounded: bool = False) -> None:
+        """Takes the kept · items entries of largest size, of equal ones those of the smaller item numbers; rounded: `coarse`. Not
+        so many of every row: those of a popular item are many and all of them matter."""
         relation.sum_duplicates()  # and each row by item
         row = np.repeat(np.arange(self.num_items), np.diff(relation.indptr))
         columns, values = relation.indices, relation.data.astype(np.float16)
@@ -253,7 +257,7 @@ class ItemToItem(Recommender):
         row, columns, values = row[taken], columns[taken], values[taken]
         self.starts = torch.from_numpy(np.searchsorted(row, np.arange(self.num_items + 2)))
         self.entries = torch.from_numpy(columns).to(self.entries.dtype)
-        self.weights = torch.from_numpy(coarse(values))
+        self.weights = torch.from_numpy(coarse(values) if rounded else values)
 
     # --- answering
 
@@ -285,9 +289,7 @@ class ItemToItem(Recommender):
         return ItemIndex(None, self.prior)
 
     def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *rest: Any) -> None:
-        """How many entries W has depends on the log: a stored one is taken with those it has. Runs of before have more levels."""
-        if prefix + "weights" in state:
-            state[prefix + "weights"] = torch.from_numpy(coarse(state[prefix + "weights"].numpy()))
+        """How many entries W has depends on the log: a stored one is taken with those it has."""
         for name in ("entries", "weights"):
             stored = state.get(prefix + name)
             if stored is not None and stored.ndim == 1:

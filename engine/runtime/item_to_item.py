@@ -19,12 +19,10 @@ import numpy.typing as npt
 
 from engine.bundle.files import Folder
 from engine.bundle.index import Float32
-from engine.bundle.manifest import File, Manifest
+from engine.bundle.manifest import File, ItemToItem, Manifest
 from engine.bundle.tables import CELLS, read_archive, read_matrix
 
 FILE = "item_to_item.npz"
-LEVELS = 256
-"""Different weights, at most."""
 _SMALL = np.iinfo(np.int16).max
 """Items up to which their numbers are kept as int16."""
 _AT_A_TIME = 1 << 18
@@ -104,17 +102,19 @@ def read_weights(folder: Folder, manifest: Manifest) -> ItemToItemWeights:
     assert manifest.item_to_item is not None
     longest = manifest.encoder.max_length if manifest.capabilities.reads_order else None
     read = unpack if FILE in manifest.files else _read_unpacked
-    return read(folder, manifest.files, manifest.num_items, manifest.item_to_item.entries, longest)
+    return read(folder, manifest.files, manifest.num_items, manifest.item_to_item, longest)
 
 
-def unpack(folder: Folder, files: dict[str, File], items: int, count: int, longest: int | None) -> ItemToItemWeights:
-    """item_to_item.npz of `count` entries; longest: items read of a history, None where the model reads no order."""
+def unpack(
+    folder: Folder, files: dict[str, File], items: int, shape: ItemToItem, longest: int | None
+) -> ItemToItemWeights:
+    """item_to_item.npz; longest: items read of a history, None where the model reads no order."""
+    count, levels = shape.entries, shape.levels
     if count > CELLS:
         raise folder.fault(FILE, f"{count:,} weights are more than the {CELLS:,} that this program unpacks")
     kinds: dict[str, tuple[tuple[int, ...], str]] = {
         "gaps": ((bytes_of_gap(items), count), "|u1"),
-        "codes": ((count,), "|u1"),
-        "levels": ((LEVELS,), "<f2"),
+        **({"codes": ((count,), "|u1"), "levels": ((levels,), "<f2")} if levels else {"weights": ((count,), "<f2")}),
     }
     if longest is not None:
         kinds["position_weights"] = (longest, longest), "<f4"
@@ -133,13 +133,15 @@ def unpack(folder: Folder, files: dict[str, File], items: int, count: int, longe
         lengths[rows[0] : rows[-1] + 1] += np.bincount(rows - rows[0])
         before = int(places[-1])
     starts = np.concatenate([[0], np.cumsum(lengths)])
-    return ItemToItemWeights(starts, entries, arrays["levels"][arrays["codes"]], arrays.get("position_weights"))
+    weights = arrays["levels"][arrays["codes"]] if levels else arrays["weights"]
+    return ItemToItemWeights(starts, entries, weights, arrays.get("position_weights"))
 
 
 def _read_unpacked(
-    folder: Folder, files: dict[str, File], items: int, count: int, longest: int | None
+    folder: Folder, files: dict[str, File], items: int, shape: ItemToItem, longest: int | None
 ) -> ItemToItemWeights:
     """As bundles of schema_version 6 have them: each array a file, the numbers as they are used."""
+    count = shape.entries
 
     def read(file: str, shape: tuple[int, ...], kind: str) -> Any:
         return read_matrix(folder, file, files[file], shape, kind)

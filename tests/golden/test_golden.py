@@ -110,8 +110,10 @@ def test_a_report_holds(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("number", range(len(ADDRESSES)))
 def test_an_address_means_what_it_meant(unpacked: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     monkeypatch.setenv("SEQSCOPE_EXPORTS", str(unpacked / "exports"))
-    then = json.loads(KEPT_STATES.read_text("utf-8"))
-    assert decoded(*ADDRESSES[number]) == then[number]
+    then = json.loads(KEPT_STATES.read_text("utf-8"))[number]
+    if "beam" in then["own"] and then["own"].pop("slow", None):  # of a section of Compare that is gone
+        then["address"] = then["address"].replace("&slow=asked", "")
+    assert decoded(*ADDRESSES[number]) == then
 
 
 # --- runs
