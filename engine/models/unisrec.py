@@ -79,7 +79,8 @@ class Described(LastState):
         """As `made`, at the least cost."""
         if items is None or items.numel() > self.num_items:
             table = self.made(None) if self.read is None else self.read
-            return table if items is None else F.embedding(items, table)
+            # the row of padding must not learn from the places before a history
+            return table if items is None else F.embedding(items, table, padding_idx=self.num_items)
         return self.made(items) if self.read is None else F.embedding(items, self.read)
 
     def train(self, mode: bool = True) -> Described:
