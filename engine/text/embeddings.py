@@ -18,7 +18,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -28,8 +28,10 @@ from engine.console import Progress
 from engine.errors import SeqscopeError, UsageError
 from engine.files import replacing, write_json
 from engine.text.attributes import Fields, attributes, choose_fields, texts
-from engine.text.encoder import Encoder, Float32
 from engine.text.tokenizer import Known, known
+
+if TYPE_CHECKING:
+    from engine.text.encoder import Encoder, Float32
 
 CHUNK = 1024
 """Texts whose vectors are lost at most when the work is interrupted."""

@@ -18,7 +18,7 @@ from app.store.server import open_store
 from engine.runtime import Zoo
 from tests.app.own import ANNA, Nobody, own_home, ready
 
-CONSTANTS = {"_template", "_environment", "_read", "_plotly", "_temporary", "_places", "_unasked"}
+CONSTANTS = {"_template", "_environment", "_read", "_plotly", "_typeface", "_temporary", "_places", "_unasked"}
 """Of export.py and reports/html.py: files of the program; store/prepared.py: the name of a folder; floor.py: declarations."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -49,12 +50,33 @@ def _scores(folder: Path, histories: list[list[int]]) -> npt.NDArray[np.float32]
     manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
     index, longest = np.load(folder / "index.npy"), manifest["encoder"]["max_length"]
     histories = [history[-longest:] for history in histories]
+    if "item_to_item" in manifest:
+        reads_order = manifest["capabilities"].get("reads_order", True)
+        return _sums(np.load(folder / "item_to_item.npz"), histories, reads_order, len(index)) + index[:, 0]
     items = np.full((len(histories), max(1, *map(len, histories))), len(index))
     for row, history in zip(items, histories, strict=True):
         row[len(row) - len(history) :] = history
     encoder = onnxruntime.InferenceSession(folder / "encoder.onnx")
     query = np.concatenate([encoder.run(["query"], {"items": part})[0] for part in np.array_split(items, 10)])
     return query + index[:, 0] if manifest["index"]["kind"] == "identity" else query @ index[:, :-1].T + index[:, -1]
+
+
+def _sums(
+    stored: Mapping[str, np.ndarray], histories: list[list[int]], reads_order: bool, num_items: int
+) -> npt.NDArray[np.float32]:
+    """[people, items]: what the items of each history say of all others, by the section on item_to_item.npz."""
+    gaps = sum(byte.astype(np.int64) << 8 * place for place, byte in enumerate(stored["gaps"]))
+    places = np.cumsum(gaps) - 1
+    weights = np.zeros(num_items * num_items, np.float32)
+    weights[places] = stored["weights"] if "weights" in stored else stored["levels"][stored["codes"]]
+    weights = weights.reshape(num_items, num_items)
+    scores = np.zeros((len(histories), num_items), np.float32)
+    for row, history in zip(scores, histories, strict=True):
+        if reads_order and history:
+            row[:] = stored["position_weights"][len(history) - 1, : len(history)][::-1] @ weights[history]
+        elif history:
+            row[:] = weights[np.unique(history)].sum(0)
+    return scores
 
 
 def _ndcg(ranks: npt.NDArray[np.float64]) -> float:

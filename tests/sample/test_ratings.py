@@ -143,4 +143,4 @@ def test_films_of_one_title_and_year_get_ids_of_their_own() -> None:
 
 def test_an_order_that_is_known_needs_no_advice_to_shuffle_ties() -> None:
     counts = {"ties": 50, "repeats": 0}
-    assert [len(repeats.about(counts, 100, {"ties": ties})) for ties in ("file", "known")] == [2, 1]
+    assert [len(repeats.about_held_out(counts, 100, {"ties": ties})) for ties in ("file", "known")] == [2, 1]
