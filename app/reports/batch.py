@@ -23,7 +23,6 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from app.reports.bounds import Bounds, TooMuch, too_large, too_many_answers
-from app.reports.events import SPILL
 from app.reports.histories import PEOPLE, Chunk, reading
 from app.styles import titled
 from app.text import count, listed
@@ -133,15 +132,13 @@ def run(
 
 @contextlib.contextmanager
 def _tidied(parts: Path) -> Iterator[None]:
-    """What was sorted on the disk goes whatever happens; all goes where an error left no finished part, or none can come."""
+    """All goes where an error left no finished part, or none can come."""
     try:
         yield
     except Exception as error:
         if isinstance(error, TooMuch) or not any(path.stem.isdigit() for path in parts.glob("*.parquet")):
             shutil.rmtree(parts, ignore_errors=True)
         raise
-    finally:
-        shutil.rmtree(parts / SPILL, ignore_errors=True)
 
 
 def _chosen(models: Zoo, names: Sequence[str] | None) -> list[str]:

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -51,8 +51,8 @@ class Columns(BaseModel):
         return text + (f"; not read: {_told(self.unread)}" if self.unread else "")
 
 
-def choose(path: Path, rows: Mapping[str, Sequence[Any]], named: Mapping[str, str]) -> Columns:
-    """rows: column → its values in the first rows, texts or lists; named: role → column, where somebody said so.
+def choose(path: Path, rows: Mapping[str, Sequence[str]], named: Mapping[str, str]) -> Columns:
+    """rows: column → its values in the first rows; named: role → column, where somebody said so.
 
     Raises SeqscopeError where it cannot be told, with what to do.
     """
@@ -85,14 +85,12 @@ def match(names: Sequence[str], role: str) -> str | None:
     return next(iter(called(NAMES[role], names)), None)
 
 
-def list_of(value: Any, known: Callable[[str], bool]) -> list[str]:
-    """The item ids of a list: a list itself, or a text that has one, such as [1, 2], ['a', 'b'], a|b or a b.
+def list_of(text: str, known: Callable[[str], bool]) -> list[str]:
+    """The item ids of a text that has a list, such as [1, 2], ['a', 'b'], a|b or a b.
 
     known: whether a text is an id of the catalogue; such a text is one id, whatever is in it.
     """
-    if isinstance(value, (list, tuple)):
-        return [str(part) for part in value]
-    text = "" if value is None else str(value).strip()
+    text = text.strip()
     if not text or known(text):
         return [text] if text else []
     if _bracketed(text):
@@ -107,9 +105,9 @@ def list_of(value: Any, known: Callable[[str], bool]) -> list[str]:
     return [part.strip() for part in text.split(sign) if part.strip()]
 
 
-def _lists(path: Path, rows: Mapping[str, Sequence[Any]], taken: set[str]) -> str | None:
+def _lists(path: Path, rows: Mapping[str, Sequence[str]], taken: set[str]) -> str | None:
     """The column of lists: by its name where several have some."""
-    columns = [name for name, values in rows.items() if name not in taken and _mostly(values, _is_list)]
+    columns = [name for name, values in rows.items() if name not in taken and _mostly(values, _bracketed)]
     usual = match(columns, "items")
     if usual is not None:
         return usual
@@ -125,17 +123,13 @@ def _lists(path: Path, rows: Mapping[str, Sequence[Any]], taken: set[str]) -> st
     return usual if usual in separated else None
 
 
-def _mostly(values: Sequence[Any], holds: Callable[[Any], bool]) -> bool:
-    filled = [value for value in values if value is not None and value != ""]
+def _mostly(values: Sequence[str], holds: Callable[[str], bool]) -> bool:
+    filled = [value for value in values if value]
     return bool(filled) and 2 * sum(map(holds, filled)) >= len(filled)
 
 
-def _is_list(value: Any) -> bool:
-    return isinstance(value, (list, tuple)) or (isinstance(value, str) and _bracketed(value.strip()))
-
-
-def _is_separated(value: Any) -> bool:
-    return isinstance(value, str) and any(sign in value.strip() for sign in _SEPARATORS)
+def _is_separated(value: str) -> bool:
+    return any(sign in value for sign in _SEPARATORS)
 
 
 def _bracketed(text: str) -> bool:

@@ -236,7 +236,7 @@ def _batch(args: argparse.Namespace, path: Path, source: str) -> int:
             titles=args.titles,
             columns=columns,
             restart=args.restart,
-            bounds=Bounds.of_uploads() if args.bounded else None,
+            bounds=Bounds.of_environment() if args.bounded else None,
             told=lambda words: print(words, file=sys.stderr),
         )
     except MemoryError:

@@ -9,37 +9,46 @@
 .jsonl                             the same as objects: {"user": …, "items": […]}; or lists alone: […]
 .txt                               one history per line: item_ids with blanks between them
 PEOPLE                             those of the dataset itself, users.parquet
+
+engine/tabular reads the files, as it does uploads and imports; columns.py tells which column holds what.
 """
 
 from __future__ import annotations
 
 import contextlib
-import gzip
 import itertools
-import json
+import shutil
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+import duckdb
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict
 
-from app.reports import events
-from app.reports.bounds import Bounds, Watch
+from app.reports.bounds import PART, Bounds, TooMuch
 from app.reports.columns import LOOKED_AT, Columns, choose, list_of
-from app.reports.events import One
 from app.text import short
-from engine.errors import SeqscopeError
+from engine.errors import Refused, SeqscopeError
 from engine.runtime import Zoo
+from engine.tabular import dialect
+from engine.tabular.database import BLANKS, connect, first_line, value
+from engine.tabular.findings import Findings
+from engine.tabular.parquet import describe, read_parquet
+from engine.tabular.problems import PROBLEMS
+from engine.tabular.reading import DELIMITERS, UNLIMITED, Limits, Reading, texts
+from engine.tabular.rows import load_rows, read_lines, read_text, with_keys
+from engine.tabular.text import blocks, content_kind, guess_encoding, scan, write_plain
 
 PEOPLE = "people"
-_LINE = 16 << 20  # characters of one line
-Row = tuple[str, Any]
-"""A history's name, and its items: a list, or a text that has one."""
+_BATCH = 100_000  # events read from the database at a time
+One = tuple[str, npt.NDArray[np.int64], int]
+"""A history's name, its item numbers, and how many of its events are of unknown items."""
 
 
 class Chunk(NamedTuple):
@@ -55,7 +64,7 @@ class Histories:
     total: int
     about: str
     """How the file was read: what a row is, and which column holds what."""
-    _source: Any
+    _source: Callable[[], Iterator[One]]
 
     def chunks(self, size: int) -> Iterator[Chunk]:
         """The same histories in the same order, every time."""
@@ -92,35 +101,21 @@ def reading(
             )
         yield Histories(models.users.num_rows, "the dataset's own", lambda: _people(models))
         return
-    path = Path(source)
+    path, folder = Path(source).resolve(), work.resolve() / "reading"
     if not path.is_file():
-        raise SeqscopeError(f"There is no file {path}.")
-    kind, watch = _kind(path), Watch(path, bounds)
-    watch.unpacked()
-    head = _head(path, kind)
-    if head is None:
-        total = _count(_bare(path, kind), models, watch)
-        watch.read()
-        yield Histories(total, "one history per line, item ids alone", lambda: _named(_bare(path, kind), models))
-        return
-    layout = choose(path, head, columns or {})
-    if layout.per_row == "history":
-        if kind == "parquet":
-            watch.rows(_values(path, layout.items))
-        total = _count(_rows(path, kind, layout), models, watch)
-        watch.read()
-        yield Histories(total, str(layout), lambda: _named(_rows(path, kind, layout), models))
-        return
-    if kind == "parquet":
-        watch.rows(pq.ParquetFile(path).metadata.num_rows)
-        watch = Watch(path, bounds)
-        batches = events.of_parquet(path, layout)
-    elif kind == "jsonl":
-        batches = events.of_objects(lambda: _objects(path), path, layout)
-    else:
-        batches = events.of_csv(path, layout, _separator(path))
-    with events.reading(batches, path, models, work, watch) as (total, source_of):
-        yield Histories(total, str(layout), source_of)
+        raise SeqscopeError(f"There is no file {source}.")
+    folder.mkdir()
+    try:
+        with connect(folder, bounds or UNLIMITED, readable=[path]) as con:
+            with _in_time(con, path, bounds):
+                histories = _load(con, folder, path, models, columns or {}, bounds or UNLIMITED)
+            yield histories
+    except Refused as refused:
+        raise SeqscopeError(f"{path.name}: {refused}") from None
+    except duckdb.Error as error:
+        raise SeqscopeError(f"{path.name} cannot be read: {short(first_line(error), 200)}") from None
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 class Look(BaseModel):
@@ -136,68 +131,116 @@ class Look(BaseModel):
     """Why it cannot be told which column holds what; "" where it can."""
 
 
-def look(path: Path, named: Mapping[str, str], bounds: Bounds | None = None) -> Look:
-    """named: role → column, where somebody said so. Raises SeqscopeError where the file cannot be read at all."""
-    Watch(path, bounds).unpacked()
-    head = _head(path, _kind(path))
-    if head is None:
-        return Look(columns=None, samples={})
-    samples = {name: " · ".join(short(str(value), 40) for value in values[:3]) for name, values in head.items()}
+def look(work: Path, path: Path, named: Mapping[str, str], limits: Limits) -> Look:
+    """named: role → column, where somebody said so. Raises Refused where the file cannot be read at all."""
+    form, head = _form(work, path, limits)
+    samples = {name: " · ".join(short(text, 40) for text in values[:3]) for name, values in head.items()}
     try:
-        return Look(columns=choose(path, head, named), samples=samples)
+        return Look(columns=choose(path, head, named) if form.columns else None, samples=samples)
     except SeqscopeError as error:
         return Look(columns=None, samples=samples, fault=str(error))
 
 
-def _head(path: Path, kind: str) -> dict[str, list[Any]] | None:
-    """Column → its values in the first rows; None where the lines are histories and nothing else."""
-    if kind == "lines":
-        return None
-    if kind == "jsonl":
-        objects = [value for _, value in itertools.islice(_objects(path), LOOKED_AT)]
-        if not objects:
-            raise SeqscopeError(f"{path.name} is empty.")
-        if isinstance(objects[0], list):
-            return None
-        names = dict.fromkeys(key for value in objects if isinstance(value, dict) for key in value)
-        return {name: [value.get(name) for value in objects if isinstance(value, dict)] for name in names}
-    if kind == "parquet":
-        _schema(path)
-        batches = pq.ParquetFile(path).iter_batches(LOOKED_AT)
-    else:
-        batches = events.texts(path, _separator(path))
+@contextlib.contextmanager
+def _in_time(con: duckdb.DuckDBPyConnection, path: Path, bounds: Bounds | None) -> Iterator[None]:
+    """Ends the statement that runs when the time is over. Raises TooMuch."""
+    if bounds is None:
+        yield
+        return
+    late = TooMuch(f"Reading {path.name} took longer than {bounds.seconds:,} seconds and was ended. {PART}")
+    end = time.monotonic() + bounds.seconds
+    clock = threading.Timer(bounds.seconds, con.interrupt)
+    clock.daemon = True
+    clock.start()
     try:
-        batch = next(iter(batches), None)
-    except (pa.ArrowException, OSError) as error:
-        raise SeqscopeError(f"{path.name} cannot be read: {short(str(error), 200)}") from None
-    if batch is None:
-        raise SeqscopeError(f"{path.name} has no events.")
-    return {str(name): values for name, values in batch.slice(0, LOOKED_AT).to_pydict().items()}
+        yield
+    except (duckdb.Error, Refused):
+        if time.monotonic() < end:
+            raise
+    finally:
+        clock.cancel()
+    if time.monotonic() >= end:
+        raise late
 
 
-def _separator(path: Path) -> str:
-    """Of a table: what stands most often in its first line."""
-    with _text(path) as lines:
-        first = next(lines, "")
-    return max("\t,;|", key=first.count)
+# --- how a file holds rows
 
 
-def _kind(path: Path) -> str:
-    name = path.name.lower().removesuffix(".gz")
-    for ending, kind in (
-        (".csv", "csv"),
-        (".tsv", "csv"),
-        (".jsonl", "jsonl"),
-        (".ndjson", "jsonl"),
-        (".txt", "lines"),
-    ):
-        if name.endswith(ending):
-            return kind
-    if path.name.lower().endswith(".parquet"):
-        return "parquet"
-    raise SeqscopeError(
-        f"{path.name}: histories are read from .csv, .tsv, .jsonl, .txt (each also with .gz) and .parquet; rename the file."
+def _form(work: Path, path: Path, limits: Limits) -> tuple[Reading, dict[str, list[str]]]:
+    """(how it is read, all columns as texts; column → its values in the first rows). Both are empty where the lines are histories
+    and nothing else. Raises Refused."""
+    content = content_kind(path)
+    if content == "parquet":
+        form = Reading(format="parquet", columns=texts(describe(path, limits)[1]))
+        with connect(work, limits, readable=[path.resolve()]) as con:
+            read_parquet(con, path.resolve(), form, limits, first=LOOKED_AT)
+            return form, _head(con, form)
+    gzipped = content == "gzip"
+    encoding = guess_encoding(scan(blocks(path, gzipped, limits)))
+    if encoding.sure != "certain":
+        raise Refused(f"{encoding.why} Save it as UTF-8.")
+    form = Reading(format="delimited", gzip=gzipped, encoding=encoding.value)
+    plain = write_plain(path, work / "head.txt", form.encoding, limits, gzipped=gzipped, quote='"', lines=4 * LOOKED_AT)
+    lines = [line for line in plain.path.read_text("utf-8").split("\n") if line.strip(BLANKS)]
+    if not lines:
+        raise Refused("The file is empty: there is nothing but blanks in it.")
+    if path.name.lower().removesuffix(".gz").endswith(".txt"):
+        return form, {}
+    if lines[0].startswith("["):
+        return form.model_copy(update={"format": "jsonl"}), {}
+    with connect(work, limits) as con:
+        if dialect.is_json_lines(lines):
+            form = with_keys(con, plain.path, form.model_copy(update={"format": "jsonl"}), limits)
+        else:
+            # A delimiter stands in the header, too; what only the rows have is within their lists.
+            signs = [sign for sign in DELIMITERS if sign in lines[0] and sign != " "]
+            form, _ = dialect.delimited(lines, form, limits, dialect.delimiter(lines, signs or [","]))
+        read_text(con, plain, form, path.name, Findings(con), limits, keys=False)
+        return form, _head(con, form)
+
+
+def _head(con: duckdb.DuckDBPyConnection, form: Reading) -> dict[str, list[str]]:
+    cells = ", ".join(f"coalesce(c{index}, '')" for index in range(len(form.columns)))
+    rows = con.execute(f"SELECT {cells} FROM rows ORDER BY line LIMIT {LOOKED_AT}").fetchall()
+    return {column.name: [row[index] for row in rows] for index, column in enumerate(form.columns)}
+
+
+def _load(
+    con: duckdb.DuckDBPyConnection, work: Path, path: Path, models: Zoo, named: Mapping[str, str], limits: Limits
+) -> Histories:
+    """The whole file. Raises Refused, and SeqscopeError where it cannot be told which column holds what."""
+    form, head = _form(work, path, limits)
+    findings = Findings(con)
+    if not form.columns:
+        plain = write_plain(path, work / "lines.txt", form.encoding, limits, gzipped=form.gzip, strict=True)
+        read_lines(con, plain, path.name, findings)
+        _refuse_bad_rows(findings)
+        query = "SELECT line::VARCHAR AS name, text AS items FROM lines ORDER BY line"
+        split = _list_of_line if form.format == "jsonl" else str.split
+        return _of_rows(con, query, models, limits, split, "one history per line, item ids alone")
+    columns = choose(path, head, named)
+    read = {columns.user, columns.items, columns.time}
+    roles = [column.model_copy(update={"role": "text" if column.name in read else "skip"}) for column in form.columns]
+    load_rows(
+        con, work, path, form.model_copy(update={"columns": tuple(roles)}), path.name, findings, limits, strict=True
     )
+    _refuse_bad_rows(findings)
+    cell = {column.name: f"c{index}" for index, column in enumerate(form.columns)}
+    user = cell[columns.user] if columns.user else "NULL"
+    if columns.per_row == "history":
+        query = (
+            f"SELECT coalesce({user}, line::VARCHAR) AS name, {cell[columns.items]} AS items FROM rows ORDER BY line"
+        )
+        return _of_rows(con, query, models, limits, lambda text: list_of(text, _knows(models)), str(columns))
+    moment = cell[columns.time] if columns.time else "NULL::VARCHAR"
+    return _of_events(con, user, cell[columns.items], moment, models, str(columns))
+
+
+def _refuse_bad_rows(findings: Findings) -> None:
+    """Raises SeqscopeError with the first row that cannot be used: answers for a part of a file would pass for all."""
+    for finding in findings.first(1):
+        if finding.kind != "warning":
+            raise SeqscopeError(f"{finding}. {PROBLEMS[finding.problem].fix}")
 
 
 # --- histories that come whole
@@ -209,113 +252,93 @@ def _people(models: Zoo) -> Iterator[One]:
             yield name, history.values.to_numpy(zero_copy_only=False).astype(np.int64), 0
 
 
-def _named(rows: Iterator[Row], models: Zoo) -> Iterator[One]:
-    """Numbers for the ids of each history; those that the catalogue lacks are counted."""
-    for name, value in rows:
-        positions = [models.position(item_id) for item_id in list_of(value, _knows(models))]
-        known = np.array([item for item in positions if item is not None], np.int64)
-        yield name, known, len(positions) - len(known)
+def _of_rows(
+    con: duckdb.DuckDBPyConnection,
+    query: str,
+    models: Zoo,
+    limits: Limits,
+    split: Callable[[str], list[str]],
+    about: str,
+) -> Histories:
+    """query: SQL that selects name and items, a text; split: that text's item ids."""
 
+    def lists() -> Iterator[tuple[str, list[str]]]:
+        rows = con.cursor()
+        rows.execute(query)
+        while some := rows.fetchmany(4_096):
+            yield from ((name, split(text or "")) for name, text in some)
 
-def _count(rows: Iterator[Row], models: Zoo, watch: Watch) -> int:
-    total = 0
-    for _, value in rows:
+    def numbered() -> Iterator[One]:
+        """Numbers for the ids of each history; those that the catalogue lacks are counted."""
+        for name, item_ids in lists():
+            positions = [models.position(item_id) for item_id in item_ids]
+            known = np.array([item for item in positions if item is not None], np.int64)
+            yield name, known, len(positions) - len(known)
+
+    total = events = 0
+    for _, item_ids in lists():
         total += 1
-        watch.rows(max(1, len(list_of(value, _knows(models)))))
-    return total
+        events += max(1, len(item_ids))
+        if events > limits.rows:
+            raise TooMuch(f"There are more than {limits.rows:,} events, which is the most that is read here. {PART}")
+    if not total:
+        raise Refused("It has no events.")
+    return Histories(total, about, numbered)
+
+
+def _list_of_line(text: str) -> list[str]:
+    if not text.startswith("["):
+        raise Refused(f"“{short(text, 40)}” is no list of items, as the lines before it are.")
+    return list_of(text, lambda _: False)
 
 
 def _knows(models: Zoo) -> Callable[[str], bool]:
     return lambda item_id: models.position(item_id) is not None
 
 
-@contextlib.contextmanager
-def _text(path: Path) -> Iterator[Iterator[str]]:
-    with gzip.open(path, "rt", encoding="utf-8-sig") if _packed(path) else path.open(encoding="utf-8-sig") as file:
-        yield _bounded(file, path)
+# --- histories that are sorted from events
 
 
-def _packed(path: Path) -> bool:
-    return path.name.lower().endswith(".gz")
-
-
-def _bounded(file: Any, path: Path) -> Iterator[str]:
-    try:
-        while line := file.readline(_LINE):
-            if len(line) == _LINE:
-                raise SeqscopeError(f"{path.name} has a line of more than {_LINE:,} characters.")
-            yield line
-    except (UnicodeDecodeError, OSError, EOFError) as error:
-        raise SeqscopeError(f"{path.name} cannot be read as text in UTF-8 ({error}).") from None
-
-
-def _bare(path: Path, kind: str) -> Iterator[Row]:
-    """Lines that are histories, named after their numbers."""
-    if kind == "jsonl":
-        for number, value in _objects(path):
-            if not isinstance(value, list):
-                raise SeqscopeError(f"{path.name}, line {number}: no list of items, as the lines before have.")
-            yield str(number), value
-        return
-    with _text(path) as lines:
-        for number, line in enumerate(lines, 1):
-            if line.strip():
-                yield str(number), line.split()
-
-
-def _rows(path: Path, kind: str, columns: Columns) -> Iterator[Row]:
-    """One history per row; without a user it is named after its row, from 1."""
-    needed = [columns.items, *([columns.user] if columns.user else [])]
-    if kind == "jsonl":
-        for number, entry in _objects(path):
-            value = entry.get(columns.items) if isinstance(entry, dict) else None
-            if not isinstance(value, list):
-                raise SeqscopeError(f"{path.name}, line {number}: no list of items, as the lines before have.")
-            yield str(entry.get(columns.user, number)), value
-        return
-    at = 0
-    parquet = kind == "parquet"
-    batches = (
-        pq.ParquetFile(path).iter_batches(4_096, columns=needed)
-        if parquet
-        else events.texts(path, _separator(path), needed)
+def _of_events(con: duckdb.DuckDBPyConnection, user: str, item: str, moment: str, models: Zoo, about: str) -> Histories:
+    """user, item, moment: SQL, cells of the table `rows`. Rows without a user are nobody's."""
+    con.register("known", pa.table({"item_id": models.items["item_id"], "item": models.items["item"]}))
+    con.execute(
+        f"CREATE TABLE events AS SELECT line, {user} AS who, known.item, {moment} AS moment FROM rows "
+        f"LEFT JOIN known ON coalesce({item}, '') = item_id WHERE {user} IS NOT NULL"
     )
-    for batch in batches:
-        values = batch[columns.items].to_pylist()
-        names = batch[columns.user].to_pylist() if columns.user else range(at + 1, at + len(batch) + 1)
-        yield from zip(map(str, names), values, strict=True)
-        at += len(batch)
+    con.execute("DROP TABLE rows; CREATE TABLE people AS SELECT who, min(line) AS first FROM events GROUP BY who")
+    total = value(con, "SELECT count(*) FROM people")
+    if not total:
+        raise Refused("It has no events.")
+    number = "try_cast(moment AS DOUBLE)"
+    in_words = value(con, f"SELECT count(*) FROM events WHERE moment IS NOT NULL AND {number} IS NULL")
+    return Histories(total, about, lambda: _sorted(con, "moment" if in_words else number))
 
 
-def _objects(path: Path) -> Iterator[tuple[int, Any]]:
-    """(line, value); every value is an object or a list."""
-    with _text(path) as lines:
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
+def _sorted(con: duckdb.DuckDBPyConnection, order: str) -> Iterator[One]:
+    """Histories in the order of their first row; within one by time, and by row where that is the same."""
+    ordered = con.sql(
+        "SELECT first, who, coalesce(item, -1)::BIGINT AS item FROM events JOIN people USING (who) "
+        f"ORDER BY first, {order} NULLS LAST, line"
+    )
+    reader: pa.RecordBatchReader = ordered.to_arrow_reader(_BATCH)
+    key, name, parts = -1, "", [np.empty(0, np.int64)]
+    for batch in reader:
+        firsts, items = batch["first"].to_numpy(), batch["item"].to_numpy()
+        edges = [0, *(np.flatnonzero(np.diff(firsts)) + 1).tolist(), len(firsts)]
+        for start, end in itertools.pairwise(edges):
+            if start == end:
                 continue
-            try:
-                value = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                raise SeqscopeError(f"{path.name}, line {number}: not valid JSON ({error}).") from None
-            if not isinstance(value, dict | list):
-                raise SeqscopeError(f"{path.name}, line {number}: neither an object nor a list.")
-            yield number, value
+            if firsts[start] != key and key != -1:
+                yield _history(name, parts)
+                parts = []
+            key, name = firsts[start], batch["who"][start].as_py()
+            parts.append(items[start:end])
+    if key != -1:
+        yield _history(name, parts)
 
 
-def _schema(path: Path) -> pa.Schema:
-    try:
-        return pq.ParquetFile(path).schema_arrow
-    except (pa.ArrowException, OSError) as error:
-        raise SeqscopeError(f"{path.name} is no Parquet file ({short(str(error), 120)}).") from None
-
-
-def _values(path: Path, column: str) -> int:
-    """Items of all lists of a column (texts, where they are such), and the empty ones, as the file says."""
-    file = pq.ParquetFile(path).metadata
-    groups = (file.row_group(place) for place in range(file.num_row_groups))
-    return sum(
-        group.column(place).num_values
-        for group in groups
-        for place in range(group.num_columns)
-        if group.column(place).path_in_schema.split(".")[0] == column
-    )
+def _history(name: str, parts: list[npt.NDArray[np.int64]]) -> One:
+    events = np.concatenate(parts)
+    known = events[events >= 0]
+    return name, known, len(events) - len(known)

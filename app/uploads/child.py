@@ -75,18 +75,6 @@ def _bound(limits: dict[str, Any], nice: int) -> None:
     yields(nice, oom=1000)
 
 
-def _histories(path: Path, columns: dict[str, str], limits: Any) -> dict[str, Any]:
-    """What a file of histories seems to hold (app/reports/histories.py)."""
-    from app.reports import histories
-    from app.reports.bounds import Bounds
-    from engine.errors import Refused, SeqscopeError
-
-    try:
-        return histories.look(path, columns, Bounds.of(limits)).model_dump(mode="json")
-    except SeqscopeError as error:
-        raise Refused(str(error)) from None
-
-
 def _answer(request: dict[str, Any], say: Any) -> dict[str, Any]:
     from engine.errors import Refused
 
@@ -121,7 +109,9 @@ def _result(request: dict[str, Any], say: Any) -> dict[str, Any]:
         if request["action"] == "unpack":
             return unpack(work, Path(request["path"]), request["kinds"], limits, say).model_dump(mode="json")
         if request["action"] == "histories":
-            return _histories(Path(request["path"]), request["columns"], limits)
+            from app.reports.histories import look
+
+            return look(work, Path(request["path"]), request["columns"], limits).model_dump(mode="json")
         files = [
             None if request[name] is None else UploadedFile.model_validate(request[name])
             for name in ("catalogue", "log")

@@ -13,7 +13,6 @@ from engine.errors import Refused
 from engine.tabular import dialect, times
 from engine.tabular.columns import Values, guess_roles, recognise, seems
 from engine.tabular.database import BLANKS, connect
-from engine.tabular.dialect import Splitter, header_names, records
 from engine.tabular.findings import Findings
 from engine.tabular.parquet import describe, read_parquet
 from engine.tabular.problems import MAX_DEPTH
@@ -30,8 +29,9 @@ from engine.tabular.reading import (
     ReadingChoice,
     Role,
     UploadColumn,
+    texts,
 )
-from engine.tabular.rows import json_names, lines_of, read_text, write_json_lines
+from engine.tabular.rows import read_text, with_keys, write_json_lines
 from engine.tabular.text import Plain, blocks, content_kind, guess_encoding, read_as, scan, write_plain
 
 LOOKED_AT = 2_000
@@ -51,7 +51,7 @@ def guess(work: Path, path: Path, kind: FileKind, fixed: Mapping[str, str], limi
 
 def _parquet(work: Path, path: Path, kind: FileKind, fixed: Mapping[str, str], limits: UploadLimits) -> Guess:
     rows, names = describe(path, limits)
-    reading = Reading(format="parquet", columns=tuple(UploadColumn(name=name, role="text") for name in names))
+    reading = Reading(format="parquet", columns=texts(names))
     with connect(work, limits, readable=[path]) as con:
         _, strange = read_parquet(con, path, reading, limits, first=LOOKED_AT)
         start = Guess(what=kind, reading=reading, rows=rows, size=path.stat().st_size)
@@ -118,7 +118,7 @@ def _text(
     whole = _whole(work, limits, all_rows)
     if form is not None:
         with connect(work, limits) as con:
-            reading = _json(con, plain.path, start.reading.model_copy(update={"format": form}), limits)
+            reading = with_keys(con, plain.path, start.reading.model_copy(update={"format": form}), limits)
             _load(con, plain, reading, kind, limits)
             return _with_roles(con, start.model_copy(update={"reading": reading}), fixed, whole, named=True)
     reading, more, stop = _delimited(filled, start.reading, fixed, limits)
@@ -166,40 +166,19 @@ def _load(con: duckdb.DuckDBPyConnection, plain: Plain, reading: Reading, kind: 
     read_text(con, plain, reading, kind, Findings(con), limits)
 
 
-def _json(con: duckdb.DuckDBPyConnection, path: Path, reading: Reading, limits: UploadLimits) -> Reading:
-    con.execute(f"CREATE TABLE lines AS {lines_of(path)}")
-    names = json_names(con, limits)
-    con.execute("DROP TABLE lines")
-    if not names:
-        raise Refused("No line of the file is a JSON object with keys.")
-    if len(names) > limits.columns:
-        raise Refused(f"The objects have more than {limits.columns:,} different keys; so many are not taken here.")
-    return reading.model_copy(update={"columns": tuple(UploadColumn(name=name, role="text") for name in names)})
-
-
 def _delimited(
     lines: Sequence[str], reading: Reading, fixed: Mapping[str, str], limits: UploadLimits
 ) -> tuple[Reading, list[ReadingChoice], str]:
     """(reading with columns, what was guessed, why there are no columns)"""
     delimiter = _chosen(fixed, "delimiter", None) or dialect.delimiter(lines)
-    quote = _chosen(fixed, "quote", QUOTES) or dialect.quote(lines, delimiter.value)
-    reading = reading.model_copy(update={"delimiter": delimiter.value, "quote": quote.value})
-    rows = records(lines, Splitter(delimiter.value, quote.value))
-    if not rows:
-        return reading, [delimiter, quote], "The first row cannot be read: its quotes are not in order. Choose others."
-    header = _chosen(fixed, "header", {"yes": "", "no": ""}) or dialect.header(rows)
-    reading = reading.model_copy(update={"header": header.value == "yes"})
-    choices = [delimiter, quote, header]
-    below = rows[1:] if reading.header else rows
-    width = _commonest([len(row) for row in below]) if below else len(rows[0])
-    if width < 2 and len(rows[0]) < 2:
+    quote, header = _chosen(fixed, "quote", QUOTES), _chosen(fixed, "header", {"yes": "", "no": ""})
+    reading, choices = dialect.delimited(lines, reading, limits, delimiter, quote, header)
+    if not reading.columns:
+        return reading, choices, "The first row cannot be read: its quotes are not in order. Choose others."
+    if len(reading.columns) < 2:
         better = next((sign for sign in DELIMITERS if sign not in (delimiter.value, " ") and sign in lines[0]), None)
         ask = f" Is it separated by {DELIMITERS[better]}?" if better else ""
         return reading, choices, f"Couldn't find columns: every line is one field.{ask} Choose the delimiter."
-    if max(width, len(rows[0])) > limits.columns:
-        raise Refused(f"The rows have {width:,} fields; at most {limits.columns:,} columns are taken here.")
-    names = header_names(rows[0], width) if reading.header else [f"column {index + 1}" for index in range(width)]
-    reading = reading.model_copy(update={"columns": tuple(UploadColumn(name=name, role="text") for name in names)})
     return reading, choices, ""
 
 
@@ -286,7 +265,3 @@ def _chosen(fixed: Mapping[str, str], about: str, allowed: Mapping[str, str] | N
     ):
         return None
     return ReadingChoice(about=about, value=value, sure="certain", why="You chose it.")  # type: ignore[arg-type]
-
-
-def _commonest(numbers: Sequence[int]) -> int:
-    return max(set(numbers), key=lambda number: (numbers.count(number), number))

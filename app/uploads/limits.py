@@ -12,6 +12,7 @@ SEQSCOPE_QUOTA_ROWS        of one file (default 5,000,000; app/store/quota.py)
 from __future__ import annotations
 
 import os
+from typing import Self
 
 from engine.errors import SeqscopeError
 from engine.tabular.reading import MB, Limits
@@ -21,7 +22,7 @@ class UploadLimits(Limits):
     """Of one step. The child that reads files is told them."""
 
     @classmethod
-    def of_environment(cls) -> UploadLimits:
+    def of_environment(cls) -> Self:
         """Raises SeqscopeError where a variable is not a number."""
         from app.store.quota import OwnerLimits as Quotas
 

@@ -42,7 +42,8 @@ def connect(work: Path, limits: Limits, *, readable: Sequence[Path] = ()) -> Ite
     try:
         con.execute("SET TimeZone = 'UTC'")  # the zone of this machine must not decide what a date means
         con.execute(f"SET allowed_directories = [{sql(f'{work}/')}]")
-        con.execute(f"SET allowed_paths = [{', '.join(sql(str(path)) for path in readable)}]")
+        names = [name for path in readable for name in (sql(str(path)), sql_path(path))]
+        con.execute(f"SET allowed_paths = [{', '.join(names)}]")
         con.execute("SET enable_external_access = false")
         con.execute("SET lock_configuration = true")
         yield con

@@ -12,9 +12,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from engine.errors import Refused
 from engine.tabular.columns import known_name
 from engine.tabular.database import BLANKS
-from engine.tabular.reading import DELIMITERS, QUOTES, ReadingChoice, Sure, column_names
+from engine.tabular.reading import DELIMITERS, QUOTES, Limits, Reading, ReadingChoice, Sure, column_names, texts
 
 _LOOKED_AT = 300  # lines
 _KEYED = re.compile(r'\{\s*"(?:[^"\\]|\\.)*"\s*:\s*[\{\[]')
@@ -291,3 +292,30 @@ def header_names(first: Sequence[str], width: int) -> list[str]:
     if len(fields) == width - 1:  # as R writes row names: they have a column and no name
         fields = ["", *fields]
     return column_names(fields if len(fields) >= width else [*fields, *[""] * (width - len(fields))])
+
+
+def delimited(
+    lines: Sequence[str],
+    reading: Reading,
+    limits: Limits,
+    delimiter: ReadingChoice,
+    quoted: ReadingChoice | None = None,
+    headed: ReadingChoice | None = None,
+) -> tuple[Reading, list[ReadingChoice]]:
+    """(reading with all columns as texts; what was chosen, in order). quoted, headed: None: as they are guessed.
+
+    No columns where the quotes of the first row are not in order. Raises Refused where there are too many.
+    """
+    quoted = quoted or quote(lines, delimiter.value)
+    reading = reading.model_copy(update={"delimiter": delimiter.value, "quote": quoted.value})
+    rows = records(lines, Splitter(delimiter.value, quoted.value))
+    if not rows:
+        return reading, [delimiter, quoted]
+    headed = headed or header(rows)
+    named = headed.value == "yes"
+    widths = Counter(len(row) for row in (rows[1:] if named else rows) or rows)
+    width = max(widths, key=lambda width: (widths[width], width))
+    if max(width, len(rows[0])) > limits.columns:
+        raise Refused(f"The rows have {width:,} fields; at most {limits.columns:,} columns are taken here.")
+    names = header_names(rows[0], width) if named else [f"column {index + 1}" for index in range(width)]
+    return reading.model_copy(update={"header": named, "columns": texts(names)}), [delimiter, quoted, headed]

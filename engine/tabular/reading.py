@@ -157,6 +157,11 @@ def column_names(fields: Sequence[str]) -> list[str]:
     return names
 
 
+def texts(names: Sequence[str]) -> tuple[UploadColumn, ...]:
+    """Columns that are all read as they stand."""
+    return tuple(UploadColumn(name=name, role="text") for name in names)
+
+
 class ReadingChoice(Record):
     """One thing about a file that was guessed."""
 

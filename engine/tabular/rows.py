@@ -21,7 +21,7 @@ from engine.tabular.dialect import Splitter
 from engine.tabular.findings import VALUE, Findings
 from engine.tabular.parquet import read_parquet
 from engine.tabular.problems import MAX_DEPTH
-from engine.tabular.reading import ENCODINGS, Limits, Reading
+from engine.tabular.reading import ENCODINGS, Limits, Reading, texts
 from engine.tabular.text import MAX_LINE, Plain, blocks, too_many_rows, write_plain
 
 _MAX_RECORD = 500  # lines of one row
@@ -293,6 +293,18 @@ def json_names(con: duckdb.DuckDBPyConnection, limits: Limits) -> list[str]:
         f"GROUP BY key ORDER BY min(line), min(place) LIMIT {limits.columns + 1}"
     ).fetchall()
     return [row[0] for row in rows]
+
+
+def with_keys(con: duckdb.DuckDBPyConnection, path: Path, reading: Reading, limits: Limits) -> Reading:
+    """The reading of JSON lines with every key of the plain text `path` as a column. Raises Refused."""
+    con.execute(f"CREATE TABLE lines AS {lines_of(path)}")
+    names = json_names(con, limits)
+    con.execute("DROP TABLE lines")
+    if not names:
+        raise Refused("No line of the file is a JSON object with keys.")
+    if len(names) > limits.columns:
+        raise Refused(f"The objects have more than {limits.columns:,} different keys; so many are not taken here.")
+    return reading.model_copy(update={"columns": texts(names)})
 
 
 def _json(

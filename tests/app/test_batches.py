@@ -109,7 +109,7 @@ def test_a_bomb_is_refused_and_nothing_is_left(exports: Path, monkeypatch: pytes
     job = start(exports / "toys", b"".join(bomb), name="histories.csv.gz")
     one = over(job)
     assert one.row.state == "failed"
-    assert "histories.csv.gz holds more than 512 MB once it is unpacked" in one.row.message
+    assert "histories.csv.gz: The file grows to more than 200 times its size" in one.row.message
     assert not (home.job(job.id) / FILES).exists() and home.size(home.root() / "tmp") == 0
     assert home.size(home.job(job.id)) < 20_000
 

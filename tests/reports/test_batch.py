@@ -75,7 +75,7 @@ def test_csv_is_the_same_and_neutral(models: Zoo, tmp_path: Path) -> None:
     assert content.startswith(b"\xef\xbb\xbf")
     read = list(csv.reader(io.StringIO(content.decode("utf-8-sig"))))
     assert read[0] == ["history", "model", "rank", "item_id", "title", "score"]
-    assert {row[0] for row in read[1:]} == {"'=1+1", "' @x", "'-5"}
+    assert {row[0] for row in read[1:]} == {"'=1+1", "'@x", "'-5"}
     assert any(
         row[4] == '\'=HYPERLINK("http://example.org") (1952)' or row[4].startswith("'=HYPERLINK") for row in read[1:]
     )
