@@ -1,9 +1,12 @@
-// A history as a row of chips, oldest first. Python holds it; this draws it and reports what is to be moved, removed or looked at.
+// A history as a row of chips, oldest first. Python holds it; this draws it and reports what is to be moved, removed or looked at. What is
+// pointed at among its items, or in a figure whose rows or columns are its items, is lit in both.
 const DRAG = 5 // px that the pointer moves before a press is a drag
 const again = new WeakMap() // which button to focus after the chips were drawn anew, so that the keyboard does not lose its place
 
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".root")
+  root.linked?.abort() // Streamlit calls this again when the data change, and does not stop what ran before
+  root.linked = new AbortController()
   const items = data?.items ?? []
   if (items.length === 0) {
     root.replaceChildren(element("div", "empty", data?.empty ?? ""))
@@ -47,6 +50,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const stays = before && before.children.length >= items.length
   const scrolled = before?.scrollTop
   root.replaceChildren(list)
+  link(list, items, root.linked.signal)
   list.scrollTop = stays ? scrolled : list.scrollHeight // the newest is last
 
   const [name, place] = again.get(root) ?? []
@@ -92,3 +96,51 @@ function draggable(chip, list, drop) {
 function inside(box, { clientX, clientY }) {
   return clientX >= box.left && clientX <= box.right && clientY >= box.top && clientY <= box.bottom
 }
+
+// Figures say in layout.meta which event each row is, and each column, of those that are ("3 · Alien"; of one of its codes "3b · Alien").
+function link(list, items, signal) {
+  const events = items.map(({ title, detail }, place) => `${place + 1} · ${title} ${detail}`.trim())
+  let last = ""
+  const point = (row, column) => {
+    if (last === (last = `${row}\n${column}`)) return
+    document.querySelectorAll(".js-plotly-plot").forEach(plot => plot.layout?.meta?.rows && frame(plot, row, column))
+    const lit = [row, column].map(eventOf)
+    events.forEach((event, place) => list.children[place].classList.toggle("lit", lit.includes(event)))
+  }
+  const chip = ({ target }) => {
+    const event = events[[...list.children].indexOf(target.closest("li"))]
+    point(event, event)
+  }
+  list.addEventListener("pointerover", chip)
+  list.addEventListener("focusin", chip)
+  list.addEventListener("focusout", () => point())
+  const move = ({ target, clientX, clientY }) => {
+    const plot = target.closest?.(".js-plotly-plot")
+    const { rows, columns } = plot?.layout?.meta ?? {}
+    if (!rows) return list.matches(":hover, :focus-within") || point()
+    const { left, top } = plot.getBoundingClientRect()
+    const at = (axis, pixel) => Math.round(axis.p2l(pixel - axis._offset))
+    point(rows[at(plot._fullLayout.yaxis, clientY - top)], columns?.[at(plot._fullLayout.xaxis, clientX - left)])
+  }
+  document.addEventListener("pointermove", move, { signal })
+}
+
+// Frames a row and a column of a figure, their labels included.
+function frame(plot, row, column) {
+  plot.querySelectorAll(".lit").forEach(old => old.remove())
+  const { xaxis, yaxis } = plot._fullLayout
+  const add = (names, axis, name, style) => {
+    const places = (names ?? []).flatMap((other, place) => (other === name || eventOf(other) === name ? [place] : []))
+    if (!places.length) return
+    const ends = [places[0] - 0.5, places.at(-1) + 0.5].map(place => axis._offset + axis.l2p(place))
+    const band = element("i", "lit")
+    Object.assign(band.style, style(`${Math.min(...ends)}px`, `${Math.abs(ends[1] - ends[0])}px`))
+    plot.querySelector(".svg-container").append(band)
+  }
+  const { rows, columns } = plot.layout.meta
+  const width = columns ? `${xaxis._offset + xaxis._length}px` : "100%" // bars have their numbers behind them
+  add(rows, yaxis, row, (top, height) => ({ top, height, left: 0, width }))
+  add(columns, xaxis, column, (left, width) => ({ left, width, top: `${yaxis._offset}px`, bottom: 0 }))
+}
+
+const eventOf = name => name?.replace(/^(\d+)\S* · /, "$1 · ")

@@ -64,7 +64,9 @@ def bars(shown: pd.DataFrame, colour: str, even: float) -> go.Figure:
         showgrid=False,
         zeroline=False,
     )
-    return _laid_out(fig, 40 + _ROW * len(shown), bargap=0.3, margin={"l": 8, "r": 24, "t": 8, "b": 28})
+    margin = {"l": 8, "r": 24, "t": 8, "b": 28}
+    meta = {"rows": events_of(shown["position"], shown["title"])}
+    return _laid_out(fig, 40 + _ROW * len(shown), meta=meta, bargap=0.3, margin=margin)
 
 
 def heatmap(weights: Float, called: Names, top: float, title: str) -> go.Figure:
@@ -101,7 +103,13 @@ def heatmap(weights: Float, called: Names, top: float, title: str) -> go.Figure:
         fig.update_yaxes(tickvals=few, ticktext=numbers, title="looking (query)")
     fig.update_yaxes(autorange="reversed", showgrid=False, automargin=True, zeroline=False)
     fig.update_xaxes(zeroline=False)
-    return _laid_out(fig, max(320, min(640, 110 + 24 * size)), margin={"l": 8, "r": 8, "t": 8, "b": 44})
+    events = events_of(called.numbers, called.titles)
+    return _laid_out(
+        fig,
+        max(320, min(640, 110 + 24 * size)),
+        meta={"rows": events, "columns": events},
+        margin={"l": 8, "r": 8, "t": 8, "b": 44},
+    )
 
 
 def steps(shares: Float, called: Names, rows: Sequence[str]) -> go.Figure:
@@ -142,7 +150,8 @@ def steps(shares: Float, called: Names, rows: Sequence[str]) -> go.Figure:
         fixedrange=True,
     )
     line = _ROW if len(called) <= _LABELLED else 16
-    return _laid_out(fig, 84 + line * len(called), margin={"l": 8, "r": 8, "t": 56, "b": 8})
+    meta = {"rows": events_of(called.numbers, called.titles)}
+    return _laid_out(fig, 84 + line * len(called), meta=meta, margin={"l": 8, "r": 8, "t": 56, "b": 8})
 
 
 def small_maps(weights: Float, top: float) -> go.Figure:
@@ -240,6 +249,7 @@ def effects(table: pd.DataFrame, colour: str, split: Sequence[go.Bar] = ()) -> g
     return _laid_out(
         fig,
         (116 if split else 80) + _ROW * len(table),
+        meta={"rows": events_of(table["position"], table["title"])},
         bargap=0.3,
         barmode="stack",
         showlegend=bool(split),
@@ -331,6 +341,11 @@ def by_position(profile: Profile) -> go.Figure:
         coloraxis={"colorscale": SCALE, "cmin": 0, "cmax": top, "colorbar": {"thickness": 12, "outlinewidth": 0}}
     )
     return _laid_out(fig, 60 + 320 * deep, margin={"l": 8, "r": 8, "t": 32, "b": 44})
+
+
+def events_of(numbers: Iterable[object], titles: Iterable[str]) -> list[str]:
+    """What the rows, or columns, of a figure are, for layout.meta: history.js lights them where the history is pointed at."""
+    return [f"{number} · {title}" for number, title in zip(numbers, titles, strict=True)]
 
 
 def _tick(row: object) -> str:

@@ -8,7 +8,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from app.analysis.word_attention import Parts
-from app.figures.attention import AGAINST, FOR, QUIET
+from app.figures.attention import AGAINST, FOR, QUIET, events_of
 from app.text import label, short
 
 _COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
@@ -71,6 +71,7 @@ def items(parts: Parts) -> go.Figure:
     )
     return fig.update_layout(
         height=56 + _ROW * len(parts),
+        meta={"rows": events_of(parts.numbers, parts.titles)},
         dragmode=False,
         modebar={"orientation": "h"},
         barmode="stack",

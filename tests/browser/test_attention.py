@@ -109,3 +109,31 @@ def test_words_in_cards_and_files(go: Callable[..., Page], console_errors: list[
     until(page, lambda: shares(page), before)
     assert page.evaluate("window.hit") is None
     assert not console_errors
+
+
+def test_what_is_pointed_at_is_lit_in_the_figure_and_in_the_history(
+    go: Callable[..., Page], console_errors: list[str]
+) -> None:
+    page = go("/attention?ds=hostile&h=toy-21~toy-22~toy-23&section=positions", "Layers and heads")
+    chips, bands = page.locator(".history li"), page.locator(".st-key-attention_map i.lit")
+    grid = page.locator(".st-key-attention_map .nsewdrag").first
+    box = grid.bounding_box()
+    assert box is not None
+    cell = {
+        "x": box["width"] / 6,
+        "y": box["height"] / 2,
+    }  # of three by three: the second event, and the first that it sees
+    grid.hover(position=cell, force=True)
+    expect(bands).to_have_count(2)
+    expect(page.locator(".history li.lit")).to_have_count(2)
+    row, column = (band.bounding_box() for band in bands.all())
+    label = page.locator(".st-key-attention_map .ytick text").nth(1).bounding_box()
+    assert row and column and label
+    assert row["x"] <= label["x"] and row["y"] <= label["y"] + label["height"] / 2 <= row["y"] + row["height"]
+    assert column["x"] <= box["x"] + cell["x"] <= column["x"] + column["width"]
+    page.get_by_role("heading", level=1).hover()
+    expect(bands).to_have_count(0)
+    chips.nth(2).locator(".title").focus()
+    expect(bands).to_have_count(2)
+    expect(page.locator(".history li.lit .move")).to_have_text("3")
+    assert not console_errors
