@@ -59,7 +59,7 @@ def start(
 
         def make(job: str) -> spec.Job:
             jobs = home.root() / "jobs"
-            workplace = home.dataset(owner, dataset).path if is_own else jobs / job
+            workplace = home.here().dataset(owner, dataset).path if is_own else jobs / job
             files = os.path.relpath(jobs / job / FILES, workplace)
             source = f"{files}/{uploads[0]}" if uploads else PEOPLE
             words = ["report", "batch", os.path.relpath(zoo, workplace) if is_own else os.path.abspath(zoo), source]
@@ -73,7 +73,7 @@ def start(
         about = {"models": list(models), "k": k, "form": form, "name": name}
         return work.submit(owner, dataset, "batch", about, make, given)
     finally:
-        home.discard(given)  # nothing where it went along
+        home.here().discard(given)  # nothing where it went along
 
 
 def look(folder: Path, path: Path, columns: Mapping[str, str], limits: UploadLimits, owner: str = "") -> Look:
@@ -89,7 +89,7 @@ def of(owner: str, dataset: str | None = None) -> list[Work]:
 
 def result(job: Work) -> Path | None:
     """What came out, as long as it is kept."""
-    path = home.job(job.row.id) / FILES / _output(str(job.row.spec.get("form")))
+    path = home.here().job(job.row.id) / FILES / _output(str(job.row.spec.get("form")))
     return path if job.row.state == "done" and path.is_file() else None
 
 

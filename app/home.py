@@ -1,9 +1,9 @@
 """Where visitors' own data lie: SEQSCOPE_HOME, or var/ of this project. Only the account that runs the app may read it.
 
-    folder = home.dataset(owner, id)       # folder.upload, folder.clean, folder.exports, …
-    staged = home.stage()                  # a new folder beside all others, to be renamed into place when it is complete
-    home.discard(folder.path)              # gone at once, whatever happens; its files are deleted afterwards
-    Home(path).dataset(owner, id)          # the same of one folder: what outlives a change of SEQSCOPE_HOME uses this
+    folder = home.here().dataset(owner, id)  # folder.upload, folder.clean, folder.exports, …
+    staged = home.here().stage()             # a new folder beside all others, to be renamed into place when it is complete
+    home.here().discard(folder.path)         # gone at once, whatever happens; its files are deleted afterwards
+    Home(path).dataset(owner, id)            # the same of one folder: what outlives a change of SEQSCOPE_HOME uses this
 
 A store keeps the home in which it lies (`store.home`), and so does everything that works for that store.
 
@@ -180,43 +180,9 @@ def _checked(form: re.Pattern[str], text: str) -> str:
     return text
 
 
-# --- the home of SEQSCOPE_HOME, as it is now
-
-
 def here() -> Home:
+    """The home of SEQSCOPE_HOME, as it is now."""
     return Home(root())
-
-
-def ready() -> Path:
-    return here().ready()
-
-
-def database() -> Path:
-    return here().database
-
-
-def dataset(owner: str, id: str) -> Folder:
-    return here().dataset(owner, id)
-
-
-def datasets(owner: str) -> Path:
-    return here().datasets(owner)
-
-
-def job(id: str) -> Path:
-    return here().job(id)
-
-
-def report(id: str) -> Path:
-    return here().report(id)
-
-
-def stage() -> Path:
-    return here().stage()
-
-
-def discard(path: Path) -> None:
-    here().discard(path)
 
 
 # --- files

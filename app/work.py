@@ -135,7 +135,7 @@ def add_log(owner: str, id: str, staged: Path, *, exports: Path) -> StoredDatase
     What was made of the catalogue stays until they have something in its place. Raises SeqscopeError; the dataset is then as it
     was.
     """
-    store, folder = open_store(), home.dataset(owner, id)
+    store, folder = open_store(), home.here().dataset(owner, id)
     dataset = store.datasets.get(owner, id)
     if dataset.rows_events:
         raise SeqscopeError("The dataset has a log already. Bring the catalogue with the other log as a new one.")
@@ -160,7 +160,7 @@ def add_log(owner: str, id: str, staged: Path, *, exports: Path) -> StoredDatase
 def rename(owner: str, id: str, title: str) -> StoredDataset:
     """Another title, in the store and in the files that pages read it from."""
     dataset = open_store().datasets.change(owner, id, title=title)
-    folder = home.dataset(owner, id)
+    folder = home.here().dataset(owner, id)
     for path in (folder.data / "dataset.json", folder.exports / "dataset.json"):
         if about := read_json(path):  # else not made yet, or being made
             with contextlib.suppress(OSError):
@@ -180,13 +180,13 @@ def log_prepared(folder: home.Folder) -> bool | None:
 
 def log_columns(owner: str, id: str) -> tuple[str, ...]:
     """Of the log; none where there is none."""
-    path = home.dataset(owner, id).path / kinds.LOG
+    path = home.here().dataset(owner, id).path / kinds.LOG
     return tuple(pq.read_schema(path).names) if path.is_file() else ()
 
 
 def _log_reading(owner: str, id: str) -> Reading | None:
     """How the log is read; None where there is none."""
-    return files.readings(home.dataset(owner, id).path).get("log")
+    return files.readings(home.here().dataset(owner, id).path).get("log")
 
 
 def sources(exports: Path) -> list[Path]:
@@ -229,7 +229,7 @@ def begin(owner: str, id: str, *, exports: Path) -> None:
 def unasked(owner: str, id: str, works: Sequence[Work]) -> list[JobKind]:
     """What a dataset gets by itself and nobody has asked for yet: where there is a log, the models that need no training, within
     seconds; then what takes longer. works: its jobs; one that failed can be tried again as long as its folder is there."""
-    folder, log = home.dataset(owner, id), bool(log_columns(owner, id))
+    folder, log = home.here().dataset(owner, id), bool(log_columns(owner, id))
     read = log_prepared(folder) is not False
     begun = {
         work.row.kind
@@ -257,7 +257,7 @@ def baselines(owner: str, id: str) -> Job:
 
     def make(job: str) -> spec.Job:
         return kinds.baselines(
-            job, home.dataset(owner, id).path, home.root() / "jobs", name=id, title=dataset.title, log=log,
+            job, home.here().dataset(owner, id).path, home.root() / "jobs", name=id, title=dataset.title, log=log,
             reading=_log_reading(owner, id), items=dataset.rows_items, owner=owner, dataset=id,
         )  # fmt: skip
 
@@ -271,8 +271,8 @@ def prepare(owner: str, id: str, *, exports: Path) -> Job:
 
     def make(job: str) -> spec.Job:
         return kinds.prepare(
-            job, home.dataset(owner, id).path, home.root() / "jobs", name=id, title=dataset.title, items=dataset.rows_items,
-            log=log, reading=_log_reading(owner, id), sources=carried, owner=owner, dataset=id,
+            job, home.here().dataset(owner, id).path, home.root() / "jobs", name=id, title=dataset.title,
+            items=dataset.rows_items, log=log, reading=_log_reading(owner, id), sources=carried, owner=owner, dataset=id,
         )  # fmt: skip
 
     return submit(owner, id, "prepare", {"log": bool(log)}, make)
@@ -286,7 +286,7 @@ def train(owner: str, id: str, choices: Sequence[TrainingChoice]) -> Job:
 
     def make(job: str) -> spec.Job:
         return kinds.train(
-            job, home.dataset(owner, id).path, home.root() / "jobs", choices, name=id, title=dataset.title, log=log,
+            job, home.here().dataset(owner, id).path, home.root() / "jobs", choices, name=id, title=dataset.title, log=log,
             reading=_log_reading(owner, id), owner=owner, dataset=id,
         )  # fmt: skip
 
@@ -341,7 +341,7 @@ def _choices(row: Job) -> list[TrainingChoice]:
     """What a training was to train; with the settings of its recipes where the row is from before these were kept."""
     if "choices" in row.spec:
         return [TrainingChoice.model_validate(choice) for choice in row.spec["choices"]]
-    folder = home.dataset(row.owner, row.dataset).path
+    folder = home.here().dataset(row.owner, row.dataset).path
     return [kinds.choose(folder, model, {}) for model in row.spec.get("models", [])]
 
 

@@ -80,15 +80,15 @@ def _own(who: str | None) -> dict[str, Place]:
     try:
         store = open_store()
         store.on_delete(_close)
-        if not home.datasets(who).is_dir():
+        if not home.here().datasets(who).is_dir():
             return {}  # as for nearly everybody, and sooner known than by asking the store
-        ready = [dataset for dataset in store.datasets.of(who) if can_open(home.dataset(who, dataset.id))]
+        ready = [dataset for dataset in store.datasets.of(who) if can_open(home.here().dataset(who, dataset.id))]
     except SeqscopeError:  # the page Your data says why
         return {}
     titles = [dataset.title for dataset in ready]
     return {
         dataset.id: Place(
-            home.dataset(who, dataset.id).exports,
+            home.here().dataset(who, dataset.id).exports,
             f"{dataset.title} (yours)"
             if titles.count(dataset.title) == 1
             else f"{dataset.title} (yours, of {dataset.created:%-d %b %H:%M})",

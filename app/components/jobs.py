@@ -75,7 +75,9 @@ def follow(owner: str, dataset: str, drawn: str) -> None:
 
 def _follow(owner: str, dataset: str, drawn: str) -> None:
     with guard.watch("the jobs"):
-        if Zoo.stamp(home.dataset(owner, dataset).exports) != drawn or all(job.over for job in work.of(owner, dataset)):
+        if Zoo.stamp(home.here().dataset(owner, dataset).exports) != drawn or all(
+            job.over for job in work.of(owner, dataset)
+        ):
             st.rerun()
 
 

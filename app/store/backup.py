@@ -62,9 +62,9 @@ def backup(target: Path) -> Backup:
         raise SeqscopeError(f"{target} is there already. Name a new file.")
     if not target.parent.is_dir():
         raise SeqscopeError(f"There is no folder {target.parent}.")
-    if not home.database().is_file():
+    if not home.here().database.is_file():
         raise SeqscopeError(f"There is no store in {home.root()}: nothing was uploaded or saved there (SEQSCOPE_HOME).")
-    folder = home.stage()
+    folder = home.here().stage()
     staged = target.with_name(f".{target.name}.part")
     try:
         tables = take_snapshot(folder)
@@ -85,9 +85,9 @@ def _archived(file: IO[bytes], tables: Path) -> Backup:
     store = Store(tables, home=home.here())
     try:
         counts = rows_of(store)
-        folders = [home.dataset(owner, id).path for owner, id in store.file.ask("select owner, id from dataset")]
-        folders += [home.job(id) for (id,) in store.file.ask("select id from job")]
-        folders += [home.report(id) for (id,) in store.file.ask("select id from report")]
+        folders = [home.here().dataset(owner, id).path for owner, id in store.file.ask("select owner, id from dataset")]
+        folders += [home.here().job(id) for (id,) in store.file.ask("select id from job")]
+        folders += [home.here().report(id) for (id,) in store.file.ask("select id from report")]
     finally:
         store.close()
     sums: dict[str, str] = {}
@@ -158,7 +158,7 @@ def restore(source: Path, *, replace: bool = False) -> tuple[Backup, Path | None
 
     Everything is unpacked and checked before anything is moved. Raises SeqscopeError.
     """
-    root = home.ready()
+    root = home.here().ready()
     interrupted = (root / home.RESTORING).is_file()
     there = [name for name in (SNAPSHOT, *_PARTS) if _holds(root / name)]
     if there and not replace and not interrupted:
@@ -166,7 +166,7 @@ def restore(source: Path, *, replace: bool = False) -> tuple[Backup, Path | None
             f"{root} holds a store already. With --replace, the backup takes its place, and what is there is kept beside it."
         )
     _free()
-    staged = home.stage()
+    staged = home.here().stage()
     try:
         sums = _unpacked(source, staged)
         made = _checked(staged, sums)
@@ -177,9 +177,9 @@ def restore(source: Path, *, replace: bool = False) -> tuple[Backup, Path | None
 
 def _free() -> None:
     """Raises SeqscopeError where a server holds the store. One that cannot be opened at all is what backups are for."""
-    if home.database().is_file():
+    if home.here().database.is_file():
         try:
-            Store(home.database()).close()
+            Store(home.here().database).close()
         except Held:
             raise
         except SeqscopeError:
@@ -259,7 +259,7 @@ def _moved(root: Path, staged: Path) -> Path | None:
     for name in (f"{SNAPSHOT}.wal", SNAPSHOT, _NOTE):
         if (staged / name).is_file():
             (staged / name).rename(root / name)
-    home.ready()
+    home.here().ready()
     (root / home.RESTORING).unlink()
     return before if before.is_dir() else None
 
@@ -283,7 +283,7 @@ def take_snapshot(folder: Path, patience: float = 60.0) -> Path:
 
     patience: seconds to wait for the server that holds the store, if one does.
     """
-    if not home.database().is_file():
+    if not home.here().database.is_file():
         raise SeqscopeError(
             f"There is no store in {home.root()} yet: nothing was uploaded or saved. (SEQSCOPE_HOME names the folder.)"
         )

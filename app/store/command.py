@@ -67,7 +67,7 @@ def _check() -> int:
     from app.store import backup
     from app.store.sweep import check, form
 
-    folder = home.stage()
+    folder = home.here().stage()
     try:
         copy = backup.take_snapshot(folder)
         reached, last = form(copy)

@@ -232,13 +232,13 @@ def _readable(store: Store, result: StoreReport) -> None:
 
 def _with_files(store: Store, result: StoreReport) -> None:
     for owner, id, state in store.file.ask("select owner, id, state from dataset order by created"):
-        folder = home.dataset(owner, id).path
+        folder = home.here().dataset(owner, id).path
         if not folder.is_dir():
             result.problems.append(f"The dataset {id} of {owner} has no files: {folder} is missing.")
         elif state in _NEEDED and not (folder / _NEEDED[state]).is_file():
             result.problems.append(f"The dataset {id} of {owner} is said to be {state}, but has no {_NEEDED[state]}.")
     for id, state in store.file.ask("select id, state from job where state in ('queued', 'running')"):
-        if not home.job(id).is_dir():
+        if not home.here().job(id).is_dir():
             result.notes.append(f"The job {id} is {state} and has no folder yet.")
 
 

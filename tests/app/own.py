@@ -74,7 +74,7 @@ def own_home(path: Path, patch: pytest.MonkeyPatch) -> Iterator[Nobody]:
 
 def stage(items: int = 40, events: int = 0) -> Path:
     """What the upload leaves when it was accepted."""
-    folder = home.stage()
+    folder = home.here().stage()
     (folder / "clean").mkdir()
     ids = [f"toy-{n}" for n in range(items)]
     pq.write_table(
@@ -92,7 +92,7 @@ def ready(owner: str, title: str, *, events: int = 0) -> StoredDataset:
     dataset = store.datasets.add(
         owner, title, staged=stage(events=events), state="ready", rows_items=40, rows_events=events
     )
-    folder = home.dataset(owner, dataset.id)
+    folder = home.here().dataset(owner, dataset.id)
     made = make_zoo(folder.path / "made", name="toys")
     shutil.move(made, folder.exports)
     return dataset
@@ -100,7 +100,7 @@ def ready(owner: str, title: str, *, events: int = 0) -> StoredDataset:
 
 def put(job: str, now: Status) -> None:
     """As if a runner had written it; returns when the queue has told the store."""
-    folder = home.job(job)
+    folder = home.here().job(job)
     steps = len(spec.read(folder).steps)
     parts = now.parts or (Part(state="done" if now.state == "done" else "waiting"),) * steps
     now.model_copy(update={"parts": parts}).write(folder)

@@ -39,7 +39,7 @@ def launcher(tmp_path: Path, exports: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def shop(tmp_path: Path) -> StoredDataset:
     """A catalogue of 40 toys, uploaded, prepared and shown."""
     dataset = ready(ANNA, "My shop")
-    folder = home.dataset(ANNA, dataset.id)
+    folder = home.here().dataset(ANNA, dataset.id)
     content = "item_id,title\n" + "".join(f"toy-{n},Toy {n}\n" for n in range(40))
     limits = UploadLimits.of_environment()
     files.keep(folder.path, "catalogue", content.encode(), limits)
@@ -75,13 +75,13 @@ def test_a_log_comes_later(root: Path, shop: StoredDataset) -> None:
     assert "1 × item of the log that the catalogue lacks, in the log" in text and "4.76 % of the events" in text
     assert not [one for one in test.text_input if (one.key or "").startswith("later")]  # it has a title
     assert "40 items, 21 events and 4 users will be in it" in text
-    shown = sorted(path.name for path in home.dataset(ANNA, shop.id).exports.iterdir())
+    shown = sorted(path.name for path in home.here().dataset(ANNA, shop.id).exports.iterdir())
     later(test, shop, "use")
     assert not [one for one in test.button if (one.key or "").startswith(("data_nolog", "data_addlog", "later"))]
     found = open_store().datasets.get(ANNA, shop.id)
     assert (found.rows_items, found.rows_events, found.title) == (40, 21, "My shop")
     assert set(found.reading) == {"catalogue", "log"} and found.fingerprint not in ("", shop.fingerprint)
-    folder = home.dataset(ANNA, shop.id)
+    folder = home.here().dataset(ANNA, shop.id)
     assert pq.read_metadata(folder.clean / "log.parquet").num_rows == 21
     assert files.find(folder.path, "log") is not None and files.find(folder.path, "catalogue") is not None
     assert not [path for path in (home.root() / "tmp").iterdir()]
@@ -130,7 +130,7 @@ def test_both_uploads_of_a_page_are_apart(root: Path, shop: StoredDataset) -> No
 
 
 def staged(events: int = 20) -> Path:
-    folder = home.stage()
+    folder = home.here().stage()
     (folder / "clean").mkdir()
     log = {"user": [f"u{n % 5}" for n in range(events)], "item": [f"toy-{n}" for n in range(events)]}
     pq.write_table(pa.table(log), folder / "clean" / "log.parquet")
@@ -141,11 +141,11 @@ def staged(events: int = 20) -> Path:
 def test_what_is_refused_leaves_the_dataset_as_it_was(
     root: Path, shop: StoredDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    exports, folder = root / "exports", home.dataset(ANNA, shop.id)
+    exports, folder = root / "exports", home.here().dataset(ANNA, shop.id)
     with pytest.raises(SeqscopeError, match="no such dataset"):
         work.add_log(BEN, shop.id, staged(), exports=exports)
     with pytest.raises(SeqscopeError, match="not been checked"):
-        work.add_log(ANNA, shop.id, home.stage(), exports=exports)
+        work.add_log(ANNA, shop.id, home.here().stage(), exports=exports)
     with monkeypatch.context() as patch:
         patch.setenv("SEQSCOPE_QUOTA_ROWS", "50")
         with pytest.raises(SeqscopeError, match="20 rows more"):
@@ -160,7 +160,7 @@ def test_what_is_refused_leaves_the_dataset_as_it_was(
     with pytest.raises(SeqscopeError, match="has a log already"):
         work.add_log(ANNA, shop.id, staged(), exports=exports)
     with pytest.raises(UploadFailed, match="not been checked"):
-        files.add_log(home.stage(), folder.path)
+        files.add_log(home.here().stage(), folder.path)
 
 
 def test_where_the_preparation_cannot_begin_the_card_offers_it(
@@ -178,8 +178,8 @@ def test_where_the_preparation_cannot_begin_the_card_offers_it(
 
 
 def test_another_title_is_no_other_dataset(root: Path, shop: StoredDataset) -> None:
-    folder = home.dataset(ANNA, shop.id)
+    folder = home.here().dataset(ANNA, shop.id)
     made = work.prepare(ANNA, shop.id, exports=root / "exports")
     assert fresh.has_log(folder.data) is False
-    words = [step.words for step in spec.read(home.job(made.id)).steps]
+    words = [step.words for step in spec.read(home.here().job(made.id)).steps]
     assert ("data", "exports", "runs") in words and not any("next" in one for one in words)

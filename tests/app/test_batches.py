@@ -45,7 +45,7 @@ def real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def start(
     zoo: Path, content: bytes | None = None, *, owner: str = ANNA, name: str = "histories.csv", own: str = ""
 ) -> Job:
-    given = home.stage()
+    given = home.here().stage()
     if content is not None:
         (given / name).write_bytes(content)
     return batches.start(
@@ -72,7 +72,7 @@ def test_a_job_may_make_as_much_as_its_owner_has_left(
 ) -> None:
     monkeypatch.setenv("SEQSCOPE_QUOTA_BYTES", "1000000")
     open_store().histories.save(ANNA, "toys", "long", ["x" * 400] * 100)
-    file = home.job(start(exports / "toys").id) / ALLOWED
+    file = home.here().job(start(exports / "toys").id) / ALLOWED
     wait(file.exists)
     assert 955_000 < int(file.read_text()) < 965_000  # what lies there already counts
     store, job = open_store(), spec.read(file.parent)
@@ -110,8 +110,8 @@ def test_a_bomb_is_refused_and_nothing_is_left(exports: Path, monkeypatch: pytes
     one = over(job)
     assert one.row.state == "failed"
     assert "histories.csv.gz: The file grows to more than 200 times its size" in one.row.message
-    assert not (home.job(job.id) / FILES).exists() and home.size(home.root() / "tmp") == 0
-    assert home.size(home.job(job.id)) < 20_000
+    assert not (home.here().job(job.id) / FILES).exists() and home.size(home.root() / "tmp") == 0
+    assert home.size(home.here().job(job.id)) < 20_000
 
 
 @pytest.mark.usefixtures("real")
@@ -120,18 +120,20 @@ def test_it_is_cancelled(exports: Path) -> None:
     wait(lambda: work.one(ANNA, job.id).status.state != "queued")
     work.cancel(ANNA, job.id)
     assert over(job).row.state == "cancelled"
-    assert not (home.job(job.id) / FILES).exists()
+    assert not (home.here().job(job.id) / FILES).exists()
 
 
 @pytest.mark.usefixtures("real")
 def test_over_ones_own_dataset(exports: Path) -> None:
     dataset = ready(ANNA, "Mine", events=30)
-    folder = home.dataset(ANNA, dataset.id)
+    folder = home.here().dataset(ANNA, dataset.id)
     job = start(folder.exports, own=dataset.id)  # its people
     one = over(job)
     path = batches.result(one)
     assert one.row.state == "done" and path is not None, one.row.message
-    assert one.job is not None and one.job.place(home.job(job.id)) == folder.path  # no other job works there meanwhile
+    assert (
+        one.job is not None and one.job.place(home.here().job(job.id)) == folder.path
+    )  # no other job works there meanwhile
     open_store().datasets.delete(ANNA, dataset.id)
     assert not path.exists()
 
@@ -181,14 +183,14 @@ def test_columns_of_a_file_are_mapped_and_it_is_answered_for(root: Path, exports
     (one,) = batches.of(ANNA, "toys")
     assert one.job is not None and not test.exception
     assert {"--user-column=a", "--item-column=b"} <= set(one.job.steps[0].words)
-    (given,) = (home.job(one.row.id) / FILES).glob("h*.csv")
+    (given,) = (home.here().job(one.row.id) / FILES).glob("h*.csv")
     assert given.read_bytes() == content
 
 
 def test_what_came_out_is_offered_until_it_is_deleted(root: Path, exports: Path, nobody: Nobody) -> None:
     job = start(exports / "toys")
-    (home.job(job.id) / FILES / "lists.parquet").write_bytes(b"PAR1")
-    (home.job(job.id) / "log.txt").write_text("../lists.parquet: 5 histories, 30 rows in 0.1 s\n")
+    (home.here().job(job.id) / FILES / "lists.parquet").write_bytes(b"PAR1")
+    (home.here().job(job.id) / "log.txt").write_text("../lists.parquet: 5 histories, 30 rows in 0.1 s\n")
     put(job.id, Status(state="done", progress=1.0))
     for test in (report(root, ANNA, ds="toys", h="toy-9"), page(root, ANNA)):
         assert "5 histories, 30 rows in 0.1 s" in said(test) and "Download Parquet" in keys(test, "download_button")
@@ -196,7 +198,7 @@ def test_what_came_out_is_offered_until_it_is_deleted(root: Path, exports: Path,
     test = report(root, ANNA, ds="toys", h="toy-9")
     assert "report_batch_start" in [button.key for button in test.button]
     test.button(key=f"batch_delete_{job.id}").click().run()
-    assert "Download Parquet" not in keys(test, "download_button") and not home.job(job.id).exists()
+    assert "Download Parquet" not in keys(test, "download_button") and not home.here().job(job.id).exists()
 
 
 def test_why_it_failed(root: Path, exports: Path, nobody: Nobody) -> None:
@@ -204,16 +206,18 @@ def test_why_it_failed(root: Path, exports: Path, nobody: Nobody) -> None:
     put(job.id, Status(state="failed", message="histories.csv: which column is the <b>user</b>?"))
     test = report(root, ANNA, ds="toys", h="toy-9")
     assert any("which column is the" in error.value for error in test.error)
-    assert not (home.job(job.id) / FILES).exists()
+    assert not (home.here().job(job.id) / FILES).exists()
 
 
 def test_on_the_card_of_ones_own_dataset(root: Path, exports: Path, nobody: Nobody) -> None:
     dataset = ready(ANNA, "Mine", events=30)
-    job = start(home.dataset(ANNA, dataset.id).exports, own=dataset.id)
+    job = start(home.here().dataset(ANNA, dataset.id).exports, own=dataset.id)
     test = page(root, ANNA)
     assert f"data_cancel_{job.id}" in [button.key for button in test.button]
     assert [one.value for one in test.header].count("Lists for many histories") == 0
-    assert spec.read(home.job(job.id)).place(home.job(job.id)) == home.dataset(ANNA, dataset.id).path
+    assert (
+        spec.read(home.here().job(job.id)).place(home.here().job(job.id)) == home.here().dataset(ANNA, dataset.id).path
+    )
 
 
 def test_it_counts_as_a_job(exports: Path, nobody: Nobody, monkeypatch: pytest.MonkeyPatch) -> None:

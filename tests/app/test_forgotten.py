@@ -63,7 +63,7 @@ def test_nothing_of_it_stays_in_memory() -> None:
     gc.collect()
     assert models() is None, gc.get_referrers(models())
     assert not any(len(one) for one in cache._CACHES)
-    assert not home.dataset(ANNA, dataset.id).path.exists()
+    assert not home.here().dataset(ANNA, dataset.id).path.exists()
 
 
 def test_what_has_expired_is_forgotten_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,7 +85,7 @@ def test_the_queue_keeps_no_job_whose_folder_is_gone() -> None:
     own = work.queue()
     own.ahead(row.id)
     assert row.id in own._cache
-    home.discard(home.job(row.id))
+    home.here().discard(home.here().job(row.id))
     own.ahead(row.id)
     assert row.id not in own._cache
 

@@ -65,7 +65,7 @@ def own(tmp_path: Path, exports: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 @pytest.mark.usefixtures("own")
 def test_what_answers_on_your_data(root: Path) -> None:
-    exports = home.dataset(ANNA, ready(ANNA, "My shop").id).exports
+    exports = home.here().dataset(ANNA, ready(ANNA, "My shop").id).exports
     (exports / "carried").mkdir()
     about = {"title": "Recformer <b>", "zero_shot": {"title": "Films"}, "text": {"unknown": 0.95}}
     (exports / "carried" / "manifest.json").write_text(json.dumps(about))

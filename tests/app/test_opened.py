@@ -132,7 +132,7 @@ def test_what_is_prepared_of_a_visitors_dataset_counts_as_theirs(
     monkeypatch.setattr(items, "FEW", 10)
     monkeypatch.setattr(prepared, "_run", prepared.prepare)
     with own_home(tmp_path / "home", monkeypatch):
-        path = str(home.dataset(ANNA, ready(ANNA, "My shop").id).exports)
+        path = str(home.here().dataset(ANNA, ready(ANNA, "My shop").id).exports)
         before = open_store().quota.usage(ANNA).bytes
         monkeypatch.setenv("SEQSCOPE_QUOTA_BYTES", str(before))
         with pytest.raises(QuotaReached):

@@ -56,7 +56,7 @@ def test_a_dataset_opens_for_its_owner_alone(root: Path) -> None:
     assert "shop" not in " ".join(other.selectbox(key="tray_dataset").options)
     assert "shop" not in said(page(root, BEN))
     assert dataset.id not in zoo.visible_datasets(BEN) and dataset.id not in zoo.visible_datasets(None)
-    assert zoo.visible_datasets(ANNA)[dataset.id].path == home.dataset(ANNA, dataset.id).exports
+    assert zoo.visible_datasets(ANNA)[dataset.id].path == home.here().dataset(ANNA, dataset.id).exports
 
 
 def test_the_card_says_what_there_is(root: Path) -> None:
@@ -78,7 +78,7 @@ def test_it_is_renamed(root: Path) -> None:
     test.button(key=f"data_renamed_{dataset.id}").click().run()
     assert test.subheader[0].value == "Our shop" and "Our shop" in test.success[0].value
     assert open_store().datasets.get(ANNA, dataset.id).title == "Our shop"
-    about = json.loads((home.dataset(ANNA, dataset.id).exports / "dataset.json").read_text("utf-8"))
+    about = json.loads((home.here().dataset(ANNA, dataset.id).exports / "dataset.json").read_text("utf-8"))
     assert about["title"] == "Our shop"
     assert zoo.visible_datasets(ANNA)[dataset.id].title == "Our shop (yours)"
 
@@ -93,7 +93,7 @@ def test_it_is_deleted_after_a_question(root: Path) -> None:
     test.button(key=f"data_delete_{dataset.id}").click().run()
     test.button(key=f"data_deleted_{dataset.id}").click().run()
     assert not test.exception and "Deleted “My shop”" in test.success[0].value
-    assert not home.dataset(ANNA, dataset.id).path.exists()
+    assert not home.here().dataset(ANNA, dataset.id).path.exists()
     with pytest.raises(NotFound):
         open_store().datasets.get(ANNA, dataset.id)
     assert test.selectbox(key="tray_dataset").value != dataset.id and not test.warning
@@ -130,7 +130,7 @@ def test_a_log_has_the_models_that_need_no_training_first(root: Path, launcher: 
     assert "Markov chain, fit" in next(one.text for one in page(root, ANNA).get("progress"))
     put(fitted.row.id, Status(state="failed", message="Nobody has two events."))
     wait(lambda: launcher.started == [fitted.row.id, prepared.row.id])
-    folder = home.dataset(ANNA, dataset.id)
+    folder = home.here().dataset(ANNA, dataset.id)
     assert pq.read_metadata(folder.clean / "log.parquet").num_rows == 60
     test = page(root, ANNA)
     assert "Nobody has two events" in test.error[0].value
@@ -152,7 +152,7 @@ def test_what_the_models_that_need_no_training_found(tmp_path: Path) -> None:
 
 def test_any_page_is_drawn_anew_when_a_job_has_made_something(monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = ready(ANNA, "My log", events=60)
-    row, exports, drawn = work.baselines(ANNA, dataset.id), home.dataset(ANNA, dataset.id).exports, []
+    row, exports, drawn = work.baselines(ANNA, dataset.id), home.here().dataset(ANNA, dataset.id).exports, []
     monkeypatch.setattr(jobs.st, "rerun", lambda: drawn.append(1))
     before = Zoo.stamp(exports)
     jobs._follow(ANNA, dataset.id, before)
@@ -246,7 +246,7 @@ def test_a_training_whose_folder_is_gone_can_be_tried_again(root: Path, kept: bo
     choice = work.TrainingChoice(model="markov", settings={"model.alpha": 0.5} if kept else {})
     row = work.train(ANNA, dataset.id, [choice])
     work.queue().stop()  # it tells the store nothing more
-    home.discard(home.job(row.id))
+    home.here().discard(home.here().job(row.id))
     store = open_store()
     about = "spec" if kept else """'{"models": ["markov"]}'"""
     store.file.ask(
@@ -263,7 +263,7 @@ def test_a_training_whose_folder_is_gone_can_be_tried_again(root: Path, kept: bo
 
 def test_a_dataset_whose_files_are_gone_says_so_and_can_be_deleted(root: Path) -> None:
     dataset = ready(ANNA, "My shop")
-    home.discard(home.dataset(ANNA, dataset.id).path)
+    home.here().discard(home.here().dataset(ANNA, dataset.id).path)
     test = page(root, ANNA)
     assert work.GONE in test.error[0].value and "Prepare it" not in labels(test)
     test.button(key=f"data_delete_{dataset.id}").click().run()
@@ -273,11 +273,11 @@ def test_a_dataset_whose_files_are_gone_says_so_and_can_be_deleted(root: Path) -
 
 def test_why_the_store_cannot_be_had_is_for_the_log(root: Path) -> None:
     open_store().close()
-    content = home.database().read_bytes()
-    home.database().write_bytes(b"not a database" * 1000)
+    content = home.here().database.read_bytes()
+    home.here().database.write_bytes(b"not a database" * 1000)
     test = page(root, ANNA)
     assert "log" in test.error[0].value and str(home.root()) not in said(test)
-    home.database().write_bytes(content)
+    home.here().database.write_bytes(content)
 
 
 def test_the_server_takes_up_jobs_before_anybody_looks() -> None:
@@ -314,7 +314,7 @@ def test_without_any_export_one_can_still_bring_data(
 def trainable() -> StoredDataset:
     """A dataset of Anna's whose log is prepared, as far as the page can see."""
     dataset = ready(ANNA, "My shop", events=60)
-    folder = home.dataset(ANNA, dataset.id)
+    folder = home.here().dataset(ANNA, dataset.id)
     folder.data.mkdir()
     (folder.data / "dataset.json").write_text(json.dumps({"counts": {"events": 60}}))
     return dataset
@@ -351,7 +351,7 @@ def test_an_estimate_comes_before_training(root: Path, monkeypatch: pytest.Monke
     trained = next(step for step in one.job.steps if step.run)
     assert "training.epochs=10" in trained.words and one.job.timed
 
-    run = home.dataset(ANNA, dataset.id).path / trained.run
+    run = home.here().dataset(ANNA, dataset.id).path / trained.run
     run.mkdir(parents=True)
     curve = [{"epoch": n, "step": n, "seconds": n, "loss": 3.0 / n, "valid_ndcg": None} for n in (1, 2, 3)]
     (run / "curve.json").write_text(json.dumps(curve))
@@ -397,7 +397,7 @@ def test_models_that_come_after_others_are_estimated_with_them(root: Path, monke
     assert not asked and "there is none here" in text and "identifiers of RQ-VAE" in text
 
     carried = {"zero_shot": {"bundle": "recformer"}, "training": {"recipe": {"model": {"dim": 64}}}}
-    folder = home.dataset(ANNA, dataset.id).path
+    folder = home.here().dataset(ANNA, dataset.id).path
     for path, content in (("exports/recformer/manifest.json", carried), ("runs/rqvae/identifiers.json", {})):
         (folder / path).parent.mkdir(parents=True)
         (folder / path).write_text(json.dumps(content))

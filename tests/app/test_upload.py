@@ -83,7 +83,7 @@ def test_from_files_to_a_dataset(root: Path, launcher: Nobody) -> None:
     (dataset,) = open_store().datasets.of(ANNA)
     assert (dataset.title, dataset.rows_items, dataset.rows_events, dataset.state) == ("My <films>", 5, 13, "checked")
     assert dataset.reading["log"]["gzip"] and dataset.fingerprint
-    folder = home.dataset(ANNA, dataset.id)
+    folder = home.here().dataset(ANNA, dataset.id)
     assert pq.read_table(folder.clean / "items.parquet")["title"].to_pylist()[-1] == "i9"
     assert folder.findings.is_file()
     jobs = {job.row.id: job.row.kind for job in work.of(ANNA, dataset.id)}
@@ -140,7 +140,7 @@ def test_columns_are_mapped_and_the_same_one_is_never_two(root: Path) -> None:
     press(test, "check")
     press(test, "use")
     (dataset,) = open_store().datasets.of(ANNA)
-    table = pq.read_table(home.dataset(ANNA, dataset.id).clean / "items.parquet")
+    table = pq.read_table(home.here().dataset(ANNA, dataset.id).clean / "items.parquet")
     assert table.column_names == ["item_id", "title"] and table["title"].to_pylist() == ["Some title", "Two words"]
 
 
@@ -201,7 +201,7 @@ def test_one_file_of_transactions_with_titles_is_enough(root: Path) -> None:
     press(test, "use")
     (dataset,) = open_store().datasets.of(ANNA)
     assert (dataset.rows_items, dataset.rows_events) == (5, 20)
-    table = pq.read_table(home.dataset(ANNA, dataset.id).clean / "items.parquet")
+    table = pq.read_table(home.here().dataset(ANNA, dataset.id).clean / "items.parquet")
     assert table["title"].to_pylist()[0] == "Thing number 0" and "kind" in table.column_names
 
 

@@ -245,7 +245,7 @@ def visitors(items: str, log: str) -> None:
     with pytest.MonkeyPatch.context() as patch, own_home(Path("home").absolute(), patch):
         patch.setattr(Runner, "_command", _here)
         patch.setenv("SEQSCOPE_KEEP_DAYS", "90000")
-        store, staged, limits = open_store(), home.stage(), UploadLimits.of_environment()
+        store, staged, limits = open_store(), home.here().stage(), UploadLimits.of_environment()
         readings = {}
         parts: dict[FileKind, str] = {"catalogue": items, "log": log}
         for what, text in parts.items():
@@ -258,7 +258,7 @@ def visitors(items: str, log: str) -> None:
             reading={what: one.model_dump(mode="json") for what, one in readings.items()}, fingerprint=checked.fingerprint,
         )  # fmt: skip
         carried_out(work.train(OWNER, dataset.id, [TrainingChoice(model="popularity")]).id, "done")
-        folder = home.dataset(OWNER, dataset.id)
+        folder = home.here().dataset(OWNER, dataset.id)
         words = ("report", "batch", "nowhere", "histories.csv", "--to", "lists.parquet")
         made = work.submit(
             OWNER, dataset.id, "batch", {"models": ["popularity"]},
@@ -277,7 +277,7 @@ def visitors(items: str, log: str) -> None:
 
 def carried_out(job: str, state: str) -> None:
     """By a runner in this process; the store has heard of it when this returns."""
-    runner = Runner(home.job(job))
+    runner = Runner(home.here().job(job))
     try:
         runner.run()
     except Failed as error:

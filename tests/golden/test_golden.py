@@ -179,7 +179,7 @@ def test_the_store_keeps_what_people_saved(store: Store, unpacked: Path, tmp_pat
     assert [history.items for history in store.histories.of(VISITOR)] == [("alien-1979", "aliens-1986")]
     assert store.comparisons.of(OWNER)[0].address.startswith("/?v=1")
     (report,) = store.reports.of(OWNER)
-    file, exports = tmp_path / "report.json", home.dataset(OWNER, dataset.id).exports
+    file, exports = tmp_path / "report.json", home.here().dataset(OWNER, dataset.id).exports
     file.write_text(json.dumps(store.reports.get(OWNER, report.id).document))
     assert main(["report", "--verify", str(file), "--exports", str(exports)]) == 0
 
@@ -192,7 +192,7 @@ def test_the_queue_goes_on_with_what_waited(store: Store) -> None:
     (waiting,) = (one for one in works if not one.over)
     assert waiting.row.spec["models"] == ["markov"] and waiting.job is not None
     carried_out(waiting.row.id, "done")
-    zoo = Zoo.open(home.dataset(OWNER, dataset.id).exports, warm=True)
+    zoo = Zoo.open(home.here().dataset(OWNER, dataset.id).exports, warm=True)
     assert not zoo.refused and set(zoo.bundles) == {"popularity", "markov"}
 
 
@@ -202,7 +202,7 @@ def test_an_upload_can_be_read_again(store: Store) -> None:
     from app.uploads.limits import UploadLimits
 
     (dataset,) = store.datasets.of(OWNER)
-    folder = home.dataset(OWNER, dataset.id).path
+    folder = home.here().dataset(OWNER, dataset.id).path
     readings = files.readings(folder)
     assert set(readings) == {"catalogue", "log"}
     checked = files.check(folder, readings, UploadLimits.of_environment())

@@ -30,17 +30,17 @@ def filled(store: Store) -> Store:
     """Two datasets, and one of everything else."""
     for owner in (ANNA, CLARA):
         found = uploaded(store, owner, text=f"item_id,title\n{owner},Émile\n")
-        folder = home.dataset(owner, found.id)
+        folder = home.here().dataset(owner, found.id)
         (folder.exports / "sasrec").mkdir(parents=True)
         (folder.exports / "sasrec" / "index.npy").write_bytes(bytes(range(256)) * 20_000)
         folder.cache.mkdir()
         (folder.cache / "vectors.npy").write_bytes(b"x")
     store.histories.save(ANNA, "sample", "h", ["a"])
     store.comparisons.save(ANNA, "sample", "c", "/")
-    home.report(store.reports.save(ANNA, "sample", "r", {"a": 1}).id).mkdir()
+    home.here().report(store.reports.save(ANNA, "sample", "r", {"a": 1}).id).mkdir()
     job = store.jobs.add(ANNA, "sample", "train", {})
-    home.job(job.id).mkdir()
-    (home.job(job.id) / "job.json").write_text("{}")
+    home.here().job(job.id).mkdir()
+    (home.here().job(job.id) / "job.json").write_text("{}")
     return store
 
 
@@ -73,14 +73,14 @@ def test_everything_comes_back(filled: Store, own_home: Path, tmp_path: Path, mo
     again = Store()
     assert rows(again) == tables
     again.close()
-    found = check(backup.take_snapshot(home.stage()))
+    found = check(backup.take_snapshot(home.here().stage()))
     assert found.problems == []
 
 
 def test_a_store_answers_for_its_own_folder_alone(filled: Store, tmp_path: Path) -> None:
     """Two in one process, as in tests: the other one's tables are not what was asked for."""
     other = Store(tmp_path / "other.duckdb")
-    folder = home.stage()
+    folder = home.here().stage()
     (folder / "wanted").touch()
     assert backup.answer_snapshots(other) == 0 and (folder / "wanted").exists()
     assert backup.answer_snapshots(filled) == 1 and (folder / backup.SNAPSHOT).is_file()
@@ -130,7 +130,7 @@ def test_what_is_there_is_kept_aside(filled: Store, own_home: Path, tmp_path: Pa
 def test_a_store_that_cannot_be_opened_can_be_replaced(filled: Store, own_home: Path, tmp_path: Path) -> None:
     filled.close()
     backup.backup(tmp_path / "b.tar")
-    home.database().write_bytes(b"broken" * 10_000)
+    home.here().database.write_bytes(b"broken" * 10_000)
     with pytest.raises(SeqscopeError, match="seqscope store restore"):
         Store()
     backup.restore(tmp_path / "b.tar", replace=True)
@@ -167,7 +167,7 @@ def test_an_interrupted_restore_is_repeated(
 
 def test_what_is_deleted_meanwhile_is_missing_row_and_all(filled: Store, own_home: Path, tmp_path: Path) -> None:
     gone = filled.datasets.of(ANNA)[0].id
-    taken = backup.write_snapshot(filled, home.stage())
+    taken = backup.write_snapshot(filled, home.here().stage())
     filled.datasets.delete(ANNA, gone)
     with (tmp_path / "b.tar").open("wb") as file:
         backup._archived(file, taken)
@@ -291,7 +291,7 @@ def test_the_command_says_what_is_wrong(own_home: Path, tmp_path: Path, capsys: 
     assert "there already" in capsys.readouterr().err
     assert main(["store", "check"]) == 0
     assert capsys.readouterr().out.endswith("In order.\n")
-    home.delete(home.dataset(ANNA, found.id).path)
+    home.delete(home.here().dataset(ANNA, found.id).path)
     own_home.chmod(0o755)
     assert main(["store", "check"]) == 1
     said = capsys.readouterr().out

@@ -17,7 +17,7 @@ from tests.store import ANNA, BEN, CLARA
 
 
 def uploaded(store: Store, owner: str = ANNA, text: str = "item_id,title\n") -> StoredDataset:
-    staged = home.stage()
+    staged = home.here().stage()
     (staged / "upload").mkdir()
     (staged / "upload" / "items.csv").write_text(text)
     return store.datasets.add(owner, "Films", staged=staged, rows_items=2, rows_events=3, reading={"delimiter": ","})
@@ -32,7 +32,7 @@ def at(monkeypatch: pytest.MonkeyPatch, days: float) -> None:
 class TestAdd:
     def test_what_was_staged_becomes_its_folder(self, store: Store, owner: str) -> None:
         found = uploaded(store, owner)
-        folder = home.dataset(owner, found.id)
+        folder = home.here().dataset(owner, found.id)
         assert (folder.upload / "items.csv").read_text() == "item_id,title\n"
         assert found == store.datasets.get(owner, found.id)
         assert store.datasets.of(owner) == [found]
@@ -60,11 +60,11 @@ class TestAdd:
     ) -> None:
         monkeypatch.setenv("SEQSCOPE_QUOTA_DATASETS", "1")
         uploaded(store)
-        staged = home.stage()
+        staged = home.here().stage()
         with pytest.raises(QuotaReached):
             store.datasets.add(ANNA, "more", staged=staged)
         assert staged.is_dir()
-        assert len(list((home.datasets(ANNA)).iterdir())) == len(store.datasets.of(ANNA)) == 1
+        assert len(list((home.here().datasets(ANNA)).iterdir())) == len(store.datasets.of(ANNA)) == 1
 
     def test_a_folder_that_cannot_be_placed_leaves_no_row(self, store: Store) -> None:
         with pytest.raises(OSError):
@@ -85,7 +85,7 @@ class TestChange:
 
     def test_bytes_are_counted_anew(self, store: Store) -> None:
         found = uploaded(store, text="x" * 10)
-        (home.dataset(ANNA, found.id).path / "more").write_text("y" * 32)
+        (home.here().dataset(ANNA, found.id).path / "more").write_text("y" * 32)
         assert store.datasets.measure(ANNA, found.id).bytes == 42
 
 
@@ -126,7 +126,7 @@ class TestExpiry:
 class TestDelete:
     def test_everything_that_was_made_of_it_goes(self, store: Store) -> None:
         found, other = uploaded(store), uploaded(store)
-        folder = home.dataset(ANNA, found.id)
+        folder = home.here().dataset(ANNA, found.id)
         for path in (folder.exports / "sasrec", folder.cache, folder.runs / "sasrec"):
             path.mkdir(parents=True)
             (path / "weights").write_text("w" * 1000)
@@ -134,15 +134,15 @@ class TestDelete:
             store.histories.save(ANNA, dataset.id, "h", ["a"])
             store.comparisons.save(ANNA, dataset.id, "c", "/?h=a")
             store.reports.save(ANNA, dataset.id, "r", {"a": 1})
-            home.job(store.jobs.add(ANNA, dataset.id, "train", {}).id).mkdir(parents=True)
+            home.here().job(store.jobs.add(ANNA, dataset.id, "train", {}).id).mkdir(parents=True)
         running = store.jobs.of(ANNA, found.id)[0]
         store.datasets.delete(ANNA, found.id)
         assert not folder.path.exists()
         assert store.datasets.of(ANNA) == [other]
         for part in (store.histories, store.comparisons, store.reports, store.jobs):
             assert [one.dataset for one in part.of(ANNA)] == [other.id]  # type: ignore[attr-defined]
-        assert (home.job(running.id) / "cancel").is_file()  # its runner is asked to stop
-        assert home.dataset(ANNA, other.id).path.is_dir()
+        assert (home.here().job(running.id) / "cancel").is_file()  # its runner is asked to stop
+        assert home.here().dataset(ANNA, other.id).path.is_dir()
         assert list((home.root() / "tmp").iterdir()) == []
 
     def test_those_who_listen_are_told(self, store: Store) -> None:
@@ -151,7 +151,7 @@ class TestDelete:
         store.on_delete(heard.append)
         found = uploaded(store)
         store.datasets.delete(ANNA, found.id)
-        assert heard == [home.dataset(ANNA, found.id).path]
+        assert heard == [home.here().dataset(ANNA, found.id).path]
 
     def test_the_folder_is_renamed_before_anything_in_it_is_deleted(
         self, store: Store, monkeypatch: pytest.MonkeyPatch
@@ -162,7 +162,7 @@ class TestDelete:
         store.datasets.delete(ANNA, found.id)
         assert len(deleted) == 1 and deleted[0].parent == home.root() / "tmp"
         assert (deleted[0] / "upload" / "items.csv").is_file()
-        assert not home.dataset(ANNA, found.id).path.exists()
+        assert not home.here().dataset(ANNA, found.id).path.exists()
 
     def test_killed_between_row_and_folder_nobody_sees_it(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
         found = uploaded(store)
@@ -191,7 +191,7 @@ def test_paths_are_made_of_ids_alone(store: Store) -> None:
         (BEN + "\n", "a" * 16),
     ):
         with pytest.raises(ValueError, match="not an id"):
-            home.dataset(owner, id)
+            home.here().dataset(owner, id)
     for wrong in ("", "..", "a/b"):
         with pytest.raises(ValueError, match="not an id"):
-            home.job(wrong)
+            home.here().job(wrong)

@@ -140,7 +140,7 @@ def test_what_expired_comes_back_with_all_that_belongs_to_it(own_home: Path, pas
     history = store.histories.save(ANNA, dataset.id, "westerns", ["a", "b"])
     report = store.reports.save(ANNA, dataset.id, "r", {"a": 1})
     job = store.jobs.add(ANNA, dataset.id, "train", {"models": ["sasrec"]})
-    home.job(job.id).mkdir()
+    home.here().job(job.id).mkdir()
     store.jobs.change(ANNA, job.id, "failed", "why")
     passing.passes(7.1)
     its_clock.tick()
@@ -150,7 +150,7 @@ def test_what_expired_comes_back_with_all_that_belongs_to_it(own_home: Path, pas
     assert cli.main(["store", "recover", "--all"]) == 0
     store = Store()
     assert store.datasets.get(ANNA, dataset.id).title == dataset.title
-    assert home.dataset(ANNA, dataset.id).upload.is_dir() and home.job(job.id).is_dir()
+    assert home.here().dataset(ANNA, dataset.id).upload.is_dir() and home.here().job(job.id).is_dir()
     assert store.histories.get(ANNA, history.id).items == ("a", "b")
     assert store.reports.get(ANNA, report.id).document == {"a": 1}
     back = store.jobs.get(ANNA, job.id)
@@ -160,7 +160,7 @@ def test_what_expired_comes_back_with_all_that_belongs_to_it(own_home: Path, pas
 
 
 def test_what_is_in_lost_is_deleted_after_seven_days_on_which_it_ran(own_home: Path, passing: Time) -> None:
-    folder = home.dataset(ANNA, home.new_id()).path
+    folder = home.here().dataset(ANNA, home.new_id()).path
     store = Store()
     its_clock = clock_of(store)
     folder.mkdir(parents=True)
@@ -197,7 +197,7 @@ def test_a_row_that_went_before_a_crash_finds_its_folder_again(own_home: Path, m
 
 
 def test_what_nobody_can_be_given_stays_in_lost(store: Store) -> None:
-    job = home.job(home.new_id())
+    job = home.here().job(home.new_id())
     job.mkdir()
     sweep(store)
     (entry,) = lost.entries(home.here())

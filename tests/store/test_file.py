@@ -39,7 +39,7 @@ def test_a_second_process_gets_one_clear_message(store: Store, root: Path) -> No
     assert done.stderr == ""
     line = done.stdout.removesuffix("\n")
     assert "\n" not in line
-    assert "Another Seqscope server (process " in line and str(home.database()) in line and "SEQSCOPE_HOME" in line
+    assert "Another Seqscope server (process " in line and str(home.here().database) in line and "SEQSCOPE_HOME" in line
     store.datasets.add(ANNA, "goes on")
 
 
@@ -63,10 +63,10 @@ def test_it_opens_when_the_other_one_has_gone(own_home: Path, root: Path) -> Non
 
 def test_a_newer_store_is_refused_in_words_and_left_alone(own_home: Path) -> None:
     Store(steps=(*migrations.STEPS, "create table later (x integer)")).close()
-    before = home.database().read_bytes()
+    before = home.here().database.read_bytes()
     with pytest.raises(SeqscopeError, match="written by a newer Seqscope"):
         Store()
-    assert home.database().read_bytes() == before
+    assert home.here().database.read_bytes() == before
 
 
 def test_a_migration_that_fails_leaves_the_store_as_it_was(own_home: Path) -> None:
@@ -89,8 +89,8 @@ def test_a_migration_keeps_the_rows(own_home: Path) -> None:
 
 
 def test_a_broken_file_says_what_to_do(own_home: Path) -> None:
-    home.ready()
-    home.database().write_bytes(b"not a database" * 1000)
+    home.here().ready()
+    home.here().database.write_bytes(b"not a database" * 1000)
     with pytest.raises(Unavailable, match="restore"):
         Store()
 

@@ -24,7 +24,7 @@ from engine.errors import SeqscopeError
 file.RESERVE_SIZE = 400_000
 store = Store()
 for number in range(3):
-    folder = home.stage()
+    folder = home.here().stage()
     (folder / "items.csv").write_bytes(b"x" * 100_000)
     store.datasets.add("{ANNA}", f"films {{number}}", staged=folder)
 file.keep_reserve(home.root())

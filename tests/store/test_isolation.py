@@ -70,7 +70,7 @@ CALLS: dict[tuple[str, str], Callable[[Store, str, Ids], Any]] = {
     ("jobs", "delete"): lambda store, who, ids: store.jobs.delete(who, ids.ended),
     ("quota", "left"): lambda store, who, ids: store.quota.left(who),
     ("quota", "usage"): lambda store, who, ids: store.quota.usage(who),
-    ("quota", "more"): lambda store, who, ids: store.quota.more(who, home.dataset(ANNA, ids.dataset).path),
+    ("quota", "more"): lambda store, who, ids: store.quota.more(who, home.here().dataset(ANNA, ids.dataset).path),
     ("quota", "check"): lambda store, who, ids: store.quota.check(who, rows=1),
 }
 TAKES_AN_ID = {(part, name) for part, name in CALLS if name in ("get", "change", "use", "measure", "delete", "rename")}
@@ -78,14 +78,14 @@ TAKES_AN_ID = {(part, name) for part, name in CALLS if name in ("get", "change",
 
 @pytest.fixture
 def annas(store: Store) -> Ids:
-    staged = home.stage()
+    staged = home.here().stage()
     (staged / "titles.csv").write_text(SECRET)
     dataset = store.datasets.add(ANNA, SECRET, staged=staged, rows_items=5, reading={"column": SECRET})
     job = store.jobs.add(ANNA, dataset.id, "train", {"model": SECRET})
     ended = store.jobs.add(ANNA, dataset.id, "train", {"model": SECRET})
     store.jobs.change(ANNA, ended.id, "failed", SECRET)
     for one in (job, ended):
-        home.job(one.id).mkdir(parents=True)
+        home.here().job(one.id).mkdir(parents=True)
     return Ids(
         dataset.id,
         store.histories.save(ANNA, dataset.id, NAME, [SECRET]).id,

@@ -36,12 +36,12 @@ def test_the_queue_is_everybodys_in_order(store: Store) -> None:
 
 def test_one_that_goes_on_is_not_deleted(store: Store) -> None:
     job = store.jobs.add(ANNA, "sample", "train", {})
-    home.job(job.id).mkdir()
+    home.here().job(job.id).mkdir()
     with pytest.raises(SeqscopeError, match="Cancel"):
         store.jobs.delete(ANNA, job.id)
     store.jobs.change(ANNA, job.id, "cancelled")
     store.jobs.delete(ANNA, job.id)
-    assert store.jobs.of(ANNA) == [] and not home.job(job.id).exists()
+    assert store.jobs.of(ANNA) == [] and not home.here().job(job.id).exists()
 
 
 def test_so_many_at_a_time(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

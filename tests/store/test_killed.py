@@ -85,7 +85,7 @@ def said(kind: str, found: Any) -> list[Any]:
 def assert_whole(store: Store) -> None:
     for owner in (ANNA, CLARA):
         for dataset in store.datasets.of(owner):
-            texts = [path.read_text() for path in home.dataset(owner, dataset.id).path.iterdir()]
+            texts = [path.read_text() for path in home.here().dataset(owner, dataset.id).path.iterdir()]
             assert len(texts) == FILES
             assert len(set(texts)) == 1 and len(texts[0]) >= 500
 
@@ -142,7 +142,7 @@ def test_a_migration_that_is_killed_has_not_happened_or_is_done(
 
 def between_steps() -> int:
     """How many of the steps the store has seen; nothing of the next one is there."""
-    with duckdb.connect(str(home.database())) as connection:
+    with duckdb.connect(str(home.here().database)) as connection:
         number = migrations.reached(connection) - len(migrations.STEPS)
         tables = {name for (name,) in connection.execute("select table_name from duckdb_tables()").fetchall()}
         assert ("big" in tables) == (number >= 1)

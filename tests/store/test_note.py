@@ -31,7 +31,7 @@ from app.store.database import Store
 Store().close()  # its tables are in the file itself
 store = Store()
 for number in range(3):
-    folder = home.stage()
+    folder = home.here().stage()
     (folder / "clean").mkdir()
     (folder / "clean" / "note.txt").write_text("mine")
     store.datasets.add("{ANNA}", f"films {{number}}", staged=folder)
@@ -40,7 +40,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def wal() -> Path:
-    return home.database().with_name("store.duckdb.wal")
+    return home.here().database.with_name("store.duckdb.wal")
 
 
 def first_byte(path: Path) -> None:
@@ -112,14 +112,14 @@ def test_an_older_store_copied_back_is_refused(own_home: Path, tmp_path: Path, c
     store = Store()
     first = uploaded(store)
     store.close()
-    shutil.copy(home.database(), tmp_path / "older")
+    shutil.copy(home.here().database, tmp_path / "older")
     store = Store()
     if change == "added":
         uploaded(store, BEN)
     else:
         store.datasets.delete(ANNA, first.id)
     store.close()
-    shutil.copy(tmp_path / "older", home.database())
+    shutil.copy(tmp_path / "older", home.here().database)
     with pytest.raises(Incomplete, match="1 change "):
         Store()
 
@@ -128,10 +128,10 @@ def test_a_store_that_is_gone_is_refused(own_home: Path) -> None:
     store = Store()
     dataset = uploaded(store)
     store.close()
-    home.database().unlink()
+    home.here().database.unlink()
     with pytest.raises(Incomplete):
         Store()
-    assert not home.database().exists()
+    assert not home.here().database.exists()
     assert cli.main(["store", "accept"]) == cli.main(["store", "recover", "--all"]) == 0
     store = Store()
     assert [again.id for again in store.datasets.of(ANNA)] == [dataset.id]
@@ -144,16 +144,16 @@ def test_a_note_that_cannot_be_read_or_is_missing_is_made_anew(
     store = Store()
     uploaded(store)
     store.close()
-    path = file.note_path(home.database())
+    path = file.note_path(home.here().database)
     path.write_text("{")
     with caplog.at_level(logging.WARNING):
         Store().close()
     assert "cannot be read" in caplog.text
-    noted = file.read_note(home.database())
+    noted = file.read_note(home.here().database)
     assert noted is not None and noted.changes == 1
     path.unlink()
     Store().close()
-    assert file.read_note(home.database()) is not None
+    assert file.read_note(home.here().database) is not None
 
 
 def test_what_an_owner_deletes_is_deleted_for_good(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,18 +163,18 @@ def test_what_an_owner_deletes_is_deleted_for_good(store: Store, monkeypatch: py
     with monkeypatch.context() as patch:
         patch.setattr(home.Home, "discard", lambda at, path: None)
         store.datasets.delete(ANNA, second.id)
-    assert home.dataset(ANNA, second.id).path.is_dir()
+    assert home.here().dataset(ANNA, second.id).path.is_dir()
     store.close()
     again = Store()  # it lacks nothing
     assert sweep(again) == Swept(deleted=1)
-    assert not home.dataset(ANNA, second.id).path.exists() and lost.entries(home.here()) == []
+    assert not home.here().dataset(ANNA, second.id).path.exists() and lost.entries(home.here()) == []
     assert again.file.ask("select * from deleted") == []
     again.close()
 
 
 def test_a_store_of_before_opens(own_home: Path) -> None:
-    home.ready()
-    with duckdb.connect(str(home.database())) as connection:
+    home.here().ready()
+    with duckdb.connect(str(home.here().database)) as connection:
         migrations.apply(connection, migrations.STEPS[:1])
         connection.execute(
             """insert into dataset values
@@ -196,7 +196,7 @@ def test_a_store_of_before_opens(own_home: Path) -> None:
 @pytest.mark.parametrize("damaged", ["clean/items.parquet", "clean/log.parquet"])
 def test_what_cannot_be_made_anew_is_said(own_home: Path, capsys: pytest.CaptureFixture[str], damaged: str) -> None:
     """A damaged file, and what is saved over a dataset, which is rows alone."""
-    folder = home.dataset(ANNA, home.new_id()).path
+    folder = home.here().dataset(ANNA, home.new_id()).path
     (folder / "clean").mkdir(parents=True)
     for name in ("items", "log"):
         pq.write_table(pa.table({"item_id": ["a", "b"]}), folder / "clean" / f"{name}.parquet")

@@ -19,7 +19,7 @@ from tests.store import ANNA, BEN
 
 
 def of_size(size: int) -> object:
-    staged = home.stage()
+    staged = home.here().stage()
     (staged / "file").write_bytes(b"x" * size)
     return staged
 
@@ -66,7 +66,9 @@ def test_what_is_saved_and_what_is_being_made_counts(store: Store, monkeypatch: 
     job = store.jobs.add(ANNA, dataset.id, "train", {})
     store.jobs.change(ANNA, job.id, "running")
     assert store.quota.left(ANNA) > 0
-    (home.dataset(ANNA, dataset.id).path / "checkpoint").write_bytes(b"x" * 2_000)  # noted only when the job is over
+    (home.here().dataset(ANNA, dataset.id).path / "checkpoint").write_bytes(
+        b"x" * 2_000
+    )  # noted only when the job is over
     assert store.quota.left(ANNA) < 0
     for ask in (
         lambda: store.jobs.add(ANNA, dataset.id, "prepare", {}),
@@ -144,7 +146,7 @@ def test_what_is_being_made_is_weighed_while_others_use_the_store(
 
     monkeypatch.setattr(home, "size", weigh)
     store.histories.save(ANNA, "sample", "h", ["a"])
-    store.datasets.add(ANNA, "more", staged=home.stage())
+    store.datasets.add(ANNA, "more", staged=home.here().stage())
     store.jobs.change(ANNA, lists.id, "failed")
     store.jobs.change(ANNA, lists.id, "queued")
     store.jobs.add(ANNA, "sample", "batch", {})

@@ -108,10 +108,10 @@ def test_reports_count_for_the_quota_and_lists_are_light(store: Store, monkeypat
 
 def test_a_reports_files_go_with_it(store: Store) -> None:
     found = store.reports.save(ANNA, "sample", "r", {})
-    home.report(found.id).mkdir()
-    (home.report(found.id) / "report.html").write_text("x")
+    home.here().report(found.id).mkdir()
+    (home.here().report(found.id) / "report.html").write_text("x")
     store.reports.delete(ANNA, found.id)
-    assert not home.report(found.id).exists()
+    assert not home.here().report(found.id).exists()
 
 
 def test_a_browsers_expire_unless_they_are_opened(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

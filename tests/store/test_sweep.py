@@ -31,11 +31,11 @@ def test_expired_datasets_go_with_all_that_belongs_to_them(store: Store) -> None
     store.on_delete(heard.append)
     assert sweep.sweep(store, days(6.9)) == Swept()  # type: ignore[arg-type]
     assert sweep.sweep(store, days(7.1)) == Swept(datasets=1)  # type: ignore[arg-type]
-    folder = home.dataset(ANNA, gone.id).path
+    folder = home.here().dataset(ANNA, gone.id).path
     assert heard == [folder] and not folder.exists()
     assert store.file.ask("select id from dataset") == [(kept.id,)]
     assert store.file.ask("select id from history") == []
-    assert home.dataset(CLARA, kept.id).path.is_dir()
+    assert home.here().dataset(CLARA, kept.id).path.is_dir()
 
 
 def test_a_dataset_that_is_worked_on_stays(store: Store) -> None:
@@ -51,9 +51,9 @@ def test_saved_things_and_jobs_of_browsers_expire(store: Store) -> None:
         store.histories.save(owner, "sample", "h", ["a"])
         store.comparisons.save(owner, "sample", "c", "/")
         report = store.reports.save(owner, "sample", "r", {})
-        home.report(report.id).mkdir()
+        home.here().report(report.id).mkdir()
         job = store.jobs.add(owner, "sample", "batch", {})
-        home.job(job.id).mkdir()
+        home.here().job(job.id).mkdir()
         store.jobs.change(owner, job.id, "done")
     assert sweep.sweep(store, days(8)) == Swept(saved=4)  # type: ignore[arg-type]
     for table in ("history", "comparison", "report", "job"):
@@ -63,19 +63,19 @@ def test_saved_things_and_jobs_of_browsers_expire(store: Store) -> None:
 
 def test_folders_without_a_row_go(store: Store) -> None:
     kept = uploaded(store)
-    orphan = home.dataset(BEN, home.new_id()).path
+    orphan = home.here().dataset(BEN, home.new_id()).path
     orphan.mkdir(parents=True)
-    job = home.job(home.new_id())
+    job = home.here().job(home.new_id())
     job.mkdir()
     assert sweep.sweep(store) == Swept(folders=2)
     assert not orphan.exists() and not job.exists()
-    assert home.dataset(ANNA, kept.id).upload.is_dir()
+    assert home.here().dataset(ANNA, kept.id).upload.is_dir()
 
 
 def test_folders_that_are_older_than_the_store_stay(own_home: Path) -> None:
     """As after a store was lost, or was made in the folder of another one."""
-    home.ready()
-    folder = home.dataset(ANNA, home.new_id()).path
+    home.here().ready()
+    folder = home.here().dataset(ANNA, home.new_id()).path
     folder.mkdir(parents=True)
     os.utime(folder, (time.time() - 5, time.time() - 5))
     store = Store()
@@ -85,7 +85,7 @@ def test_folders_that_are_older_than_the_store_stay(own_home: Path) -> None:
 
 
 def test_a_jobs_folder_stays_while_its_runner_lives(store: Store) -> None:
-    job = home.job(home.new_id())
+    job = home.here().job(home.new_id())
     job.mkdir()
     with (job / "lock").open("wb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -94,7 +94,7 @@ def test_a_jobs_folder_stays_while_its_runner_lives(store: Store) -> None:
 
 
 def test_staging_is_kept_for_a_day(store: Store) -> None:
-    fresh, old, gone = home.stage(), home.stage(), home.root() / "tmp" / f"{home.GONE}x"
+    fresh, old, gone = home.here().stage(), home.here().stage(), home.root() / "tmp" / f"{home.GONE}x"
     gone.mkdir()
     os.utime(old, (time.time() - 25 * 3600,) * 2)
     sweep.sweep(store)
@@ -106,7 +106,7 @@ def test_links_are_not_followed(store: Store, tmp_path: Path) -> None:
     outside.mkdir()
     (outside / "file").touch()
     found = uploaded(store)
-    (home.dataset(ANNA, found.id).path / "link").symlink_to(outside)
+    (home.here().dataset(ANNA, found.id).path / "link").symlink_to(outside)
     (home.root() / "jobs" / "a-link").symlink_to(outside)
     store.datasets.delete(ANNA, found.id)
     sweep.sweep(store)
@@ -122,7 +122,12 @@ def test_a_store_sweeps_its_own_home_wherever_seqscope_home_leads_by_now(
     second = Store()
     dataset, job = uploaded(second, BEN), second.jobs.add(BEN, "sample", "train", {})
     report = second.reports.save(BEN, "sample", "r", {})
-    folders = [home.dataset(BEN, dataset.id).path, home.job(job.id), home.report(report.id), home.stage()]
+    folders = [
+        home.here().dataset(BEN, dataset.id).path,
+        home.here().job(job.id),
+        home.here().report(report.id),
+        home.here().stage(),
+    ]
     for folder in folders:
         folder.mkdir(exist_ok=True)
     os.utime(folders[-1], (time.time() - 25 * 3600,) * 2)
@@ -138,9 +143,9 @@ def test_the_servers_thread_does_it(own_home: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(server, "SWEEP_EVERY", 0.1)
     store = open_store()
     try:
-        orphan = home.dataset(BEN, home.new_id()).path
+        orphan = home.here().dataset(BEN, home.new_id()).path
         orphan.mkdir(parents=True)
-        wanted = home.stage()
+        wanted = home.here().stage()
         (wanted / "wanted").touch()
         wait(lambda: not orphan.exists() and (wanted / backup.SNAPSHOT).exists())
     finally:

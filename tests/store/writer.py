@@ -59,7 +59,7 @@ class Writer:
     def add_dataset(self) -> None:
         if len(self.datasets) >= 15:
             return
-        folder = home.stage()
+        folder = home.here().stage()
         for place in range(FILES):
             (folder / f"{place}.txt").write_text(str(self.number) * 500)
         title = f"dataset {self.number}"

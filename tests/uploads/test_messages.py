@@ -58,7 +58,7 @@ def test_no_message_of_an_upload_names_a_folder_or_a_process(tmp_path: Path, mon
     monkeypatch.setattr(runner.subprocess, "Popen", begin)
     answers: dict[str, str] = {}
     for name, content in hostile(tmp_path).items():
-        folder = home.stage()
+        folder = home.here().stage()
         what = "log" if name == "pattern" else "catalogue"
         files.keep(folder, what, content, LIMITS)
         try:

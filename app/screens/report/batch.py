@@ -154,12 +154,12 @@ def _look(who: str, upload: Any, named: dict[str, str]) -> Look:
     kept: dict[str, Look] = st.session_state.setdefault(f"report_batch_{upload.file_id}_seen", {})
     key = repr(sorted(named.items()))
     if key not in kept:
-        folder, limits = home.stage(), UploadLimits.of_environment()
+        folder, limits = home.here().stage(), UploadLimits.of_environment()
         try:
             with st.spinner("Looking at the histories; other uploads may come first …", show_time=True):
                 kept[key] = batches.look(folder, _write(upload, folder), named, limits, who)
         finally:
-            home.discard(folder)
+            home.here().discard(folder)
     return kept[key]
 
 
@@ -177,7 +177,7 @@ def _write(upload: Any, folder: Path) -> Path:
 def _start(
     who: str, models: Zoo, upload: Any, chosen: list[str], form: str, titles: bool, columns: dict[str, str]
 ) -> None:
-    now, folder = state.get(), home.stage()
+    now, folder = state.get(), home.here().stage()
     try:
         if upload is not None:
             _write(upload, folder)
@@ -187,7 +187,7 @@ def _start(
             columns=columns,
         )  # fmt: skip
     except (SeqscopeError, OSError):
-        home.discard(folder)
+        home.here().discard(folder)
         raise
 
 

@@ -39,7 +39,7 @@ class Able(NamedTuple):
 
 
 def show(owner: str, dataset: StoredDataset) -> None:
-    exports = home.dataset(owner, dataset.id).exports
+    exports = home.here().dataset(owner, dataset.id).exports
     if words := baseline_words(exports):
         st.markdown(f":material/leaderboard: {words}")
     now, codes, later = answering(exports), identifiers(exports), waiting(exports, bool(dataset.rows_events))

@@ -67,7 +67,7 @@ def _watch(owner: str, dataset: StoredDataset, id: str) -> None:
         except NotFound:
             st.rerun()
         key = f"data_seen_{id}"
-        seen = (job.over, Zoo.stamp(home.dataset(owner, dataset.id).exports))
+        seen = (job.over, Zoo.stamp(home.here().dataset(owner, dataset.id).exports))
         if st.session_state.setdefault(key, seen) != seen:
             st.session_state[key] = seen
             st.rerun()  # the card around it has more to say
@@ -98,7 +98,7 @@ def _curve(owner: str, dataset: StoredDataset, one: Work) -> None:
     run = one.job.steps[one.status.step].run
     if not run:
         return
-    table = training.curve(_read(home.dataset(owner, dataset.id).path / run / "curve.json"))
+    table = training.curve(_read(home.here().dataset(owner, dataset.id).path / run / "curve.json"))
     if len(table) < 2:
         return
     export.figure(

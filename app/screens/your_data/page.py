@@ -99,7 +99,7 @@ def _datasets(owner: str) -> int:
 def _card(owner: str, dataset: StoredDataset) -> None:
     works = work.of(owner, dataset.id)
     active = next((job for job in works if not job.over), None)
-    ready = work.can_open(home.dataset(owner, dataset.id))
+    ready = work.can_open(home.here().dataset(owner, dataset.id))
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.subheader(md(dataset.title, 100), anchor=False, width="content")
         if active is not None:
@@ -121,7 +121,7 @@ def _card(owner: str, dataset: StoredDataset) -> None:
         if adding:
             with st.container(key=f"data_adding_{dataset.id}"), guard.watch("the log"):
                 upload.add_log(owner, dataset)
-    if not home.dataset(owner, dataset.id).path.is_dir():
+    if not home.here().dataset(owner, dataset.id).path.is_dir():
         st.error(f"{work.GONE} Bring it again, and delete this one.", icon=":material/error:")
         return
     jobs.show(owner, dataset, works)

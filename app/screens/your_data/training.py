@@ -38,7 +38,7 @@ class _Estimates(NamedTuple):
 
 
 def show(owner: str, dataset: StoredDataset, busy: bool) -> None:
-    folder = home.dataset(owner, dataset.id)
+    folder = home.here().dataset(owner, dataset.id)
     if not dataset.rows_events:
         return
     with st.expander("Train models on the log", icon=":material/model_training:"):

@@ -117,7 +117,7 @@ def _use(draft: Draft, title: str, use: Use) -> None:
 
 def _discard(draft: Draft) -> None:
     if draft.staged is not None:
-        home.discard(draft.staged)
+        home.here().discard(draft.staged)
     _end(draft)
 
 
@@ -156,9 +156,9 @@ def add_log(owner: str, dataset: StoredDataset) -> None:
 
 
 def _items(dataset: StoredDataset) -> Path:
-    return home.dataset(dataset.owner, dataset.id).path / kinds.ITEMS
+    return home.here().dataset(dataset.owner, dataset.id).path / kinds.ITEMS
 
 
 def _take_log(owner: str, id: str, title: str, draft: Draft) -> None:
     work.add_log(owner, id, draft.folder, exports=zoo.root())
-    home.discard(draft.folder)
+    home.here().discard(draft.folder)
