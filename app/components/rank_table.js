@@ -60,12 +60,13 @@ function line(row, data, report, parentElement) {
     const cell = element(at ? "td" : "th", [column.wide && "wide", column.number && "number", column.text && "text"].filter(Boolean).join(" "))
     if (!at) {
       cell.scope = "row"
-      const button = element("button", "name", value.text)
+      const button = element("button", "name")
+      button.append(value.text, element("span", "detail", row.detail))
       button.type = "button"
       button.setAttribute("aria-label", value.text)
       button.setAttribute("aria-pressed", row.id === data.chosen)
       button.onclick = choose
-      cell.append(button, element("span", "detail", row.detail))
+      cell.append(button)
     } else if (column.text) cell.append(element("span", "", value.text))
     else cell.append(...marked(value))
     if (value.shade) cell.style.setProperty("--shade", `${Math.round(45 * value.shade)}%`)

@@ -54,7 +54,7 @@ def dots(table: pd.DataFrame, metric: str, titles: Titles, looks: Looks, familie
 
 
 def differences(
-    table: pd.DataFrame, metric: str, baseline: str, titles: Titles, looks: Looks, families: Mapping[str, str]
+    table: pd.DataFrame, metric: str, titles: Titles, looks: Looks, families: Mapping[str, str]
 ) -> go.Figure:
     """Each row's difference to the baseline, the floor first. table: of `against`."""
     part = ordered(table, "difference", families)
@@ -80,7 +80,7 @@ def differences(
         )
     fig.add_vline(x=0, line={"width": 1, "color": QUIET})
     _named_rows(fig, [label(short(titles[name], 24)) for name in part["model"]])
-    fig.update_xaxes(title=f"{metric} minus that of {label(short(baseline, 24))}", tickformat="+.3f", nticks=6)
+    fig.update_xaxes(title=f"Difference in {metric}", tickformat="+.3f", nticks=6)
     return laid_out(fig, _height(len(part)))
 
 

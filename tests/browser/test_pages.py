@@ -15,6 +15,15 @@ from tests.browser.conftest import for_everybody, legible, settle, until
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
+    from tests.clients import Server
+
+HEIGHT = 3_500  # pixels of a page as it is opened, at most
+PHONE = {
+    "viewport": {"width": 390, "height": 844},
+    "is_mobile": True,
+    "has_touch": True,
+    "user_agent": "Mozilla/5.0 (Linux; Android 14) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/130.0 Mobile Safari/537.36",
+}
 PAGES = {  # what a page shows last of all, and how many figures
     "/?ds=hostile": ("tab", "Overview", 0),
     "/?ds=writers&h=toy-11~toy-12&beam=writer": ("tab", "Beam search", 1),
@@ -61,3 +70,17 @@ def test_every_page(
         legible(page)  # in the dark
     assert not console_errors
     assert not foreign_requests
+
+
+@pytest.mark.parametrize("options", ({}, PHONE), ids=("wide", "phone"))
+def test_no_page_is_long_as_it_is_opened(
+    server: Server, new_page: Callable[..., Page], options: dict[str, object]
+) -> None:
+    page = new_page(**options)
+    heights = {}
+    for name in ("", "metrics", "semantic_ids", "users"):
+        page.goto(f"{server.url}/{name}?ds=films")
+        settle(page, 1.5)
+        page.locator("[data-testid=stSkeleton]").wait_for(state="detached")
+        heights[name] = page.get_by_test_id("stMain").evaluate("main => main.scrollHeight")
+    assert {name: height for name, height in heights.items() if not 1_000 < height <= HEIGHT} == {}

@@ -6,13 +6,14 @@ import streamlit as st
 
 from app import export, glossary
 from app.analysis import evaluation, floor, metrics
-from app.components import choice, sections
+from app.components import choice, sections, widgets
 from app.figures import metrics as figures
 from app.screens.metrics.choices import MetricsChoices
 from app.text import clean, count, md
 from engine.runtime import judge
 from engine.runtime import protocols as naming
 
+_DIFFERENCE = "Difference to a baseline"
 _FOUR = st.column_config.NumberColumn(format="%.4f")
 _SIGNED = st.column_config.NumberColumn(format="%+.4f")
 
@@ -21,8 +22,15 @@ def show(this: MetricsChoices) -> None:
     left, right = st.columns(2, gap="medium")
     with left:
         _intervals(this)
-    with right:
-        _against(this)
+    if not widgets.on_phone():
+        with right:
+            sections.heading(_DIFFERENCE)
+            _against(this)
+        return
+    folded = st.expander(_DIFFERENCE, key="metrics_difference", on_change="rerun")  # one figure at a time has room
+    if folded.open:
+        with folded:
+            _against(this)
 
 
 def _intervals(this: MetricsChoices) -> None:
@@ -43,7 +51,6 @@ def _intervals(this: MetricsChoices) -> None:
 
 def _against(this: MetricsChoices) -> None:
     models = list(this.people)
-    sections.heading("Difference to a baseline")
     if len(models) < 2:
         st.info("Only one model was evaluated under this protocol. Choose another protocol to compare two.")
         return
@@ -61,9 +68,7 @@ def _against(this: MetricsChoices) -> None:
         st.info(f"There is nothing to compare at {this.k}. {this.beams()} Choose a smaller k.")
         return
     export.figure(
-        export.shared_figure(
-            figures.differences, table, this.metric, this.titles[baseline], this.titles, this.looks, this.families
-        ),
+        export.shared_figure(figures.differences, table, this.metric, this.titles, this.looks, this.families),
         key="metrics_differences",
         alt=f"Difference in {this.metric} to {clean(this.titles[baseline])}, with 95 % intervals.",
         table=this.named(table),

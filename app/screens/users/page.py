@@ -36,8 +36,8 @@ def page() -> None:
     )
     shown = selection.chosen(models)
     rows = users.rows(models, shown)
-    choices, figure = st.columns(2, gap="large")
-    listed, beside = st.columns([2, 1], gap="large")
+    choices, figure = st.columns(2, gap="medium")
+    listed, beside = st.columns([2, 1], gap="medium")
     with choices, guard.watch("the choice of users"):
         selection.controls(models, shown)
     row = user.chosen_row(models, rows)

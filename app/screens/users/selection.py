@@ -61,12 +61,10 @@ def controls(models: Zoo, selection: users.UserFilter) -> None:
     titles = {name: titles[name] for name in [*trained, *(name for name in titles if name not in trained)]}
     first, second = selection.pair
     clears = ("hits", "page")
-    left, right = st.columns(2, gap="medium")
-    with left:
+    with st.container(horizontal=True, gap="small"):  # in one row on a phone, too
         choice.selected(
             "Compare", "first", titles, first, key=f"users_first_{state.get().dataset}", clears=("second", *clears)
         )
-    with right:
         others = {name: title for name, title in titles.items() if name != first}
         choice.selected(
             "with", "second", others, second, key=f"users_second_{state.get().dataset}_{first}", clears=clears

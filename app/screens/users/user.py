@@ -13,7 +13,7 @@ from app.session import state
 from app.text import clean, count, md, percent
 from engine.runtime import Zoo
 
-_LATEST = 12  # items of the history that are listed
+_LATEST = 8  # items of the history that are listed
 
 
 def chosen_row(models: Zoo, rows: users.Ints) -> int | None:
@@ -69,7 +69,7 @@ def _history(models: Zoo, row: int) -> None:
     items = models.users["history"][row].as_py()
     rest = f", the latest {_LATEST}" if len(items) > _LATEST else ""
     st.caption(f"**History**, {count(len(items), 'item')}{rest}, latest first")
-    with st.container(horizontal=True, gap="small"):
+    with st.container(horizontal=True, gap="xsmall"):
         item_picker.titles(models, items[-_LATEST:][::-1], key="users_history")
 
 
