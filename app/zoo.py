@@ -25,6 +25,7 @@ from app.work import can_open
 from engine.bundle import items
 from engine.errors import SeqscopeError
 from engine.files import read_json
+from engine.machine import whole_number
 from engine.runtime import Zoo, embedded_first
 
 _run = threading.local()  # Streamlit runs a page in one thread
@@ -215,10 +216,7 @@ def _size(opened: _Opened) -> int:
 
 def most_memory() -> int:
     """Bytes that all opened datasets may take: SEQSCOPE_OPEN_MB, or 1,000 MB. Raises SeqscopeError."""
-    text = os.environ.get("SEQSCOPE_OPEN_MB") or "1000"
-    if not (text.isascii() and text.isdigit() and 0 < len(text) < 8):
-        raise SeqscopeError(f"SEQSCOPE_OPEN_MB is {text!r}; it must be a whole number of megabytes.")
-    return int(text) * 1_000_000
+    return whole_number("SEQSCOPE_OPEN_MB", 1_000, most=9_999_999) * 1_000_000
 
 
 _OPEN: Opened[_Opened] = Opened(

@@ -1,4 +1,5 @@
-"""What this machine has: memory, and cores to compute on; and what makes room there for what matters more."""
+"""What this machine has: memory, and cores to compute on; what its environment variables set; and what makes room there for what
+matters more."""
 
 from __future__ import annotations
 
@@ -7,6 +8,8 @@ import functools
 import math
 import os
 from pathlib import Path
+
+from engine.errors import SeqscopeError
 
 
 def memory() -> tuple[int, int]:
@@ -34,6 +37,26 @@ def cores() -> int:
     except (OSError, ValueError, ZeroDivisionError):
         pass
     return max(1, count)
+
+
+def whole_number(name: str, default: int, *, least: int = 0, most: int = 10**18) -> int:
+    """What an environment variable sets. Raises SeqscopeError where that is no whole number from `least` to `most`."""
+    text = os.environ.get(name) or str(default)
+    if not (text.isascii() and text.isdigit() and len(text) < 20 and least <= int(text) <= most):
+        raise SeqscopeError(f"{name} is {text!r}; it must be a whole number from {least:,} to {most:,}.")
+    return int(text)
+
+
+def number(name: str, default: float, *, least: float = 1e-6, most: float = 100_000.0) -> float:
+    """What an environment variable sets. Raises SeqscopeError where that is no number from `least` to `most`."""
+    text = os.environ.get(name) or str(default)
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not least <= value <= most:
+        raise SeqscopeError(f"{name} is {text!r}; it must be a number from {least:,g} to {most:,g}.")
+    return value
 
 
 OOM = 500

@@ -30,6 +30,7 @@ from app.jobs.runner import LOCK, LOG, ROOT, environment
 from app.jobs.status import is_short
 from engine.errors import SeqscopeError
 from engine.files import read_json, write_text
+from engine.machine import number
 
 
 class Launcher(Protocol):
@@ -125,8 +126,8 @@ class OnRay:
                 submission_id=name,
                 runtime_env={"env_vars": variables | {"PYTHONPATH": str(ROOT)}},
                 metadata={"seqscope": folder.name},
-                entrypoint_num_cpus=_resources(f"{kind}_CPUS", 1.0),
-                entrypoint_num_gpus=_resources(f"{kind}_GPUS", 0.0),
+                entrypoint_num_cpus=number(f"{kind}_CPUS", 1.0, least=0.0, most=1_000),
+                entrypoint_num_gpus=number(f"{kind}_GPUS", 0.0, least=0.0, most=1_000),
             )
         except SeqscopeError:
             raise
@@ -181,15 +182,3 @@ class OnRay:
 def _submission(folder: Path) -> str | None:
     said = read_json(folder / SUBMISSION).get("submission")
     return None if said is None else str(said)
-
-
-def _resources(name: str, default: float) -> float:
-    """Without any, Ray keeps a job on the head node."""
-    text = os.environ.get(name, "").strip()
-    try:
-        number = float(text or default)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number <= 1_000:
-        raise SeqscopeError(f"{name} is {text}, and should be a number from 0 on.")
-    return number

@@ -46,6 +46,7 @@ from app.jobs.status import Status, is_short
 from app.turns import Ahead, in_turn
 from engine.errors import SeqscopeError
 from engine.files import write_text
+from engine.machine import whole_number
 
 log = logging.getLogger("seqscope.jobs")
 TICK = 1.0
@@ -103,10 +104,10 @@ class Queue:
         """
         self.root = root
         self.runners: dict[Lane, int] = {
-            "short": _number("SEQSCOPE_JOBS_SHORT", 1) if short is None else short,
-            "long": _number("SEQSCOPE_JOBS", 1) if runners is None else runners,
+            "short": whole_number("SEQSCOPE_JOBS_SHORT", 1, least=1) if short is None else short,
+            "long": whole_number("SEQSCOPE_JOBS", 1, least=1) if runners is None else runners,
         }
-        self.waiting = _number("SEQSCOPE_JOBS_WAITING", 50) if waiting is None else waiting
+        self.waiting = whole_number("SEQSCOPE_JOBS_WAITING", 50, least=1) if waiting is None else waiting
         self.launcher = launcher or _launcher()
         self._on_change = on_change or (lambda job, now: None)
         self._allowed = allowed or (lambda job: None)
@@ -436,15 +437,6 @@ def _lane(job: Job, now: Status) -> Lane:
 def _owner(job: Job) -> str:
     """A job of nobody waits for no other of nobody's."""
     return job.owner or job.id
-
-
-def _number(name: str, default: int) -> int:
-    text = os.environ.get(name)
-    if not text:
-        return default
-    if not text.isdecimal() or int(text) < 1:
-        raise SeqscopeError(f"{name}={text}: a whole number from 1")
-    return int(text)
 
 
 def _launcher() -> Launcher:

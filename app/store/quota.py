@@ -9,7 +9,6 @@ SEQSCOPE_QUOTA_SERVER    bytes of all owners and of lost/ together (default 20 G
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from app.store.file import StoreFile
 from app.store.records import ENDED, known
 from app.text import amount, count
 from engine.errors import SeqscopeError
+from engine.machine import whole_number
 
 
 class QuotaReached(SeqscopeError):
@@ -55,7 +55,7 @@ class OwnerLimits:
     def of_environment(cls) -> OwnerLimits:
         """Raises SeqscopeError where a variable is not a number."""
         return cls(
-            **{name: _number(f"SEQSCOPE_QUOTA_{name.upper()}", default) for name, default in vars(cls()).items()}
+            **{name: whole_number(f"SEQSCOPE_QUOTA_{name.upper()}", default) for name, default in vars(cls()).items()}
         )
 
 
@@ -177,10 +177,3 @@ _USAGE = """
         coalesce(sum(bytes), 0)
     from kept
 """
-
-
-def _number(name: str, default: int) -> int:
-    text = os.environ.get(name) or str(default)
-    if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise SeqscopeError(f"{name} is {text!r}; it must be a whole number, 0 or more.")
-    return int(text)

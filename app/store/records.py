@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -13,6 +12,7 @@ from typing import Any, Literal, TypeVar
 from app import home
 from app.text import clean
 from engine.errors import SeqscopeError
+from engine.machine import number
 
 DatasetState = Literal["uploaded", "checked", "ready", "failed"]
 """uploaded: files are there, perhaps not yet mapped; checked: clean/ is complete; ready: exports/ opens as a zoo."""
@@ -133,14 +133,7 @@ def now() -> datetime:
 
 def keep_days() -> float:
     """How long a browser's data are kept after they were last used: SEQSCOPE_KEEP_DAYS, 7 days otherwise."""
-    text = os.environ.get("SEQSCOPE_KEEP_DAYS") or "7"
-    try:
-        days = float(text)
-    except ValueError:
-        days = -1.0
-    if not 0 < days < 100_000:
-        raise SeqscopeError(f"SEQSCOPE_KEEP_DAYS is {text!r}; it must be a number of days above 0.")
-    return days
+    return number("SEQSCOPE_KEEP_DAYS", 7.0)
 
 
 def until(owner: str) -> datetime | None:

@@ -11,10 +11,9 @@ SEQSCOPE_QUOTA_ROWS        of one file (default 5,000,000; app/store/quota.py)
 
 from __future__ import annotations
 
-import os
 from typing import Self
 
-from engine.errors import SeqscopeError
+from engine.machine import whole_number
 from engine.tabular.reading import MB, Limits
 
 
@@ -28,22 +27,15 @@ class UploadLimits(Limits):
 
         plain = cls()
         return cls(
-            upload=_number("SEQSCOPE_MAX_UPLOAD_MB", plain.upload // MB, most=2_000) * MB,
-            memory=_number("SEQSCOPE_UPLOAD_MEMORY_MB", plain.memory // MB, least=256) * MB,
-            seconds=_number("SEQSCOPE_UPLOAD_SECONDS", plain.seconds),
-            disk=_number("SEQSCOPE_UPLOAD_DISK_MB", plain.disk // MB, least=64) * MB,
-            threads=_number("SEQSCOPE_UPLOAD_THREADS", plain.threads, most=64),
+            upload=whole_number("SEQSCOPE_MAX_UPLOAD_MB", plain.upload // MB, least=1, most=2_000) * MB,
+            memory=whole_number("SEQSCOPE_UPLOAD_MEMORY_MB", plain.memory // MB, least=256, most=1_000_000) * MB,
+            seconds=whole_number("SEQSCOPE_UPLOAD_SECONDS", plain.seconds, least=1, most=1_000_000),
+            disk=whole_number("SEQSCOPE_UPLOAD_DISK_MB", plain.disk // MB, least=64, most=1_000_000) * MB,
+            threads=whole_number("SEQSCOPE_UPLOAD_THREADS", plain.threads, least=1, most=64),
             rows=max(1, Quotas.of_environment().rows),
         )
 
 
 def children() -> int:
     """How many steps may run at the same time, whatever memory there is."""
-    return _number("SEQSCOPE_UPLOADS", 2, most=64)
-
-
-def _number(name: str, default: int, *, least: int = 1, most: int = 1_000_000) -> int:
-    text = os.environ.get(name) or str(default)
-    if not (text.isascii() and text.isdigit() and len(text) < 9 and least <= int(text) <= most):
-        raise SeqscopeError(f"{name} is {text!r}; it must be a whole number from {least:,} to {most:,}.")
-    return int(text)
+    return whole_number("SEQSCOPE_UPLOADS", 2, least=1, most=64)

@@ -11,7 +11,6 @@ SEQSCOPE_MODEL_SECONDS  for one run of a graph, by the clock and of the processo
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Iterator
@@ -21,8 +20,7 @@ from dataclasses import dataclass, field
 import onnxruntime
 
 from engine.bundle.errors import BusyError
-from engine.errors import SeqscopeError
-from engine.machine import cores
+from engine.machine import cores, number
 
 LIMIT = "SEQSCOPE_MODEL_SECONDS"
 SECONDS = 30.0
@@ -61,15 +59,8 @@ class Run:
 
 
 def limit() -> float:
-    """Raises SeqscopeError where the variable is no number above 0."""
-    text = os.environ.get(LIMIT) or str(SECONDS)
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < 100_000:
-        raise SeqscopeError(f"{LIMIT} is {text!r}; it must be a number of seconds above 0.")
-    return seconds
+    """Seconds. Raises SeqscopeError where the variable is no number above 0."""
+    return number(LIMIT, SECONDS)
 
 
 @contextmanager

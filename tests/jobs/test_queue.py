@@ -420,5 +420,5 @@ def test_many_threads_ask_at_once(make: Make) -> None:
 @pytest.mark.parametrize("text", ["0", "-1", "two", "1.5"])
 def test_a_number_that_is_none(jobs: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("SEQSCOPE_JOBS", text)
-    with pytest.raises(SeqscopeError, match="SEQSCOPE_JOBS="):
+    with pytest.raises(SeqscopeError, match="SEQSCOPE_JOBS is"):
         Queue(jobs)

@@ -102,7 +102,7 @@ def test_what_a_job_takes_of_the_cluster(
     monkeypatch.setenv("SEQSCOPE_RAY_GPUS", "two")
     cluster.jobs = dict.fromkeys(cluster.jobs, "FAILED")
     monkeypatch.setattr(module, "KNOWN", -1.0)
-    with pytest.raises(SeqscopeError, match="SEQSCOPE_RAY_GPUS is two"):
+    with pytest.raises(SeqscopeError, match="SEQSCOPE_RAY_GPUS is 'two'"):
         launcher.start(folder)
 
 
