@@ -34,8 +34,6 @@ SIGNIFICANCE = (
 )
 SELECTION = "By validation NDCG; the test set is used once."
 
-Floats = npt.NDArray[np.float64]
-
 
 def metrics_of(protocol: str) -> tuple[str, ...]:
     """The metrics over people that a protocol has, the one that models are compared by first."""

@@ -92,8 +92,7 @@ def check(
         if known is not None:
             con.execute(f"CREATE TABLE known AS SELECT item_id FROM read_parquet({sql_path(known)})")
             kept_before = value(con, "SELECT count(*) FROM known")
-        numbers = {"users": 0, "events": 0, "items": rows_kept.get("catalogue", kept_before), "unused": 0}
-        first = last = None
+        numbers = {"users": 0, "events": 0, "items": rows_kept.get("catalogue", kept_before)}
         held_out = scale = None
         if log is not None:
             load("log", 0.5 if catalogue else 0.02)
@@ -101,11 +100,9 @@ def check(
             held_out, scale = check_events(con, log.reading, findings)
             rows_kept["log"] = numbers["events"] = value(con, "SELECT count(*) FROM events")
             numbers["users"] = value(con, 'SELECT count(DISTINCT "user") FROM events')
-            first, last = con.execute("SELECT min(time), max(time) FROM events").fetchall()[0]
             if catalogue is not None or known is not None:
                 say(0.8, "Comparing log and catalogue")
                 share = compare(con, log.reading, findings)
-                numbers["unused"] = value(con, "SELECT count(*) FROM known ANTI JOIN events ON item_id = item")
             else:
                 numbers["items"] = value(con, "SELECT count(DISTINCT item) FROM events")
                 attributes = clean.write_items_of_log(con, log.reading, folder, limits)
@@ -126,10 +123,7 @@ def check(
             users=numbers["users"],
             events=numbers["events"],
             unknown_share=round(share, 6),
-            unused_items=numbers["unused"],
             attributes=attributes,
-            first_time=first,
-            last_time=last,
             held_out=held_out,
             scale=scale,
         )

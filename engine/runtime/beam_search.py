@@ -158,17 +158,17 @@ def search(
     return Beam(written[order], nodes[order], scores[order], place)
 
 
-def walk(decoder: Decoder, trie: Trie, memory: Memory, *, floor: float = -np.inf, constrained: bool = True) -> Float32:
+def walk(decoder: Decoder, trie: Trie, memory: Memory, *, floor: float = -np.inf) -> Float32:
     """The exact score of every item, float32 [items]; items that share an identifier score alike to the last bit.
 
     floor: prefixes below it are not followed, since what they begin scores no higher; items below it may then be −inf.
     """
-    scores = walk_prefixes(decoder, trie, memory, floor=floor, constrained=constrained)
-    return scores[trie.anchors if constrained else trie.leaves].astype(np.float32)
+    scores = walk_prefixes(decoder, trie, memory, floor=floor)
+    return scores[trie.anchors].astype(np.float32)
 
 
 def walk_best(decoder: Decoder, trie: Trie, memory: Memory, allowed: Bool, k: int) -> Float32:
-    """As `walk`, for the k best items of those allowed, bool [items]; the others may be −inf. Constrained."""
+    """As `walk`, for the k best items of those allowed, bool [items]; the others may be −inf."""
     if not allowed.any():
         return np.full(len(allowed), -np.inf, np.float32)
     anchors = trie.anchors[allowed]
@@ -182,7 +182,6 @@ def walk_prefixes(
     memory: Memory,
     *,
     floor: float = -np.inf,
-    constrained: bool = True,
     temperature: float = 1.0,
     sought: Int64 | None = None,
     k: int = 1,
@@ -195,9 +194,8 @@ def walk_prefixes(
     """
     totals = np.full(len(trie), -np.inf)
     totals[0] = 0
-    follow = trie.open if constrained else trie.counts > 0
     batches: list[tuple[Int64, Past, Int64]] = []  # nodes of one depth, a past, and the row in it of each node's own
-    if follow[0]:
+    if trie.open[0]:
         batches.append((np.zeros(1, np.int64), decoder.start(), np.zeros(1, np.int64)))
     while batches:
         nodes, past, rows = batches.pop()
@@ -210,13 +208,8 @@ def walk_prefixes(
         logits, past = decoder.write(memory, trie.tokens[nodes], step, past.take(rows))
         logits = logits / np.float32(temperature)
         children, owners = trie.children(nodes)
-        places = np.arange(len(nodes))
-        if constrained:
-            gains = shares(logits, places, owners, trie.tokens[children])
-        else:
-            gains = logits[owners, trie.tokens[children]] - _normaliser(logits)[owners]
-        totals[children] = totals[nodes][owners] + gains
-        on = follow[children] & (totals[children] >= floor)
+        totals[children] = totals[nodes][owners] + shares(logits, np.arange(len(nodes)), owners, trie.tokens[children])
+        on = trie.open[children] & (totals[children] >= floor)
         children, owners = children[on], owners[on]
         size = decoder.batch(step + 1)
         first = size if sought is None else min(_FIRST, size)

@@ -399,11 +399,6 @@ class Bundle:
         checked = [self.check_history(history) for history in histories]
         return writer.agreement(checked, widths, _count(k), self.excludes_history, temperature)
 
-    def unconstrained_scores(self, history: History) -> Float32:
-        """As `scores`, with the softmax of every step over the whole vocabulary: what is missing from 1 goes to identifiers that
-        do not exist."""
-        return self._writes().scores(self.check_history(history), constrained=False)
-
     def cross_attention(self, history: History, item: int) -> CrossAttention:
         """What each step of writing `item`'s identifier looks at. Raises CapabilityError where the bundle does not carry it."""
         reason = self.cannot("cross_attention")

@@ -108,8 +108,8 @@ class Generated:
         for place, (events, out) in enumerate(zip(histories, left_out, strict=True)):
             yield place, *self.recommend(events, k, out)
 
-    def scores(self, events: Events, *, constrained: bool = True) -> Float32:
-        return walk(self.decoder, self.trie, self._memory(events), constrained=constrained)
+    def scores(self, events: Events) -> Float32:
+        return walk(self.decoder, self.trie, self._memory(events))
 
     def scores_near(self, histories: Sequence[Events], items: npt.NDArray[np.int64]) -> Iterator[Float32]:
         """Each history alone. The tree is walked no further down than the lowest of `items`."""

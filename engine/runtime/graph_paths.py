@@ -32,7 +32,6 @@ from engine.data.ragged import Ragged
 
 PEOPLE, EMBEDDINGS = "people.parquet", "embeddings.npy"
 Float32 = npt.NDArray[np.float32]
-Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
 

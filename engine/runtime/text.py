@@ -250,14 +250,6 @@ class WordAttention:
     weights: Float32
     """[layers, heads, words]; what is missing from 1 it gave to itself. A word of several tokens has the sum of theirs."""
 
-    def by_attribute(self, layer: int = -1) -> dict[str, float]:
-        """The weight of each attribute over the whole history, mean over heads."""
-        row = self.weights[layer].mean(0)
-        totals: dict[str, float] = {}
-        for word, weight in zip(self.words, row.tolist(), strict=True):
-            totals[word.attribute] = totals.get(word.attribute, 0.0) + weight
-        return totals
-
 
 class Reader:
     """The files above."""

@@ -126,13 +126,8 @@ class CheckResult(Record):
     events: int = 0
     unknown_share: float = 0.0
     """Of the events, those whose item the catalogue lacks."""
-    unused_items: int = 0
-    """Of the catalogue, without any event; 0 where there is no log."""
     attributes: tuple[str, ...] = ()
     """As clean/items.parquet calls them."""
-    first_time: int | None = None
-    """Unix seconds."""
-    last_time: int | None = None
     held_out: HeldOut | None = None
     """None where there is no log."""
     scale: int | None = None

@@ -11,7 +11,6 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import home, work
-from app.screens.your_data import upload_words as views
 from app.store.server import open_store
 from app.uploads import samples
 from engine.tabular.reading import FileKind
@@ -301,7 +300,7 @@ def test_templates_are_read_without_a_doubt(root: Path) -> None:
         drop(test, what, samples.template(what))  # type: ignore[arg-type]
     assert not test.error and not test.warning
     draft = test.session_state["upload_draft"]
-    assert not [choice for guess in draft.guesses.values() for choice in views.doubts(guess)]
+    assert not [choice for guess in draft.guesses.values() for choice in guess.choices if choice.sure == "unsure"]
 
 
 def test_what_is_not_finished_counts_towards_what_its_owner_may_have(

@@ -52,17 +52,15 @@ def test_scores_are_log_probabilities_of_identifiers(writers: Zoo, toy: ToyGener
     np.testing.assert_allclose(scores, toy.scores(history), atol=1e-5)
     _, first = np.unique(toy.identifiers.groups(), return_index=True)
     assert np.exp(scores[first].astype(np.float64)).sum() == pytest.approx(1, abs=1e-5)
-    np.testing.assert_allclose(bundle.unconstrained_scores(history), toy.scores(history, False), atol=1e-5)
 
 
 @toys
 def test_batches_of_the_walk_change_nothing(writers: Zoo, toy: ToyGenerator, monkeypatch: pytest.MonkeyPatch) -> None:
     bundle = writers.bundles[toy.name]
-    whole = bundle.scores([1, 2, 3]), bundle.unconstrained_scores([1, 2, 3])
+    whole = bundle.scores([1, 2, 3])
     for size in (1, 2, 5):
         monkeypatch.setattr("engine.runtime.decoder._PREFIXES", size)
-        np.testing.assert_allclose(bundle.scores([1, 2, 3]), whole[0], atol=1e-5)
-        np.testing.assert_allclose(bundle.unconstrained_scores([1, 2, 3]), whole[1], atol=1e-5)
+        np.testing.assert_allclose(bundle.scores([1, 2, 3]), whole, atol=1e-5)
 
 
 @pytest.fixture
@@ -443,7 +441,6 @@ def test_what_cannot_be_asked(writers: Zoo) -> None:
         lambda: alpha.generate([1]),
         lambda: alpha.siblings(1),
         lambda: alpha.agreement([[1]], [3]),
-        lambda: alpha.unconstrained_scores([1]),
     ):
         with pytest.raises(CapabilityError, match="does not write identifiers"):
             ask()

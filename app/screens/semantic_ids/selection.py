@@ -17,8 +17,6 @@ from app.text import md
 from app.zoo import Style
 from engine.runtime import Tokenization, Zoo
 
-WIDE = 34  # characters of a title in a legend
-
 
 @dataclass(frozen=True)
 class Selection:

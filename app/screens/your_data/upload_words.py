@@ -89,11 +89,6 @@ def summary(guess: Guess) -> str:
     return _capital(" · ".join(parts))
 
 
-def doubts(guess: Guess) -> list[ReadingChoice]:
-    """What somebody should look at."""
-    return [choice for choice in guess.choices if choice.sure == "unsure"]
-
-
 def foreign_table(guess: Guess) -> pd.DataFrame:
     """The lines that the encoding decides on, as each one reads them."""
     rows = [

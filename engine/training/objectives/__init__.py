@@ -57,13 +57,6 @@ class Objective(Protocol):
         """Whatever constraint the model's paper puts on its parameters."""
 
 
-class Unvalidated(Objective, Protocol):
-    """An objective that does not teach to recommend: what its last epoch leaves is what comes of it."""
-
-    validated: bool
-    """False."""
-
-
 class Annealed(Objective, Protocol):
     """An objective that changes with the steps of a training."""
 
