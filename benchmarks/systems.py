@@ -73,7 +73,7 @@ SYSTEMS = (
     System("FPMC", ("fpmc",), Published("ml-1m", "u100", 0.7599, 0.5176, SASREC)),
     System("TransRec", ("transrec",), Published("ml-1m", "u100", 0.6413, 0.3969, SASREC)),
     System("PRME", ("prme",), None, "its paper's logs are check-ins that are not here"),
-    System("GRU4Rec", ("gru4rec",), Published("ml-1m", "u100", 0.5581, 0.3381, SASREC)),
+    System("GRU4Rec", ("gru4rec",), Published("beauty", "full", 0.0283, 0.0137, "S3-Rec's table")),
     System("GRU4Rec+", ("gru4rec-plus",), Published("ml-1m", "u100", 0.7501, 0.5513, SASREC)),
     System("NARM", ("narm",), None, "its paper's logs are sessions that are not here"),
     System("Caser", ("caser",), Published("ml-1m", "u100", 0.7886, 0.5538, SASREC)),
