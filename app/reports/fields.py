@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field
+
+from engine.bundle.manifest import Strict
 
 ItemId = Annotated[str, Field(max_length=10_000)]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
@@ -14,21 +16,8 @@ Rank = Annotated[float, Field(ge=1)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
-class ReportModel(BaseModel):
-    """Nothing unknown, nothing coerced, no NaN: a field means one thing to every reader."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)
-    LATER: ClassVar[tuple[str, ...]] = ()
-    """Fields that came after the first reports were made: written where they say something, so that an older report is written
-    as it was, and its seal still fits."""
-
-    @model_serializer(mode="wrap")
-    def _as_it_was(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        entries: dict[str, Any] = write(self)
-        fields = type(self).model_fields
-        return {
-            name: value for name, value in entries.items() if name not in self.LATER or value != fields[name].default
-        }
+class ReportModel(Strict):
+    """Of a report: an older one is written as it was, so that its seal still fits."""
 
     def unsaid(self) -> dict[str, Any]:
         """The fields that came later and say nothing here."""

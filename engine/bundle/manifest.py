@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import (
     BaseModel,
@@ -33,11 +33,17 @@ class Strict(BaseModel):
     """Nothing unknown, nothing coerced ("5" is not 5), no NaN: a field means one thing to every reader."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)
+    LATER: ClassVar[tuple[str, ...]] = ()
+    """Fields that came after the first files were written: stated where they say something, so that readers that are older, which
+    know no such entries, read the rest, and an older file is written as it was."""
 
-
-def stated(entries: dict[str, Any], *optional: str) -> dict[str, Any]:
-    """Without those of `optional` that are null: readers that are older than they know no such entries."""
-    return {name: value for name, value in entries.items() if name not in optional or value is not None}
+    @model_serializer(mode="wrap")
+    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        entries: dict[str, Any] = write(self)
+        fields = type(self).model_fields
+        return {
+            name: value for name, value in entries.items() if name not in self.LATER or value != fields[name].default
+        }
 
 
 class File(Strict):
@@ -148,6 +154,8 @@ class Text(Strict):
     An item is the tokens of its attributes, each the key's and then the value's; [CLS] is put in front by the graphs.
     """
 
+    LATER = ("unknown",)
+
     fields: list[str] = Field(min_length=1, max_length=100)
     """The keys of the attributes, in the order in which they are read."""
     limit: int = Field(ge=1, le=100_000)
@@ -160,10 +168,6 @@ class Text(Strict):
     unknown: float | None = Field(default=None, ge=0, le=1)
     """Share of the catalogue's words that the tokenizer spells letter by letter, or has no token for (engine/text)."""
 
-    @model_serializer(mode="wrap")
-    def _plain(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return stated(write(self), "unknown")
-
 
 class Sentence(Strict):
     """A model that knows items by vectors of their words, made by a text encoder that lies outside the bundle (docs/words.md).
@@ -171,6 +175,8 @@ class Sentence(Strict):
     The row of an item is the vector of its text (engine/text) less centre.npy, float32 [1, dim], at unit length; zeros where
     it has no words.
     """
+
+    LATER = ("unknown",)
 
     encoder: str = Field(pattern=_NAME)
     """The name of the encoder's folder."""
@@ -184,14 +190,12 @@ class Sentence(Strict):
     unknown: float | None = Field(default=None, ge=0, le=1)
     """Share of the catalogue's words that the encoder does not know, as `Text.unknown`."""
 
-    @model_serializer(mode="wrap")
-    def _plain(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return stated(write(self), "unknown")
-
 
 class PeopleGraph(Strict):
     """A model that learnt along the graph of people and items, with that graph: people.parquet has a row for each of them,
     `items` list<int32>, what they have in training, each item once and ascending. See `engine/runtime/graph_paths.py`."""
+
+    LATER = ("dim", "layer_dim")
 
     layers: int = Field(ge=1, le=16)
     """How often vectors are propagated."""
@@ -203,10 +207,6 @@ class PeopleGraph(Strict):
     layer_dim: int | None = Field(default=None, ge=1, le=65_536)
     """Columns of a query and of a row of index.npy that are one layer's, where layers 0 … `layers` stand side by side and a score
     is the sum over them; absent where it is not, and in bundles of before."""
-
-    @model_serializer(mode="wrap")
-    def _plain(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return stated(write(self), "dim", "layer_dim")
 
 
 class ItemToItem(Strict):
@@ -237,6 +237,8 @@ class ZeroShot(Strict):
 
 
 class Index(Strict):
+    LATER = ("centred",)
+
     kind: Literal["dense", "identity", "generated"]
     """dense: score = query · row + bias. identity: the query is the score vector, plus bias. generated: there is none; the
     score of an item is the log-probability of its identifier."""
@@ -247,13 +249,11 @@ class Index(Strict):
     """True: rows have one large direction in common, so nearness is that of rows less their mean; scores are of the rows as they
     are. Absent: nearness is of the rows as they are."""
 
-    @model_serializer(mode="wrap")
-    def _plain(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return stated(write(self), "centred")
-
 
 class Capabilities(Strict):
     """What the model can do, and in a sentence a page can show, why it cannot do the rest."""
+
+    LATER = ("reads_order",)
 
     attention: bool
     neighbours: bool
@@ -266,13 +266,10 @@ class Capabilities(Strict):
     reasons: dict[str, str] = {}
     """For each capability that is False: why, in one sentence."""
 
-    @model_serializer(mode="wrap")
-    def _plain(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Readers that are older know no such entry; bundles of before have none, and read order."""
-        return {name: value for name, value in write(self).items() if name != "reads_order" or not value}
-
 
 class Training(Strict):
+    LATER = ("improving", "fitted_on")
+
     recipe: dict[str, Any]
     """The resolved recipe: model and training settings."""
     command: str
@@ -292,11 +289,6 @@ class Training(Strict):
     versions: dict[str, str]
     started: str
 
-    @model_serializer(mode="wrap")
-    def _plain(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        entries = stated(write(self), "improving")
-        return {name: value for name, value in entries.items() if name != "fitted_on" or value != TRAINING}
-
 
 class Projection(Strict):
     """How map.parquet was made, and how far it can be trusted."""
@@ -311,6 +303,8 @@ class Projection(Strict):
 class Check(Strict):
     """What was compared before the bundle was put in place."""
 
+    LATER = ("milliseconds",)
+
     histories: int
     lengths: list[int]
     max_abs_difference: float
@@ -319,12 +313,10 @@ class Check(Strict):
     """Of processor time for a list of ten after one history, the median of some, on the machine that exported (engine/evaluation/
     cost.py). Bundles of before do not say."""
 
-    @model_serializer(mode="wrap")
-    def _plain(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return stated(write(self), "milliseconds")
-
 
 class Manifest(Strict):
+    LATER = ("generator", "text", "sentence", "zero_shot", "graph", "item_to_item")
+
     schema_version: Literal[1, 2, 3, 4, 5, 6, 7] = 1
     name: str = Field(pattern=_NAME)
     """The name of its folder; the word in addresses and on the command line."""
@@ -372,11 +364,6 @@ class Manifest(Strict):
             if not _FILE.fullmatch(name):
                 raise ValueError(f"file name {name!r} is not allowed in a bundle")
         return files
-
-    @model_serializer(mode="wrap")
-    def _plain(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without what came after format 1 where there is nothing to say: readers of older formats know no such fields."""
-        return stated(write(self), "generator", "text", "sentence", "zero_shot", "graph", "item_to_item")
 
     @property
     def refitted(self) -> bool:

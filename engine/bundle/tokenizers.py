@@ -32,7 +32,7 @@ from pydantic import (
 from engine.bundle.errors import CapabilityError
 from engine.bundle.files import Catalogue, Folder, Lazy, read_about
 from engine.bundle.index import Float32, Neighbours, nearest
-from engine.bundle.manifest import File, Projection, Strict, stated
+from engine.bundle.manifest import File, Projection, Strict
 from engine.bundle.tables import Column, read_matrix, read_places, read_table
 from engine.data.identifiers import NONE, Identifiers
 
@@ -179,6 +179,8 @@ class Teacher(Strict):
 class Figures(Strict):
     """What was measured when the identifiers were made, and needs more than the codes."""
 
+    LATER = ("ranking",)
+
     before: Collisions
     """As the tokenizer gave them."""
     after: Collisions
@@ -189,10 +191,6 @@ class Figures(Strict):
     """Share of the variance of the item vectors that codes do not reproduce; None where no vectors are quantised."""
     neighbours: Alike | None = None
     ranking: RankedByCodes | None = None
-
-    @model_serializer(mode="wrap")
-    def _plain(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return stated(write(self), "ranking")
 
 
 class Plane(Strict):
@@ -207,6 +205,8 @@ class Plane(Strict):
 
 
 class About(Strict):
+    LATER = ("unknown", "teacher")
+
     schema_version: Literal[1, 2] = 1
     name: str = Field(pattern=_NAME)
     """The name of its folder; the word in addresses."""
@@ -259,8 +259,9 @@ class About(Strict):
     def _plain(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Without what format 1 does not know, where there is none of it."""
         new = ("codebooks_map", "latents_map")
-        entries = stated(write(self), "unknown", "teacher")
-        return {name: value for name, value in entries.items() if name not in new or self.schema_version > 1}
+        return {
+            name: value for name, value in self._written(write).items() if name not in new or self.schema_version > 1
+        }
 
     @model_validator(mode="after")
     def _complete(self) -> About:
