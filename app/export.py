@@ -7,9 +7,7 @@ Figures come from app.figures with data alone; how they look in light and dark i
 
 from __future__ import annotations
 
-import csv
 import functools
-import io
 import re
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Literal, TypeAlias
@@ -22,7 +20,7 @@ from plotly.basedatatypes import BaseFigure
 
 from app import downloads, glossary
 from app.analysis.cache import cached
-from app.text import cell, md
+from app.text import csv_bytes, md
 
 Table: TypeAlias = "pd.DataFrame | Callable[[], pd.DataFrame]"  # a function is called when somebody looks
 Figure: TypeAlias = (
@@ -32,16 +30,6 @@ _FILE = re.compile(r"[^a-z0-9]+")
 
 
 _CLEAR = "rgba(0,0,0,0)"
-
-
-def csv_bytes(table: pd.DataFrame) -> bytes:
-    """CSV in UTF-8 with a byte-order mark (spreadsheets ask for it); texts that a spreadsheet would run are neutralised."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow([cell(str(name)) for name in table.columns])
-    for row in table.itertuples(index=False, name=None):
-        writer.writerow([_plain(value) for value in row])
-    return text.getvalue().encode("utf-8-sig")
 
 
 def file_name(*words: str, ending: str) -> str:
@@ -54,7 +42,8 @@ def csv_button(table: Table, name: str, *, key: str, label: str = "CSV") -> None
     """A link that downloads a table; made when it is asked for."""
 
     def make() -> bytes:
-        return csv_bytes(table() if callable(table) else table)
+        rows = table() if callable(table) else table
+        return csv_bytes(rows.columns, rows.itertuples(index=False, name=None))
 
     downloads.button(label, make, file_name("seqscope", name, ending="csv"), "text/csv", key=f"{key}_csv")
 
@@ -182,11 +171,3 @@ def _defined(table: pd.DataFrame, columns: Mapping[str, Any]) -> dict[str, Any]:
     helps = {name: glossary.tooltip(str(name)) for name in table.columns}
     given = {name: columns.get(name) or {} for name in helps}
     return {name: {**given[name], "help": given[name].get("help") or help_} for name, help_ in helps.items() if help_}
-
-
-def _plain(value: Any) -> Any:
-    if value is None or (isinstance(value, float) and value != value):
-        return ""
-    if isinstance(value, (list, tuple)):
-        return cell("; ".join(map(str, value)))
-    return cell(value)

@@ -12,11 +12,13 @@ Plain places (st.text, table cells, st.selectbox options) take `clean(title)` as
 
 from __future__ import annotations
 
+import csv
 import functools
+import io
 import math
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 # What Markdown and Streamlit's directives (:red[…]) begin with; the last ones only at the start.
@@ -79,6 +81,22 @@ def cell(value: Any) -> Any:
         return value
     begins = value.lstrip(" \u00a0\ufeff")
     return f"'{value}" if value.startswith(_FORMULA) or begins.startswith(_FORMULA) else value
+
+
+def csv_bytes(columns: Iterable[Any], rows: Iterable[Iterable[Any]]) -> bytes:
+    """CSV in UTF-8 with a byte-order mark (spreadsheets ask for it); texts that a spreadsheet would run are neutralised."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerow([cell(str(name)) for name in columns])
+    for row in rows:
+        writer.writerow([_field(value) for value in row])
+    return text.getvalue().encode("utf-8-sig")
+
+
+def _field(value: Any) -> Any:
+    if value is None or (isinstance(value, float) and value != value):
+        return ""
+    return cell("; ".join(map(str, value)) if isinstance(value, (list, tuple)) else value)
 
 
 def short(text: str, limit: int = 40, *, isolate: bool = True) -> str:

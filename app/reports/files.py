@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 import datetime
 import io
 import re
 import zipfile
 from collections.abc import Sequence
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from app.reports import html, pdf
 from app.reports.blocks import Table
 from app.reports.document import Report, schema, write
 from app.reports.provenance import models_table
-from app.text import cell
+from app.text import csv_bytes
 
 Form = Literal["html", "pdf", "json", "csv", "zip"]
 FORMS: tuple[Form, ...] = get_args(Form)
@@ -46,7 +45,7 @@ def files(report: Report, forms: Sequence[Form] = FORMS, figures: html.Kind = "s
     if "json" in forms:
         content[f"{name}.json"] = write(report)
     if "csv" in forms:
-        content |= {f"{name}-{table}.csv": csv_bytes(rows) for table, rows in tables(report).items()}
+        content |= {f"{name}-{table}.csv": csv_bytes(rows.columns, rows.rows) for table, rows in tables(report).items()}
     if "zip" in forms:
         content[f"{name}.zip"] = zipped(report, figures)
     return content
@@ -61,7 +60,7 @@ def zipped(report: Report, figures: html.Kind = "static") -> bytes:
         "report.pdf": pdf.render(report),
         "report.json": write(report),
         "report.schema.json": schema().encode(),
-        **{f"tables/{name}.csv": csv_bytes(table) for name, table in tables(report).items()},
+        **{f"tables/{name}.csv": csv_bytes(table.columns, table.rows) for name, table in tables(report).items()},
     }
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
@@ -79,19 +78,3 @@ def tables(report: Report) -> dict[str, Table]:
     """Name → table, those alone that have rows."""
     every = {name: table for part, content in report.content() for name, table in part.tables(content, report).items()}
     return {name: table for name, table in (every | {"models": models_table(report)}).items() if table.rows}
-
-
-def csv_bytes(table: Table) -> bytes:
-    """CSV in UTF-8 with a byte-order mark (spreadsheets ask for it); texts that a spreadsheet would run are neutralised."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow(table.columns)
-    for row in table.rows:
-        writer.writerow([_plain(value) for value in row])
-    return text.getvalue().encode("utf-8-sig")
-
-
-def _plain(value: Any) -> Any:
-    if value is None:
-        return ""
-    return cell("; ".join(map(str, value)) if isinstance(value, (list, tuple)) else value)

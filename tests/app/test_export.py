@@ -9,7 +9,8 @@ import plotly.graph_objects as go
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.export import config, csv_bytes, file_name, shared_figure
+from app.export import config, file_name, shared_figure
+from app.text import csv_bytes
 
 
 def test_tables_in_utf8_with_neutralised_cells() -> None:
@@ -20,7 +21,8 @@ def test_tables_in_utf8_with_neutralised_cells() -> None:
             "genres": [["Drama"], ["-x", "y"], [], None],
         }
     )
-    text = csv_bytes(table).decode("utf-8-sig")
+    content = csv_bytes(table.columns, table.itertuples(index=False, name=None))
+    text = content.decode("utf-8-sig")
     assert text.split("\r\n") == [
         "'=title,score,genres",
         "'=HYPERLINK(1),-1.5,Drama",
@@ -29,7 +31,7 @@ def test_tables_in_utf8_with_neutralised_cells() -> None:
         ",0.1,",
         "",
     ]
-    assert csv_bytes(table).startswith(b"\xef\xbb\xbf")
+    assert content.startswith(b"\xef\xbb\xbf")
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import pytest
 
 from app.reports import document, files
 from app.reports.document import Report
-from app.reports.files import csv_bytes, tables
-from app.text import cell
+from app.reports.files import tables
+from app.text import cell, csv_bytes
 from engine.files import replacing
 
 
@@ -29,26 +29,26 @@ def test_every_table_says_what_the_report_does(report: Report) -> None:
         "metrics-groups", "models",
     }  # fmt: skip
     for name, table in found.items():
-        read = rows(csv_bytes(table))
+        read = rows(csv_bytes(table.columns, table.rows))
         assert read[0] == list(table.columns), name
         assert len(read) == len(table.rows) + 1 and {len(row) for row in read} == {len(table.columns)}
-    lists = rows(csv_bytes(found["lists"]))
+    lists = rows(csv_bytes(found["lists"].columns, found["lists"].rows))
     assert len(lists) == 1 + sum(len(one.items) for one in report.lists or [])
     assert float(lists[1][4]) == (report.lists or [])[0].items[0].score
 
 
 def test_what_a_spreadsheet_would_run_is_neutralised(report: Report) -> None:
-    content = b"".join(csv_bytes(table) for table in tables(report).values())
+    content = b"".join(csv_bytes(table.columns, table.rows) for table in tables(report).values())
     assert b"'=HYPERLINK" in content
     for table in tables(report).values():
-        for texts, values in zip(rows(csv_bytes(table))[1:], table.rows, strict=True):
+        for texts, values in zip(rows(csv_bytes(table.columns, table.rows))[1:], table.rows, strict=True):
             for text, value in zip(texts, values, strict=True):
                 if isinstance(value, str):
                     assert text == cell(value) and not text.lstrip().startswith(("=", "+", "-", "@"))
 
 
 def test_numbers_stay_numbers(report: Report) -> None:
-    effects = rows(csv_bytes(tables(report)["effects"]))
+    effects = rows(csv_bytes(tables(report)["effects"].columns, tables(report)["effects"].rows))
     numbers = [float(text) for row in effects[1:] for text in row[3:] if text]
     assert any(value < 0 for value in numbers)
 

@@ -12,9 +12,9 @@ from app.analysis.cache import cached
 from app.components import choice
 from app.reports import files, pdf
 from app.reports.document import Report
-from app.reports.files import csv_bytes, tables
+from app.reports.files import tables
 from app.reports.html import Kind
-from app.text import listed, md
+from app.text import csv_bytes, listed, md
 from engine.errors import SeqscopeError
 
 _FORMS: tuple[tuple[files.Form, str], ...] = (
@@ -72,7 +72,7 @@ def _tables(report: Report) -> None:
     for name, table in tables(report).items():
         downloads.button(
             f"{table.title[:60]} ({len(table.rows):,})",
-            partial(csv_bytes, table),
+            partial(csv_bytes, table.columns, table.rows),
             f"{files.stem(report)}-{name}.csv",
             "text/csv",
             key=f"report_csv_{name}",

@@ -14,7 +14,7 @@ from app.screens.your_data import abilities, jobs, training, upload
 from app.session import state
 from app.store.records import MAX_NAME, StoredDataset, keep_days
 from app.store.server import open_store
-from app.text import clean, count, md
+from app.text import amount, clean, count, md
 from engine.errors import SeqscopeError
 
 _DOING = "data_doing"  # (what, id) that a card asks about
@@ -81,7 +81,7 @@ def _lists(who: str) -> None:
 def _room(who: str, there: int) -> None:
     if there:
         used, most = open_store().quota.usage(who), open_store().quota.limits
-        st.caption(f"{there} of {count(most.datasets, 'dataset')}, {size(used.bytes)} of {size(most.bytes)}")
+        st.caption(f"{there} of {count(most.datasets, 'dataset')}, {amount(used.bytes)} of {amount(most.bytes)}")
 
 
 def _datasets(owner: str) -> int:
@@ -133,21 +133,13 @@ def _card(owner: str, dataset: StoredDataset) -> None:
 def _facts(dataset: StoredDataset) -> list[str]:
     facts = [count(dataset.rows_items, "item")]
     facts.append(count(dataset.rows_events, "event") if dataset.rows_events else "no log")
-    facts.append(size(dataset.bytes))
+    facts.append(amount(dataset.bytes))
     facts.append(f"from {dataset.created:%-d %b %Y}")
     if dataset.expires is not None:
         days = (dataset.expires - datetime.now(UTC)).total_seconds() / 86_400
         left = count(round(days), "day") if days >= 1.5 else f"{max(1, round(days * 24))} h"
         facts.append(f"deleted on {dataset.expires:%-d %b %Y} (in {left}) unless it is used")
     return facts
-
-
-def size(bytes: int) -> str:
-    """For people."""
-    for unit, scale in (("GB", 1e9), ("MB", 1e6)):
-        if bytes >= 0.1 * scale:
-            return f"{bytes / scale:,.1f} {unit}".replace(".0 ", " ")
-    return f"{round(bytes / 1e3):,} kB"
 
 
 def _buttons(dataset: StoredDataset, ready: bool, *, busy: bool, adding: bool) -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from app.text import clean, count, listed
+from app.text import amount, clean, count, listed
 from engine.runtime import repeats
 from engine.tabular.findings import EACH, CheckResult, HeldOut
 from engine.tabular.problems import PROBLEMS, Kind
@@ -35,19 +35,11 @@ HEADER = {"yes": "names the columns", "no": "is data"}
 _FORMATS = {"delimited": "text in columns", "jsonl": "JSON lines", "json": "JSON", "parquet": "Parquet"}
 
 
-def size(bytes: int) -> str:
-    """For people."""
-    for unit, scale in (("GB", 1e9), ("MB", 1e6)):
-        if bytes >= 0.1 * scale:
-            return f"{bytes / scale:,.1f} {unit}".replace(".0 ", " ")
-    return f"{max(1, round(bytes / 1e3)):,} kB"
-
-
 def file_words(guess: Guess) -> str:
     """JSON lines, gzip · 1,682 lines · 236 kB"""
     kind = _FORMATS[guess.reading.format] + (", packed with gzip" if guess.reading.gzip else "")
     rows = count(guess.rows, "row" if guess.reading.format == "parquet" else "line")
-    return f"{kind[:1].upper()}{kind[1:]} · {rows} · {size(guess.size)}"
+    return f"{kind[:1].upper()}{kind[1:]} · {rows} · {amount(guess.size)}"
 
 
 def called(about: str, value: str) -> str:
