@@ -46,7 +46,7 @@ _FILMS = (
     ),
     Example(
         "A film that turns the list",
-        "Three films by Hitchcock, then Deadpool, and the lists turn to new releases. What if the last item were gone?",
+        "Three films by Hitchcock, then Deadpool, and the lists turn to new releases. Try: remove the last item.",
         ("rear-window-1954", "vertigo-1958", "psycho-1960", "deadpool-2016"),
     ),
     Example(
@@ -59,7 +59,7 @@ _FILMS = (
 _SAMPLE = (
     Example(
         "Two series in turn",
-        "Star Wars and Alien, watched in turn. Which one goes on?",
+        "Two franchises alternating, Star Wars and Alien: which one will a model continue?",
         (
             "blade-runner-1982",
             "star-wars-1977",

@@ -244,7 +244,7 @@ _PAGE = """<!doctype html>
 <main>
 <h1>Bring your key to this browser</h1>
 <p>What you upload and save belongs to the browser that you did it with. With the key of that browser, this one shows the same.
-You find the key there in the sidebar, under “Yours”.</p>
+You find the key there in the sidebar, under “Access key”.</p>
 {problem}
 <form method="post" action="{home}key" autocomplete="off">
 <label for="key">Key</label>

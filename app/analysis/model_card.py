@@ -24,7 +24,7 @@ _ABLE = {
 }
 _WRITES = {
     "cross_attention": "attention from the codes it writes",
-    "distinct_items": "every item told from every other",
+    "distinct_items": "unique IDs",
 }
 """Of models that write codes; others have nothing to say of them."""
 _SAID_APART = ("unseen_items", "distinct_items")

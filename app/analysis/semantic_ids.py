@@ -129,7 +129,7 @@ def thirds(codes: Ints, events: Ints) -> list[Third]:
     sharing = counts[inverse.reshape(-1)] > 1
     parts = np.array_split(np.argsort(-events, kind="stable"), 3)
     measured = []
-    for name, rows in zip(("most taken", "middle", "rarest"), parts, strict=True):
+    for name, rows in zip(("most popular", "middle", "rarest"), parts, strict=True):
         first = Usage(np.bincount(codes[rows, 0]).astype(np.int64))
         shared = float(sharing[rows].mean()) if len(rows) else 0.0
         measured.append(Third(name, len(rows), int(events[rows].sum()), first.perplexity, shared))

@@ -400,7 +400,7 @@ def occlusion_sentence(found: OwnWords, item: str) -> str:
             said.append(f"Of its {kind}, **{_called(best)}** does the most for {name}: {place}.")
             name = "it"
     if not said:
-        return f"Nothing of what is said of {name} speaks for it: without any one part, its score would be no lower."
+        return f"No attribute or word of {name} raises its score: without any one of them it would be no lower."
     least = found.table.loc[found.table["effect"].idxmin()]
     if least["effect"] < -_SOME * found.table["effect"].max():
         said.append(f"**{_called(least)}** holds it back the most.")

@@ -20,7 +20,7 @@ def show(who: owner.Owner | None) -> None:
             st.caption(f"Signed in as {md(who.name or 'you', 60)}", width="content")
             st.button("Sign out", key="you_sign_out", type="tertiary", on_click=guard.callback(st.logout))
     else:
-        if st.button("Yours …", key="you", icon=":material/key:", width="stretch", help="Whose uploads these are"):
+        if st.button("Access key", key="you", icon=":material/key:", width="stretch", help="Whose uploads these are"):
             st.session_state.pop(_SHOWN, None)
             _dialog(who.kind == "browser")
 
@@ -39,7 +39,7 @@ def sign_in(place: str) -> None:
         )
 
 
-@st.dialog("Yours", icon=":material/key:")
+@st.dialog("Access key", icon=":material/key:")
 def _dialog(has_key: bool) -> None:
     with guard.watch("your key"):
         _key() if has_key else _session()

@@ -188,7 +188,7 @@ function ranks({ rows, note }) {
 }
 
 function why({ models, events, note, sums, cannot, waiting }, report) {
-  const parts = [element("p", "quiet", "Rank without an event of the history: purple, it would fall, so the event speaks for it; orange, it would rise.")]
+  const parts = [element("p", "quiet", "Rank without an event of the history. Purple: it would fall, so the event raises the item; orange: it would rise.")]
   if (models.length) {
     const table = element("table", "why")
     const top = element("tr")

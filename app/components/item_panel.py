@@ -89,7 +89,7 @@ def _content(name: str, models: Zoo, now: state.State, item: int) -> dict[str, A
     if name == "ranks":
         note = "It is in the history: its rank is that among what is left to recommend." if item in history else ""
         if item == state.target(models):
-            note = "The held-out item: what this user truly chose next."
+            note = "The held-out item: what this user chose next."
         return {"rows": contents.ranks(models, shown, history, item, now.k), "note": note}
     if name == "why":
         if not history:

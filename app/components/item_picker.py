@@ -146,7 +146,7 @@ def choose_explained(models: Zoo, name: str, history: tuple[int, ...], *, key: s
     chosen = aimed if aimed is not None else next(iter(options), None)
 
     def called(item: int) -> str:
-        note = " (what truly came next)" if item == truth else " (in the history)" if item in history else ""
+        note = " (the held-out item)" if item == truth else " (in the history)" if item in history else ""
         place = best.index(item) + 1 if item in best else ranks.get(item, 0)
         return clean(f"{place:,.0f}. {zoo.titled(models, item)}{note}", 120)
 
@@ -162,7 +162,7 @@ def choose_explained(models: Zoo, name: str, history: tuple[int, ...], *, key: s
             filter_mode=None,
             on_change=guard.callback(_take_explained),
             args=(at,),
-            help="The model's best items, by rank; then what truly came next, where it is known, and the item you chose.",
+            help="The model's best items, by rank; then the held-out item, where there is one, and the item you chose.",
         )
     with searched:
         search("Or any other one", key=key, act="pick", on_pick=state.select, icon=":material/my_location:")

@@ -95,12 +95,12 @@ def heatmap(weights: Float, called: Names, top: float, title: str) -> go.Figure:
     few = _every(size, 20 if all(number.isdigit() or number == "next" for number in called.numbers) else 10)
     numbers = [label(called.numbers[place]) for place in few]
     fig.update_xaxes(
-        tickvals=few, ticktext=numbers, title="looked at (key)", showgrid=False, constrain="domain", tickangle=0
+        tickvals=few, ticktext=numbers, title="key position", showgrid=False, constrain="domain", tickangle=0
     )
     if size <= _LABELLED:
         fig.update_yaxes(tickvals=places, ticktext=called.ticks(18))
     else:
-        fig.update_yaxes(tickvals=few, ticktext=numbers, title="looking (query)")
+        fig.update_yaxes(tickvals=few, ticktext=numbers, title="query position")
     fig.update_yaxes(autorange="reversed", showgrid=False, automargin=True, zeroline=False)
     fig.update_xaxes(zeroline=False)
     events = events_of(called.numbers, called.titles)
@@ -133,7 +133,7 @@ def steps(shares: Float, called: Names, rows: Sequence[str]) -> go.Figure:
     fig.update_xaxes(
         tickvals=list(range(len(rows))),
         ticktext=[label(row.rpartition(": ")[2], 16) for row in rows],
-        title="written codes, first to last",
+        title="generated codes, first to last",
         side="top",
         showgrid=False,
         zeroline=False,

@@ -169,7 +169,7 @@ def _cell(model: str, event: str, effect: LeaveOneOut, place: int) -> dict[str, 
         return {"text": "·", "move": 0.0, "help": f"{clean(model)} does not read this event"}
     if np.isnan(move):
         return {"text": "–", "move": 0.0, "help": f"{clean(model)} has no answer without it"}
-    change = "the same" if move == 0 else "so the event speaks for it" if move > 0 else "so the event speaks against it"
+    change = "the same" if move == 0 else "so the event raises the item" if move > 0 else "so the event lowers the item"
     return {
         "text": compact_rank(without),
         "move": round(float(np.clip(move / _SHADED * 2, -1, 1)), 3),

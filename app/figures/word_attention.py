@@ -96,7 +96,7 @@ def own(shown: pd.DataFrame) -> go.Figure:
     for row in shown.itertuples():
         ticks.append(label(short(str(row.word), 22) if row.word else f"{row.attribute}, all of it", 60))
         hovers.append(label(f"{row.word} ({row.attribute})" if row.word else f"all of {row.attribute}", 120))
-    signs = ["speaks for it" if effect >= 0 else "speaks against it" for effect in shown["effect"]]
+    signs = ["raises the score" if effect >= 0 else "lowers the score" for effect in shown["effect"]]
     fig = go.Figure(
         go.Bar(
             x=shown["effect"],

@@ -35,7 +35,7 @@ ABOUT = "Uploaded by a visitor."
 LISTS = "Lists for many histories"
 SHOWN, NEXT = "exports", "next"
 """Where bundles go: to what is shown; or beside it, where that was made of the dataset before it got a log."""
-LICENCE = "Known to whoever uploaded it."
+LICENCE = "Not stated."
 STEPS = 1_500
 """A tokenizer that learns does so in so many steps at least: in a tenth of that RQ-VAE loses most of what it is given."""
 LEAST_BATCH, EPOCH_STEPS = 16, 10
@@ -199,17 +199,17 @@ def prepare(
         words = ("zero-shot", os.path.abspath(source), "--dataset", "data", "--to", into)
         steps.append(
             JobStep(
-                title=f"Carry over {_titled(source)}", words=words, may_fail=True, goal=True, weight=25 + items / 300
+                title=f"Zero-shot {_titled(source)}", words=words, may_fail=True, goal=True, weight=25 + items / 300
             )
         )
     embed = ("embed", "--dataset", "data", "--encoder", "auto")
     mapped = (*embed, "--to", into)
     steps += [
-        JobStep(title="Read the words", words=embed, key="words", may_fail=True, weight=10 + items / 60),
+        JobStep(title="Embed the texts", words=embed, key="words", may_fail=True, weight=10 + items / 60),
     ]
     if items > NEIGHBOURS:
         steps.append(
-            JobStep(title="Map the words", words=mapped, needs=("words",), may_fail=True, weight=20 + items / 500)
+            JobStep(title="Project the texts", words=mapped, needs=("words",), may_fail=True, weight=20 + items / 500)
         )
     steps += _trained(TrainingChoice(model="text-neighbours"), bool(log), into, needs=("words",), optional=True)
     for name, tokenizer in tokenizers().items():
@@ -417,7 +417,7 @@ def _tokenized(tokenizer: str, items: int) -> JobStep:
     steps = size.get("training.epochs", 0) * math.ceil(items / tokenizers()[tokenizer].page.batch)
     settings = ["--set", "words.encoder=auto", *overrides(size)]
     return JobStep(
-        title=f"Give identifiers by {tokenizers()[tokenizer].title}",
+        title=f"Tokenize with {tokenizers()[tokenizer].title}",
         words=("tokenize", tokenizer, "--dataset", "data", "--out", f"runs/{tokenizer}", *settings),
         key=tokenizer,
         may_fail=True,

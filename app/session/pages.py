@@ -2,7 +2,7 @@
 
     PAGE = Page(
         name="graph", title="Graph", icon=":material/hub:", section="Look inside", order=3, script=script(__file__),
-        help="The paths through people and items that carry a recommendation.",
+        help="The paths through users and items that carry a recommendation.",
         parameters=(Parameter("model", "whose paths are shown, by its name", is_model),),
     )
 
@@ -25,7 +25,7 @@ from engine.errors import SeqscopeError
 if TYPE_CHECKING:
     from engine.runtime import Zoo
 
-SECTIONS = ("Try", "Look inside", "Judge", "Bring & take")
+SECTIONS = ("Try", "Look inside", "Judge", "Data & reports")
 """Of the navigation, in their order; others come after them."""
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 

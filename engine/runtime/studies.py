@@ -46,7 +46,7 @@ class Measure:
 
 MEASURES: dict[str, Measure] = {
     "NDCG@10": Measure("NDCG@10", "more", ".4f", "full ranking of the held-out item"),
-    "HR@10": Measure("HR@10", "more", ".4f", "share of people whose held-out item is among the first ten"),
+    "HR@10": Measure("HR@10", "more", ".4f", "share of users whose held-out item is among the first ten"),
     "perplexity": Measure("Perplexity, level 1", "more", ".2f", "how many first codes are used, evenly counted"),
     "evenness": Measure(
         "Normalised perplexity", "more", ".3f", "perplexity as a share of the codes, mean over levels"

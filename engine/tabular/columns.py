@@ -198,7 +198,11 @@ def _choice(kind: FileKind, columns: tuple[UploadColumn, ...], by_value: list[st
             about="columns", value="", sure="unsure", why="Not every column that is needed was recognised."
         )
     sure: Sure = "unsure" if by_value else "likely"
-    why = "Some columns were told by their values alone." if by_value else "The columns were told by their names."
+    why = (
+        "Some columns were guessed from their values alone: please check."
+        if by_value
+        else "Guessed from the columns' names."
+    )
     return ReadingChoice(about="columns", value="", sure=sure, why=why)
 
 

@@ -380,6 +380,6 @@ def table(report: dict[str, Any]) -> str:
         return "\n".join(lines)  # without a log nothing is rare
     lines.append(
         f"first codes of the rarest third: perplexity {squeeze['tail']['perplexity']:.1f} "
-        f"against {squeeze['head']['perplexity']:.1f} of the most taken ({squeeze['ratio']:.2f} times)"
+        f"against {squeeze['head']['perplexity']:.1f} of the most popular ({squeeze['ratio']:.2f} times)"
     )
     return "\n".join(lines)

@@ -438,7 +438,7 @@ class TestSaved:
         key = keys.make()
         monkeypatch.setattr("streamlit.runtime.context.ContextProxy.cookies", {keys.COOKIE: key})
         test = open_app(ds="toys")
-        self.by_name(test, "Yours …").click().run()
+        self.by_name(test, "Access key").click().run()
         assert test.button(key="you_show").label == "Show the key"
         assert key not in str(test)
 

@@ -326,7 +326,7 @@ def test_what_truly_came_next_is_offered_where_it_is_known(page: AppTest) -> Non
     models = Zoo.open(Path(os.environ["SEQSCOPE_EXPORTS"]) / "toys")
     truth = models.titles[models.users["target"][3].as_py()].split(" – ")[0]
     options = page.selectbox(key="attention_item_alpha").options
-    assert [truth in option for option in options if "what truly came next" in option] == [True]
+    assert [truth in option for option in options if "the held-out item" in option] == [True]
 
 
 def test_a_link_made_with_a_longer_history_shows_what_there_is(page: AppTest) -> None:

@@ -41,7 +41,7 @@ def labels(test: AppTest) -> list[str]:
 def test_nothing_is_there_yet(root: Path) -> None:
     test = page(root, ANNA)
     assert not test.error and test.title[0].value == "Your data"
-    assert "Bring a catalogue" in [one.value for one in test.header]
+    assert "Add a dataset" in [one.value for one in test.header]
     assert "Delete" not in labels(test)
 
 
@@ -107,7 +107,7 @@ def test_what_was_accepted_is_prepared(root: Path, launcher: Nobody) -> None:
     assert one.row.kind == "prepare" and one.job is not None
     wait(lambda: launcher.started == [one.row.id])
     assert any("recformer" in " ".join(step.words) for step in one.job.steps)
-    put(one.row.id, Status(state="running", progress=0.25, words="Read the words", left=100.0))
+    put(one.row.id, Status(state="running", progress=0.25, words="Embed the texts", left=100.0))
     test = page(root, ANNA)
     assert "Being prepared" in said(test)
     assert test.button(key=f"data_open_{dataset.id}").disabled

@@ -102,7 +102,7 @@ def test_two_people_and_one_of_them_twice(
 
     # the key is nowhere in her page before she asks for it
     assert key not in anna.content()
-    anna.get_by_role("button", name="Yours …").click()
+    anna.get_by_role("button", name="Access key").click()
     anna.get_by_role("button", name="Show the key").click()
     anna.get_by_role("dialog").get_by_text(key).wait_for()
 
@@ -202,7 +202,7 @@ def test_what_is_saved_belongs_to_the_account(
     settle(office)
     # the embedded datasets can be looked at without signing in; nothing can be saved, and no key is given
     assert office.get_by_role("heading", level=1).is_visible()
-    assert office.get_by_role("button", name="Yours …").count() == 0
+    assert office.get_by_role("button", name="Access key").count() == 0
     assert [cookie for cookie in office.context.cookies() if cookie["name"] == keys.COOKIE] == []
     assert "Sign in to save" in saved(office)
 

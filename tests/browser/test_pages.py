@@ -38,7 +38,7 @@ PAGES = {  # what a page shows last of all, and how many figures
     "/metrics?ds=hostile": ("heading", "Difference to a baseline", 2),
     "/users?ds=hostile": ("heading", "Ranks over users", 1),
     "/about?ds=hostile&section=terms": ("heading", "Views", 0),
-    "/your_data": ("heading", "Bring a catalogue", 0),
+    "/your_data": ("heading", "Add a dataset", 0),
     "/report?ds=hostile&k=3": ("heading", "Many histories at once", 0),
 }  # fmt: skip
 

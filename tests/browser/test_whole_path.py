@@ -210,7 +210,7 @@ def mended(page: Page) -> None:
     settle(page)
     messy.choose(page, "Item title", "label")
     messy.choose(page, "Time (optional)", "when")
-    page.get_by_text("please look").first.wait_for()
+    page.get_by_text("check this").first.wait_for()
     messy.choose(page, "Times", "12/09/2024 16:30 =")
     page.get_by_role("button", name="Check", exact=True).click()
     page.get_by_role("heading", name="What was found").wait_for(timeout=SLOW)  # what checks yields to everything else

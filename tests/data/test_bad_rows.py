@@ -77,7 +77,7 @@ def test_problems_in_the_item_file_count_too(bench: Bench) -> None:
     assert [row[:3] + row[4:] for row in reported(bench)] == [
         ("items.csv", 3, "", "row with too many fields"),
         ("items.csv", 4, "item", "item without an id"),
-        ("items.csv", 5, "item", "further row of an item, with other content"),
+        ("items.csv", 5, "item", "duplicate item row, with conflicting values"),
         ("items.csv", 6, "", "text after a closing quote"),
     ]
     assert [row["title"] for row in item_rows(dataset)] == ["One", "2", "3", "Four"]

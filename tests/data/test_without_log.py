@@ -40,7 +40,7 @@ def shop(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
 
 def test_what_is_made_of_a_messy_file(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr()
-    assert "2 bad rows" in said.err and "further row of an item" in said.err and "item without an id" in said.err
+    assert "2 bad rows" in said.err and "duplicate item row" in said.err and "item without an id" in said.err
     assert "there is no log" in said.out and "history" not in said.out
     data = Dataset(shop)
     assert (data.info.name, data.info.title, data.num_items, data.num_users) == ("shop", "Shop", 3, 0)

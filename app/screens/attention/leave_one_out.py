@@ -63,7 +63,7 @@ def show(
         },
     )
     note = (
-        "Bars of the rank, on a log scale: to the right the item would fall without the event, so the event speaks for it. It "
+        "Bars of the rank, on a log scale: positive, to the right: the event raises the item, which would fall without it. It "
         "is always ranked among the same items, those that could be recommended after the whole history. Log-probability, or "
         "score: with the event minus without it. It can point the other way, where other items gain or lose more."
     )

@@ -205,7 +205,7 @@ def generated_codes(models: Zoo, name: str, history: tuple[int, ...], item: int,
         key="attention_written",
         alt=f"For each code of {clean(zoo.titled(models, item), 80)}, what {clean(title)} looked at in the history.",
         table=beam_search.wide(shares, called, rows),
-        name=f"attention {name} written codes",
+        name=f"attention {name} generated codes",
         columns={"mean": _WEIGHT},
     )
     note = "One column per code that was generated, first to last; the attention of the decoder, mean over heads"

@@ -1,4 +1,4 @@
-"""Graph: the paths through people and items that carry a recommendation, and what each layer adds to it."""
+"""Graph: the paths through users and items that carry a recommendation, and what each layer adds to it."""
 
 from __future__ import annotations
 

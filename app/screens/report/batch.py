@@ -45,7 +45,7 @@ def _ask(who: Owner, models: Zoo) -> None:
     people = models.users.num_rows
     sources = {"file": "A file"}
     if people:
-        sources = {"people": f"The {count(people, 'person', 'people')} of this dataset", **sources}
+        sources = {"people": f"The {count(people, 'user')} of this dataset", **sources}
     source = st.segmented_control(
         "Histories",
         list(sources),
@@ -82,7 +82,7 @@ def _ask(who: Owner, models: Zoo) -> None:
         )
     titles = st.toggle("With titles", key="report_batch_titles")
     ready = bool(chosen) and (source != "file" or columns is not None)
-    if st.button("Answer for all", key="report_batch_start", disabled=not ready, icon=":material/play_arrow:"):
+    if st.button("Generate lists", key="report_batch_start", disabled=not ready, icon=":material/play_arrow:"):
         with guard.watch("the batch"):
             ordered = [name for name in names if name in chosen]
             _start(who.id, models, upload, ordered, form or "parquet", titles, columns or {})

@@ -32,7 +32,7 @@ def show() -> None:
     who = owner.get()
     if who is None:
         st.markdown(
-            "Bring a catalogue and a log of interactions, or one file of transactions, which is split into both."
+            "Upload a catalogue and a log of interactions, or one file of transactions, which is split into both."
         )
         st.info("What you bring belongs to your account: sign in first.", icon=":material/login:")
         account.sign_in("page")
@@ -48,7 +48,7 @@ def show() -> None:
         _room(who.id, there)
     with guard.watch("your lists"):
         _lists(who.id)
-    st.header("Add a dataset" if there else "Bring a catalogue", anchor="add")
+    st.header("Add a dataset", anchor="add")
     with guard.watch("the upload"):
         upload.add_dataset(who.id)
 
@@ -65,7 +65,7 @@ def _whose(who: Owner) -> str:
         )
     return (
         f"What you bring belongs to this browser, and nobody else sees it. It is deleted {kept} after it was last used. "
-        "With your key (*Yours …* in the sidebar) you have it in another browser, too."
+        "With your key (*Access key* in the sidebar) you have it in another browser, too."
     )
 
 

@@ -25,7 +25,7 @@ from engine.tabular.reading import (
     UploadColumn,
 )
 
-SURE = {"certain": ("certain", "green"), "likely": ("likely", "blue"), "unsure": ("please look", "orange")}
+SURE = {"certain": ("confirmed", "green"), "likely": ("likely", "blue"), "unsure": ("check this", "orange")}
 """How sure → (words, colour of a badge)."""
 ABOUT = {
     "encoding": "Encoding", "delimiter": "Delimiter", "quote": "Quotes", "header": "First row", "columns": "Columns",
