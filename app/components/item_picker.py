@@ -10,6 +10,7 @@ import streamlit as st
 from app import guard, zoo
 from app.analysis import facets, recommend
 from app.session import state
+from app.store.catalogue import Catalogue, Hit
 from app.text import clean, count, md
 from engine.runtime import Zoo
 
@@ -39,12 +40,8 @@ def search(label: str, *, key: str, act: str, on_pick: Callable[[str], None], ic
             st.caption(f"Nothing like “{md(text, 40)}” among {count(len(models), 'item')}.")
         with st.container(gap=None, key=f"{key}_hits"):
             for hit in hits:
-                reason = ""
-                if hit.how in ("facts", "prose"):
-                    (row,) = catalogue.rows([hit.item]).to_pylist()
-                    reason = f"  :gray[{md(' · '.join(facets.matched(row, catalogue.searched, text)), 120)}]"
                 st.button(
-                    md(zoo.titled(models, hit.item), 80) + reason,
+                    md(zoo.titled(models, hit.item), 80) + reason(catalogue, hit, text),
                     key=f"{key}_{act}_{hit.item}",
                     icon=icon,
                     type="tertiary",
@@ -52,6 +49,14 @@ def search(label: str, *, key: str, act: str, on_pick: Callable[[str], None], ic
                     on_click=guard.callback(_pick),
                     args=(f"{key}_search", on_pick, hit.item_id),
                 )
+
+
+def reason(catalogue: Catalogue, hit: Hit, text: str) -> str:
+    """Why an item was found whose title does not say it, as Markdown."""
+    if hit.how not in ("facts", "prose"):
+        return ""
+    (row,) = catalogue.rows([hit.item]).to_pylist()
+    return f"  :gray[{md(' · '.join(facets.matched(row, catalogue.searched, text)), 120)}]"
 
 
 def _pick(key: str, on_pick: Callable[[str], None], item_id: str) -> None:

@@ -425,6 +425,9 @@ def test_a_search_an_item_and_a_selection(root: Path, path: Path) -> None:
     assert page.query_params["find"] == "أفلام"
     page.button(key="map_hit_4").click().run()
     assert not failed(page) and page.query_params["item"] == "toy-4"
+    page.text_input(key="map_search").set_value("Horror").run()
+    hits = [button.label for button in page.button if str(button.key).startswith("map_hit_")]
+    assert hits and all("Horror" in label for label in hits)  # a genre, named where no title says it
     page = opened(root, area="item.ids~toy-1~toy-2~toy-30", h="toy-22~toy-1")
     assert not failed(page) and len(page.dataframe[0].value) == 3
     assert page.button(key="map_area_add").label == "Add the other 2 to the history"

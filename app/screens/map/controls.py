@@ -7,14 +7,14 @@ import streamlit as st
 from app import glossary, guard, spaces, zoo
 from app.analysis import map_colouring
 from app.analysis.cache import cached, stamp
-from app.components import choice
+from app.components import choice, item_picker
 from app.figures import map_codes
 from app.screens.map import filters, parameters
 from app.screens.map.chart import MapChoices, choose, selected, zoom_to
 from app.screens.map.parameters import CODE, LAYERS, NEXT, NOTHING
 from app.session import state
 from app.store.attributes import caption
-from app.store.catalogue import Catalogue
+from app.store.catalogue import Catalogue, Hit
 from app.text import MAX_QUERY, clean, count, md
 from engine.runtime import Zoo
 
@@ -56,8 +56,8 @@ def show(models: Zoo, found: Catalogue) -> MapChoices:
             on_click=guard.callback(zoom_to),
             args=(None,),
         )
-    hits = tuple(hit.item for hit in found.search(text, MATCHES)) if text else ()
-    _told(models, text, hits)
+    hits = found.search(text, MATCHES, everywhere=True) if text else []
+    _told(models, found, text, hits)
     selection = selected(models)
     return MapChoices(
         models,
@@ -65,7 +65,7 @@ def show(models: Zoo, found: Catalogue) -> MapChoices:
         places,
         colours,
         by,
-        hits,
+        tuple(hit.item for hit in hits),
         state.selected(models),
         parameters.code(models, page_parameters),
         layers,
@@ -112,7 +112,7 @@ def _search() -> str:
         type="search",
         live="300ms",
         max_chars=MAX_QUERY,
-        placeholder="Type a title …",
+        placeholder="Title, genre …",
         width=160,
         on_change=guard.callback(_searched),
         args=(key,),
@@ -149,21 +149,21 @@ def _layered(key: str, offered: tuple[str, ...]) -> None:
     state.choose(top=None if len(layers) == len(LAYERS) else "~".join(layers) or NOTHING)
 
 
-def _told(models: Zoo, text: str, hits: tuple[int, ...]) -> None:
+def _told(models: Zoo, found: Catalogue, text: str, hits: list[Hit]) -> None:
     if not text:
         return
     if not hits:
-        st.caption(md(f"Nothing like “{clean(text, 60)}” among {len(models):,} titles. Try fewer letters."))
+        st.caption(md(f"Nothing like “{clean(text, 60)}” among {count(len(models), 'item')}. Try fewer letters."))
         return
     with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
         more = "at least " if len(hits) == MATCHES else ""
         st.caption(f"{more}{count(len(hits), 'item')} ringed. Choose one:", width="content")
-        for item in hits[:6]:
+        for hit in hits[:6]:
             st.button(
-                md(zoo.titled(models, item), 50),
-                key=f"map_hit_{item}",
+                md(zoo.titled(models, hit.item), 50) + item_picker.reason(found, hit, text),
+                key=f"map_hit_{hit.item}",
                 on_click=guard.callback(choose),
-                args=(models.item_ids[item],),
+                args=(hit.item_id,),
             )
 
 

@@ -129,7 +129,7 @@ PARAMETERS = (
     ),
     Parameter("scale", "of colours by a number: linear, log or quantile", one_of("colour scale", map_colouring.SCALES)),
     Parameter("by", "what colours codes", one_of("colours of codes by", map_codes.BY)),
-    Parameter("find", "a text that titles are searched for", _is_search),
+    Parameter("find", "a text that titles and attributes are searched for", _is_search),
     Parameter("top", "what is drawn on top: history and next with ~ between them, or none", _are_layers),
     Parameter("only", "attribute~value~…: items that are shown have one of the values of each attribute", _are_values),
     Parameter("isolate", "yes: of the selection alone", one_of("isolation", ("yes",))),
