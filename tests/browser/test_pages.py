@@ -84,3 +84,15 @@ def test_no_page_is_long_as_it_is_opened(
         page.locator("[data-testid=stSkeleton]").wait_for(state="detached")
         heights[name] = page.get_by_test_id("stMain").evaluate("main => main.scrollHeight")
     assert {name: height for name, height in heights.items() if not 1_000 < height <= HEIGHT} == {}
+
+
+def test_on_a_phone_the_list_of_a_beam_stands_before_its_tree(server: Server, new_page: Callable[..., Page]) -> None:
+    page = new_page(**PHONE)
+    page.goto(f"{server.url}/?ds=writers&h=toy-11~toy-12&beam=writer")
+    tree = page.locator(".st-key-beam_columns .js-plotly-plot")
+    tree.wait_for()
+    settle(page)
+    tops = page.locator(".st-key-beam_columns [data-testid=stColumn]").evaluate_all(
+        "all => all.map(column => column.getBoundingClientRect().top)"
+    )
+    assert tops[1] < tops[0]

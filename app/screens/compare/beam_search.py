@@ -69,7 +69,8 @@ def _beam(models: Zoo, answer: Answer, history: tuple[int, ...], k: int) -> None
         return
     tree = beam_search.tree(models, trace, bundle.items_with, _DRAWN, history)
     st.markdown(beam_search.words(tree, bundle.manifest.title, width, not free))
-    drawn, listed = st.columns([3, 1], gap="medium")
+    with st.container(key="beam_columns"):  # on a phone the list stands first
+        drawn, listed = st.columns([3, 1], gap="medium")
     with listed:
         _list(models, answer, recommend.of_trace(bundle, trace, history, k), history, f"beam {width}, τ {temperature}")
     with drawn:
