@@ -300,11 +300,15 @@ def _knows(models: Zoo) -> Callable[[str], bool]:
 
 
 def _of_events(con: duckdb.DuckDBPyConnection, user: str, item: str, moment: str, models: Zoo, about: str) -> Histories:
-    """user, item, moment: SQL, cells of the table `rows`. Rows without a user are nobody's."""
+    """user, item, moment: SQL, cells of the table `rows`. Raises Refused where a row has no user."""
+    nobody = value(con, f"SELECT min(line) FROM rows WHERE {user} IS NULL")
+    if nobody:
+        missing = PROBLEMS["user_missing"]
+        raise Refused(f"Line {nobody}: {missing.words}. {missing.fix}")
     con.register("known", pa.table({"item_id": models.items["item_id"], "item": models.items["item"]}))
     con.execute(
         f"CREATE TABLE events AS SELECT line, {user} AS who, known.item, {moment} AS moment FROM rows "
-        f"LEFT JOIN known ON coalesce({item}, '') = item_id WHERE {user} IS NOT NULL"
+        f"LEFT JOIN known ON coalesce({item}, '') = item_id"
     )
     con.execute("DROP TABLE rows; CREATE TABLE people AS SELECT who, min(line) AS first FROM events GROUP BY who")
     total = value(con, "SELECT count(*) FROM people")

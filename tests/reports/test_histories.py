@@ -152,7 +152,7 @@ def test_people_of_the_dataset(models: Zoo, tmp_path: Path) -> None:
 
 def test_without_times_the_rows_tell_the_order(models: Zoo, tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
-    path.write_text("user,item\nx,toy-9\ny,toy-9\nx,toy-12\nx,nope\ny,\n,toy-9\n", "utf-8")
+    path.write_text("user,item\nx,toy-9\ny,toy-9\nx,toy-12\nx,nope\ny,\n", "utf-8")
     found, unknown = read(models, path, tmp_path)
     assert (
         found == {"x": ["toy-9", "toy-12"], "y": ["toy-9", ""]} and unknown == 1
@@ -202,6 +202,8 @@ def test_many_events_of_few(models: Zoo, tmp_path: Path) -> None:
         ("a.jsonl", b'{"user": "x", "item": "toy-9"}\n{\n', "a.jsonl:2: line that is not valid JSON"),
         ("a.jsonl", b'{"user": "x", "items": ["toy-9"]}\n["toy-9"]\n', "a.jsonl:2: line of JSON that is not an object"),
         ("a.jsonl", b'["toy-9"]\n{"user": "x"}\n', "no list of items"),
+        ("a.csv", b"user,item\n1,toy-9\n,toy-9\n", "Line 3: event without a user"),
+        ("a.jsonl", b'{"user": "x", "item": "toy-9"}\n{"item": "toy-9"}\n', "Line 2: event without a user"),
         ("a.jsonl", b"", "is empty"),
         ("a.txt", b"\xff\xfe\x00", "UTF-16"),
         ("a.txt.gz", b"no gzip", "not packed with gzip"),
