@@ -99,7 +99,7 @@ function inside(box, { clientX, clientY }) {
 
 // Figures say in layout.meta which event each row is, and each column, of those that are ("3 · Alien"; of one of its codes "3b · Alien").
 function link(list, items, signal) {
-  const events = items.map(({ title, detail }, place) => `${place + 1} · ${title} ${detail}`.trim())
+  const events = items.map(({ event }, place) => `${place + 1} · ${event}`)
   let last = ""
   const point = (row, column) => {
     if (last === (last = `${row}\n${column}`)) return

@@ -10,7 +10,7 @@ import streamlit as st
 from app import examples, guard, zoo
 from app.components import item_picker, widgets
 from app.session import state
-from app.text import clean, count, md
+from app.text import clean, count, label, md
 from engine.runtime import Zoo
 
 
@@ -133,7 +133,12 @@ def _user(models: Zoo) -> None:
 
 def _entry(models: Zoo, item: int) -> dict[str, str]:
     title, full = models.titles[item], zoo.titled(models, item)
-    return {"id": models.item_ids[item], "title": clean(title, 120), "detail": full.removeprefix(title).strip()}
+    return {
+        "id": models.item_ids[item],
+        "title": clean(title, 120),
+        "detail": full.removeprefix(title).strip(),
+        "event": label(full, 200),
+    }
 
 
 # --- what a click does; nothing that comes from the browser is believed

@@ -54,7 +54,8 @@ _DOWNLOAD = _component(
 def history(items: list[dict[str, Any]], *, key: str, on_act: Callable[[], None], label: str, empty: str) -> None:
     """A history as chips: each can be moved (by dragging or the arrow keys), removed and looked at.
 
-    items: {"id", "title", "detail"} oldest first. label: what it is, for those who do not see it. empty: words where it is.
+    items: {"id", "title", "detail", "event" (as figures call it, `events_of`)} oldest first.
+    label: what it is, for those who do not see it. empty: words where it is.
     Acts: {"do": "remove" | "select", "place", "id"} and {"do": "move", "place", "to", "id"}.
     """
     _HISTORY(key=key, data={"items": items, "label": label, "empty": empty}, on_act_change=on_act)

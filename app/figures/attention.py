@@ -345,7 +345,7 @@ def by_position(profile: Profile) -> go.Figure:
 
 def events_of(numbers: Iterable[object], titles: Iterable[str]) -> list[str]:
     """What the rows, or columns, of a figure are, for layout.meta: history.js lights them where the history is pointed at."""
-    return [f"{number} · {title}" for number, title in zip(numbers, titles, strict=True)]
+    return [f"{number} · {label(title, 200)}" for number, title in zip(numbers, titles, strict=True)]
 
 
 def _tick(row: object) -> str:
