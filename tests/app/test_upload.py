@@ -269,7 +269,7 @@ def test_the_samples_can_be_used(root: Path) -> None:
     press(test, "check")
     text = said(test)
     for words in (
-        "other content",
+        "conflicting values",
         "too many fields",
         "cannot be read",
         "without a user",
