@@ -1,5 +1,5 @@
-"""The five lines that a report opens with, written from what it holds: what was compared, what is best and by how much, for whom,
-what to beware of, how to check it."""
+"""The lines that a report opens with, written from what it holds: what was compared, what to know of held-out items and to beware
+of before any verdict, what is best and by how much, for whom, how to check it."""
 
 from __future__ import annotations
 
@@ -16,18 +16,26 @@ if TYPE_CHECKING:
     from app.reports.document import Report
 
 _NAMED = 4  # models by name; the others are counted
+_BEFORE = ("Compared", "Best", "For whom", "Beware", "Check")
 
 
 def summary(report: Report) -> list[SummaryLine]:
     """Texts are plain: whoever shows them escapes them."""
     texts = {
         "Compared": _compared(report),
+        "Held-out items": "" if report.metrics is None else " ".join(report.metrics.held_out[:1]),
+        "Beware": _beware(report),
         "Best": _best(report),
         "For whom": _for_whom(report.metrics),
-        "Beware": _beware(report),
         "Check": _check(report),
     }
-    return [SummaryLine(about=about, text=text) for about, text in texts.items()]
+    return [SummaryLine(about=about, text=text) for about, text in texts.items() if text]
+
+
+def as_before(lines: list[SummaryLine]) -> list[SummaryLine]:
+    """As reports of before have them: warnings behind the verdict, and no line on held-out items."""
+    texts = {line.about: line for line in lines}
+    return [texts[about] for about in _BEFORE]
 
 
 def blocks(report: Report) -> list[Block]:

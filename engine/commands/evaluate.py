@@ -50,6 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from engine.bundle.fitted import WITH_VALIDATION, refitted
+    from engine.data.repeats import about_held_out
     from engine.errors import UsageError
     from engine.evaluation.evaluate import evaluate
     from engine.evaluation.protocols import parse
@@ -71,8 +72,9 @@ def run(args: argparse.Namespace) -> int:
     judged = of_runs(
         args.run.absolute().parent.iterdir(), dataset, protocol, "NDCG@20" if parse(protocol).sets else "NDCG@10"
     )
+    held_out = about_held_out(dataset.info.held_out, dataset.info.counts["test"], dataset.info.options)
     if args.json:
-        answer = {"run": str(folder), "fingerprint": dataset.info.fingerprint, "metrics": metrics}
+        answer = {"run": str(folder), "fingerprint": dataset.info.fingerprint, "held_out": held_out, "metrics": metrics}
         print(json.dumps(answer | {"verdict": judged and {**asdict(judged), "sentences": sentences(judged)}}))
         return 0
     print(
@@ -86,6 +88,8 @@ def run(args: argparse.Namespace) -> int:
     cold = int((dataset.popularity[dataset.cases("test").targets] == 0).sum())
     if cold:
         print(f"{cold} of the held-out items are in nobody's training")
+    if held_out:
+        print(" ".join(held_out))
     for protocol in metrics:
         print("\n".join(["", protocol, *table(metrics, protocol)]))
     if judged is not None:

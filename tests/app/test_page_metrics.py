@@ -200,6 +200,22 @@ def test_the_page_opens_with_the_verdict_and_the_table(opened: Opened) -> None:
     assert len(standing(page)) == len(TOYS)
 
 
+@pytest.mark.parametrize("ties", [4, 0])
+def test_what_held_out_items_are_is_said_before_the_verdict(opened: Opened, ties: int) -> None:
+    def change(path: Path) -> None:
+        about = json.loads((path / "dataset.json").read_text("utf-8"))
+        about["held_out"] = {"ties": ties, "repeats": 0, "negative": 0}
+        (path / "dataset.json").write_text(json.dumps(about), "utf-8")
+
+    page = opened(change)
+    assert not page.exception and not page.error and bool(page.warning) == bool(ties)
+    shown = [element.value for element in page.main if element.type in ("markdown", "caption", "warning")]
+    opening = evaluation.verdict(zoo.open_zoo("toys"), "full", "NDCG@10")
+    assert opening is not None
+    (counted,) = (place for place, text in enumerate(shown) if "share their time" in text)
+    assert counted < shown.index(evaluation.in_markdown(opening)) and "negative quantity" in shown[counted]
+
+
 def test_the_verdict_takes_trainings_with_several_seeds_together_and_knows_what_follows_from_counts(
     tmp_path: Path,
 ) -> None:

@@ -68,3 +68,19 @@ def test_the_command_says_it(trained: Path, capsys: pytest.CaptureFixture[str]) 
     assert main(["evaluate", str(run), "--json"]) == 0
     kept = json.loads(capsys.readouterr().out)["verdict"]
     assert kept["sentences"].startswith("one, ") and kept["difference"] == found.difference
+
+
+def test_the_command_says_what_held_out_items_are_before_the_verdict(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dataset = Path(shutil.copytree(trained / "data", tmp_path / "data"))
+    about = json.loads((dataset / "dataset.json").read_text("utf-8"))
+    about["held_out"] = {"ties": about["counts"]["test"], "repeats": 0}
+    (dataset / "dataset.json").write_text(json.dumps(about), "utf-8")
+    words = ["evaluate", str(trained / "runs" / "popularity"), "--dataset", str(dataset)]
+    assert main(words) == 0
+    printed = capsys.readouterr().out
+    found = of_runs((trained / "runs").iterdir(), Dataset(dataset), "full", "NDCG@10")
+    assert found is not None and 0 < printed.index("share their time") < printed.index(sentences(found))
+    assert main([*words, "--json"]) == 0
+    assert "share their time" in json.loads(capsys.readouterr().out)["held_out"][0]

@@ -243,7 +243,7 @@ def test_the_summary_is_written_from_the_data(copied: Path) -> None:
     seal(copied / "alpha", title="Best of all")
     models = Zoo.open(copied)
     lines = {line.about: line.text for line in build(models, Asked(history=["toy-9", "toy-8"], k=5)).summary}
-    assert list(lines) == ["Compared", "Best", "For whom", "Beware", "Check"]
+    assert list(lines) == ["Compared", "Beware", "Best", "For whom", "Check"]
     assert "a history of 2 items" in lines["Compared"] and "over 4 users" in lines["Compared"]
     assert lines["Best"].startswith("Best of all has the highest NDCG@5, 1.0000 (95 % interval 1.0000 to 1.0000)")
     assert "simulated" in lines["Beware"] and "--verify" in lines["Check"]
@@ -260,6 +260,9 @@ def test_metrics_say_what_held_out_items_are_before_any_verdict(copied: Path) ->
     page = html.render(report, "static").decode()
     assert report.metrics is not None and f"{cases:,} (100%) share their time" in report.metrics.held_out[0]
     assert 0 < page.index("shuffle ties") < page.index("Novelty@")
+    lines = {line.about: line.text for line in report.summary}
+    assert list(lines)[:4] == ["Compared", "Held-out items", "Beware", "Best"]
+    assert lines["Held-out items"] == report.metrics.held_out[0] and "shuffle ties" in lines["Beware"]
 
 
 def test_scores_that_are_sums_are_told_part_by_part() -> None:

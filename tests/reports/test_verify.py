@@ -115,7 +115,8 @@ def test_rounding_holds_and_more_does_not(report: Report, models: Zoo) -> None:
         (lambda raw: raw["graph"]["models"][1]["layers"]["adds"][1].__setitem__(0, 9.0), "paths of Plain"),
         (lambda raw: raw["map"]["x"].__setitem__(0, 5.0), "map"),
         (lambda raw: raw["history"]["items"][8].update(title="Another"), "history"),
-        (lambda raw: raw["summary"][1].update(text="Alpha is the best by far."), "summary"),
+        (lambda raw: raw["summary"][2].update(text="Alpha is the best by far."), "summary"),
+        (lambda raw: raw["summary"].pop(1), "summary"),
     ],
 )
 def test_every_part_is_asked_again(
@@ -140,6 +141,26 @@ def test_a_report_of_before_still_holds(report: Report, models: Zoo) -> None:
     raw["seal"] = hashlib.sha256(json.dumps(raw, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
     before = document.read(json.dumps(raw).encode())
     assert verify.broken(before) is None and wrong(before, models) == {}
+
+
+def test_a_summary_of_before_still_holds(copied: Path) -> None:
+    """It has no line on held-out items, and what to beware of behind what is best."""
+    about = json.loads((copied / "dataset.json").read_text("utf-8"))
+    about["held_out"] = {"ties": about["counts"]["test"], "repeats": 0}
+    (copied / "dataset.json").write_text(json.dumps(about), "utf-8")
+    models = Zoo.open(copied)
+    report = build(models, Asked(parts=["metrics"]))
+
+    def of(*abouts: str) -> Callable[[dict[str, Any]], None]:
+        def change(raw: dict[str, Any]) -> None:
+            lines = {line["about"]: line for line in raw["summary"]}
+            raw["summary"] = [lines[about] for about in abouts]
+
+        return change
+
+    assert wrong(report, models) == {}
+    assert wrong(tampered(report, of("Compared", "Best", "For whom", "Beware", "Check")), models) == {}
+    assert list(wrong(tampered(report, of("Compared", "Best", "For whom", "Check")), models)) == ["summary"]
 
 
 def test_a_model_that_changed(report: Report, copied: Path) -> None:

@@ -64,15 +64,17 @@ def _sections(this: MetricsChoices) -> dict[str, str]:
 
 
 def _verdict(this: MetricsChoices) -> None:
-    """What the page opens with: whether a neural model is worth its training."""
+    """What the page opens with: what held-out items are, then whether a neural model is worth its training."""
+    counted, *advice = metrics.held_out_words(this.models.info) or [""]
+    if advice:
+        st.warning(md(" ".join([counted, *advice]), 2_000), icon=":material/rule:")
+    elif counted:
+        st.caption(md(counted, 500))
     verdict = verdicts.verdict(this.models, this.protocol, this.metric)
     if verdict is None:
         st.info(f"Not measured at {this.k}. {this.beams()} Choose a smaller k.")
     else:
         st.markdown(verdicts.in_markdown(verdict))
-    counted, *advice = metrics.held_out_words(this.models.info) or [""]
-    if advice:
-        st.warning(md(" ".join([counted, *advice]), 2_000), icon=":material/rule:")
 
 
 def _table(this: MetricsChoices) -> None:
