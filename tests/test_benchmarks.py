@@ -34,6 +34,7 @@ def test_what_needs_no_training_stands_first_under_every_protocol_of_every_log()
         refits = [name.removesuffix("-refit") for name in floors if name.endswith("-refit")]
         floors = [name for name in floors if not name.endswith("-refit")]
         assert floors[:2] == ["popularity", "markov"] or "given split" in protocols  # a chain reads an order
+        assert not refits or refits[:2] == ["popularity", "markov"]
         assert not any("+user" in protocol for protocol in protocols)
         for protocol in protocols:
             assert [model for its, model, *_ in rows if its == protocol][: len(floors)] == (
