@@ -131,6 +131,12 @@ def middle(page: Page, name: str) -> tuple[float, float]:
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
+def test_no_bar_lies_on_figures_under_a_finger(offline: Callable[..., tuple[Page, list[str]]]) -> None:
+    page, _ = offline("interactive", has_touch=True, is_mobile=True, viewport={"width": 390, "height": 844})
+    page.locator(".modebar").first.wait_for(state="attached")
+    assert not any(bar.is_visible() for bar in page.locator(".modebar").all())
+
+
 def test_the_rules_stop_what_was_not_put_there(offline: Callable[..., tuple[Page, list[str]]], report: Report) -> None:
     """A script, a picture from elsewhere and a form are put into the file by hand; none of them does anything."""
     for kind in html.KINDS:
