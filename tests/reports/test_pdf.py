@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Iterator
+from typing import Any
 
 import pypdf
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from app.reports import pdf
 from app.reports.build import build
 from app.reports.document import Asked, Report
+from app.reports.pages import sections
 from engine.runtime import Zoo
 from tests.app.conftest import ODD_IDS
 
@@ -73,6 +76,25 @@ def test_it_is_accessible_and_says_so(content: bytes, report: Report) -> None:
     plain = pdf.render(report.model_copy(update={"lists": None, "history": None, "what_ifs": None, "codes": None}))
     root = pypdf.PdfReader(io.BytesIO(plain)).trailer["/Root"]
     assert root["/MarkInfo"]["/Marked"] and root["/Lang"] == "en" and "/StructTreeRoot" in root
+
+
+def elements(node: Any) -> Iterator[Any]:
+    """Of the structure that screen readers follow, from `node` on."""
+    node = node.get_object()
+    if isinstance(node, list):
+        for inner in node:
+            yield from elements(inner)
+    elif isinstance(node, dict):
+        yield node
+        if "/K" in node:
+            yield from elements(node["/K"])
+
+
+def test_every_figure_has_its_name(content: bytes, report: Report) -> None:
+    shown = [block for section in sections(report) for block in section.blocks if block["kind"] == "figures"]
+    structure = pypdf.PdfReader(io.BytesIO(content)).trailer["/Root"]["/StructTreeRoot"]
+    names = [element.get("/Alt") for element in elements(structure) if element.get("/S") == "/Figure"]
+    assert names and names == [figure.alt for block in shown for figure in block["figures"]]
 
 
 def test_the_same_report_gives_the_same_bytes(content: bytes, report: Report) -> None:
