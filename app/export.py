@@ -151,7 +151,9 @@ def under(
     with folded:
         table = table() if callable(table) else table
         columns = {**(columns or {}), **_defined(table, columns or {})}
-        st.dataframe(table, hide_index=True, column_config=columns, alt=f"Table: {alt}", key=f"{key}_table")
+        st.dataframe(
+            table, hide_index=True, column_config=columns, placeholder="", alt=f"Table: {alt}", key=f"{key}_table"
+        )
         with st.container(horizontal=True, vertical_alignment="center"):
             csv_button(table, name, key=key)
             if picture:

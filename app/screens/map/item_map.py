@@ -201,6 +201,7 @@ def item_table(page: MapChoices, items: list[int], *, key: str, name: str) -> No
     st.dataframe(
         table,
         hide_index=True,
+        placeholder="",
         alt="These items, the most popular first" if models.has_log else "These items",
         key=f"{key}_table",
         column_config={

@@ -213,6 +213,7 @@ def _listed(page: Selection, one: Tokenization, prefix: tuple[int, ...], order: 
         _items_table(page, one, order[:ROWS]),
         hide_index=True,
         height=min(420, 36 * (len(listed) + 1) + 2),
+        placeholder="",
         alt="The items with these codes" + (", the most popular first" if models.has_log else ""),
         key=key,
         on_select=item_picker.on_click(key, listed),
