@@ -41,20 +41,29 @@ class System(NamedTuple):
     published: Published | None = None
     differs: str = ""
     """Why the two figures do, or what there is instead of one."""
+    unmeasured: str = ""
+    """Why there is no figure of ours, where there is none."""
 
 
 SASREC = "SASRec paper, table III"
 GOWALLA = "LightGCN paper"
+NEGATIVES = "other negatives were drawn"
+BEYOND = f"{NEGATIVES}; what else differs is not known"
+SEEN = "S3-Rec's code ranks items of the history with a score of 0; here they are left out"
+SHARED = "the batch shares its negatives, theirs are drawn for every target"
+GPU = "in this size it is for a GPU, and was run on none"
+LATER = "no run on real data yet"
+P5 = "a network from scratch, theirs starts from t5-small"
 SYSTEMS = (
     # who has what
-    System("PopRec", ("popularity",), Published("ml-1m", "u100", 0.4329, 0.2377, SASREC), "other negatives were drawn"),
-    System("BPR-MF", ("bpr-mf",), Published("ml-1m", "u100", 0.5781, 0.3287, SASREC)),
+    System("PopRec", ("popularity",), Published("ml-1m", "u100", 0.4329, 0.2377, SASREC), NEGATIVES),
+    System("BPR-MF", ("bpr-mf",), Published("ml-1m", "u100", 0.5781, 0.3287, SASREC), BEYOND),
     System("NCF (NeuMF)", ("neumf",), Published("gowalla", "given split", 0.1399, 0.1212, "NGCF paper")),
     System("CML", ("cml",), None, "its paper's logs and splits are others"),
     System("NGCF", ("ngcf",), Published("gowalla", "given split", 0.1569, 0.1327, "NGCF paper")),
     System(
         "LightGCN", ("lightgcn",), Published("gowalla", "given split", 0.1830, 0.1554, GOWALLA),
-        "400 epochs of a CPU, a tenth of training held out for validation",
+        "400 epochs of a CPU in batches of 16,384, theirs 1,000 in batches of 2,048",
     ),
     System("Mult-VAE", ("mult-vae",), Published("gowalla", "given split", 0.1641, 0.1335, GOWALLA)),
     System("Mult-DAE", ("mult-dae",), None, "its paper's figures are of ML-20M, held-out users"),
@@ -63,24 +72,29 @@ SYSTEMS = (
     # in what order
     System("Markov chain", ("markov",), None, "counted, not learned; FMC is its factorised form"),
     System(
-        "Counting transitions (PCTM)", ("counting",), Published("beauty", "full, refit", 0.0998, 0.0635, "PCTM paper")
+        "Counting transitions (PCTM)", ("counting",), Published("beauty", "full, refit", 0.0998, 0.0635, "PCTM paper"),
+        "they do not: the same settings",
     ),
     System(
         "Sequential rules", ("sequential-rules",), Published("beauty", "full, refit", 0.0956, 0.0605, "PCTM paper"),
         "ties share their mean rank here",
     ),
-    System("FMC", ("fmc",), Published("ml-1m", "u100", 0.6986, 0.4676, SASREC)),
-    System("FPMC", ("fpmc",), Published("ml-1m", "u100", 0.7599, 0.5176, SASREC)),
-    System("TransRec", ("transrec",), Published("ml-1m", "u100", 0.6413, 0.3969, SASREC)),
+    System("FMC", ("fmc",), Published("ml-1m", "u100", 0.6986, 0.4676, SASREC), BEYOND),
+    System("FPMC", ("fpmc",), Published("ml-1m", "u100", 0.7599, 0.5176, SASREC), BEYOND),
+    System("TransRec", ("transrec",), Published("ml-1m", "u100", 0.6413, 0.3969, SASREC), BEYOND),
     System("PRME", ("prme",), None, "its paper's logs are check-ins that are not here"),
-    System("GRU4Rec", ("gru4rec",), Published("beauty", "full", 0.0283, 0.0137, "S3-Rec's table")),
-    System("GRU4Rec+", ("gru4rec-plus",), Published("ml-1m", "u100", 0.7501, 0.5513, SASREC)),
+    System("GRU4Rec", ("gru4rec",), Published("beauty", "full", 0.0283, 0.0137, "S3-Rec's table"), SEEN),
+    System("GRU4Rec+", ("gru4rec-plus",), Published("ml-1m", "u100", 0.7501, 0.5513, SASREC), BEYOND),
     System("NARM", ("narm",), None, "its paper's logs are sessions that are not here"),
-    System("Caser", ("caser",), Published("ml-1m", "u100", 0.7886, 0.5538, SASREC)),
-    System("HGN", ("hgn",), Published("beauty", "full", 0.0512, 0.0266, "S3-Rec's table, as in TIGER's")),
-    System("SASRec", ("sasrec",), Published("ml-1m", "u100", 0.8245, 0.5905, SASREC)),
+    System("Caser", ("caser",), Published("ml-1m", "u100", 0.7886, 0.5538, SASREC), BEYOND),
     System(
-        "SASRec, cross-entropy", ("sasrec-ce",), Published("ml-1m", "full", 0.3152, 0.1821, "Klenitskiy & Vasilev 2023")
+        "HGN", ("hgn",), Published("beauty", "full", 0.0512, 0.0266, "S3-Rec's table, as in TIGER's"),
+        f"{SEEN}; the gate of items is learnt",
+    ),
+    System("SASRec", ("sasrec",), Published("ml-1m", "u100", 0.8245, 0.5905, SASREC), NEGATIVES),
+    System(
+        "SASRec, cross-entropy", ("sasrec-ce",), Published("ml-1m", "full", 0.3152, 0.1821, "Klenitskiy & Vasilev 2023"),
+        "no more than between replications",
     ),
     System(
         "BERT4Rec", ("bert4rec",), Published("ml-1m", "p100", 0.6970, 0.4818, "BERT4Rec paper, table 2"),
@@ -90,8 +104,14 @@ SYSTEMS = (
         "AttRec", ("attrec",), Published("ml-1m", "u100", 0.7873, 0.5363, "RecLearn's README"),
         "RecLearn draws negatives of its own; no figure of the paper's could be read",
     ),
-    System("eSASRec", ("esasrec",), Published("ml-1m", "full", 0.3133, 0.1772, "its authors' repository")),
-    System("HSTU", ("hstu",), Published("ml-1m", "full", 0.3097, 0.1720, "its authors' repository"), "no time bias here"),
+    System(
+        "eSASRec", ("esasrec",), Published("beauty", "full", 0.0928, 0.0523, "its authors' repository"),
+        f"{SHARED}; d = 64, 100 epochs of a CPU",
+    ),
+    System(
+        "HSTU", ("hstu",), Published("beauty", "full", 0.0788, 0.0439, "eSASRec's repository"),
+        f"no time bias here; {SHARED}; d = 64, 100 epochs of a CPU, of which the 98th was best",
+    ),
     # in what words
     System("Text neighbours", ("text-neighbours", "tfidf"), None, "a floor of our own"),
     System(
@@ -99,17 +119,18 @@ SYSTEMS = (
     ),
     System(
         "UniSRec", ("unisrec", "unisrec-ids", "unisrec-tuned"), None,
-        "its datasets are not here, and it was pre-trained on five categories of Amazon",
+        "its datasets are not here, and it was pre-trained on five categories of Amazon", LATER,
     ),
     System(
         "FDSA", ("fdsa",), Published("beauty", "full", 0.0407, 0.0208, "S3-Rec's table"),
+        f"{SEEN}; cross-entropy over the catalogue, the paper's has one negative",
     ),
-    System("S3-Rec", ("s3rec",), Published("beauty", "full", 0.0647, 0.0327, "S3-Rec's table")),
-    System("ZESRec", ("zesrec",), None, "its paper asks it on catalogues that are not here"),
+    System("S3-Rec", ("s3rec",), Published("beauty", "full", 0.0647, 0.0327, "S3-Rec's table"), SEEN, LATER),
+    System("ZESRec", ("zesrec",), None, "its paper asks it on catalogues that are not here", LATER),
     # in what codes
-    System("P5-TID", ("p5-tid-t5",)),
-    System("P5-SemID", ("p5-semid-t5",)),
-    System("P5-CID", ("p5-cid-t5",), Published("beauty", "full", 0.0597, 0.0347, "LETTER paper")),
+    System("P5-TID", ("p5-tid-t5",), None, P5, GPU),
+    System("P5-SemID", ("p5-semid-t5",), None, P5, GPU),
+    System("P5-CID", ("p5-cid-t5",), Published("beauty", "full", 0.0597, 0.0347, "LETTER paper"), P5, GPU),
     System(
         "TIGER", ("tiger", "tiger-small"), Published("beauty", "full", 0.0648, 0.0384, "TIGER paper"),
         "2 + 2 layers of 96, 80 epochs of a CPU; theirs 4 + 4 of 128, 200,000 steps of a GPU",
@@ -121,8 +142,11 @@ SYSTEMS = (
     System(
         "LC-Rec", ("lc-rec",), Published("beauty", "full", 0.0642, 0.0374, "LETTER paper"), "a small decoder from scratch"
     ),
-    System("LETTER-LC-Rec", ("letter-lc-rec",), Published("beauty", "full", 0.0703, 0.0418, "LETTER paper")),
-    System("BIGRec", ("bigrec",), None, "it needs a pretrained language model, which is not here"),
+    System(
+        "LETTER-LC-Rec", ("letter-lc-rec",), Published("beauty", "full", 0.0703, 0.0418, "LETTER paper"),
+        "a small decoder from scratch", LATER,
+    ),
+    System("BIGRec", ("bigrec",), unmeasured="it needs a pretrained language model, which is not here"),
 )  # fmt: skip
 
 
@@ -156,6 +180,13 @@ def _words(metrics: dict[str, float], protocol: str, dataset: str) -> str:
     return f"{first:.4f}/{second:.4f} ({dataset}, {protocol})"
 
 
+def reasons(system: System) -> str:
+    """Why the two figures differ; that ours is of another log, where it is."""
+    theirs, ours = system.published, figure(system)
+    elsewhere = theirs is not None and bool(ours) and f"({theirs.dataset}, {theirs.protocol}" not in ours
+    return "; ".join(["another log"] * elsewhere + [system.differs] * bool(system.differs))
+
+
 def file(recipe: str) -> str:
     """Of the recipe's model."""
     path = next((ROOT / "engine" / "recipes").glob(f"*/{recipe}.toml"))
@@ -175,9 +206,9 @@ def table() -> str:
             system.title,
             f"`{system.recipes[0]}`" if system.recipes else "not here yet",
             f"`{file(system.recipes[0])}`" if system.recipes else "",
-            figure(system) or ("not measured yet" if system.recipes else ""),
+            figure(system) or f"not measured: {system.unmeasured}",
             known,
-            system.differs,
+            reasons(system),
         ]
         lines.append(f"| {' | '.join(cells)} |")
     here, measured = (

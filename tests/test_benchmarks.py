@@ -140,6 +140,11 @@ def test_slices_for_a_gpu_go_on_where_they_were_and_stop_in_time(
     assert entries("8") == once and set(once) == {"sasrec", "bert4rec"}
 
 
+def test_a_system_without_a_figure_says_why_and_no_other_does() -> None:
+    for system in systems.SYSTEMS:
+        assert bool(system.unmeasured) != bool(systems.figure(system)), system.title
+
+
 def test_every_model_stands_in_the_table_of_systems_and_the_table_is_of_today() -> None:
     text = systems.PAGE.read_text("utf-8")
     assert systems.table() in text, "run `python -m benchmarks.systems --write`"
