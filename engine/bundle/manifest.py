@@ -83,12 +83,16 @@ class Attention(Strict):
     """What a position is. codes (generators alone): one code of an item, so that each item has `generator.levels` positions."""
     whole_items: bool = False
     """True (units of codes alone): a causal model's position sees all codes of its own item, those after it, too."""
+    no_rollout: str | None = Field(default=None, min_length=1, max_length=1_000)
+    """Why rollout through the layers is not defined, in one sentence; absent where it is, with `masked_diagonal`, and in a
+    model that reads words."""
 
     @model_serializer(mode="wrap")
     def _plain(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Without what is of codes alone where positions are items: readers of format 1 know no such fields."""
         new = ("unit", "whole_items") if self.unit == "items" else ()
-        return {name: value for name, value in write(self).items() if name not in new}
+        unsaid = ("no_rollout",) if self.no_rollout is None else ()
+        return {name: value for name, value in write(self).items() if name not in (*new, *unsaid)}
 
 
 class Generator(Strict):

@@ -32,6 +32,7 @@ class AttentionShape:
     next_token: bool
     masked_diagonal: bool = False
     pooled: bool = False
+    no_rollout: str | None = None
 
 
 class Recommender(nn.Module):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -159,4 +159,8 @@ class FDSA(Described, SelfAttentive):
     def attention(self) -> AttentionShape | None:
         """Layers over items come first, then as many over attributes."""
         shape = super().attention
-        return None if shape is None else AttentionShape(2 * shape.layers, shape.heads, True, self.max_length, False)
+        no_rollout = (
+            "Rollout is not defined for this model: layers over items and layers over attributes stand side by side, and none of "
+            "one side reads the other."
+        )
+        return None if shape is None else replace(shape, layers=2 * shape.layers, no_rollout=no_rollout)

@@ -112,7 +112,11 @@ class NARM(Recommender):
     def attention(self) -> AttentionShape | None:
         if self.config.variant == "paper":
             return None
-        return AttentionShape(1, 1, causal=True, window=self.max_length, next_token=False)
+        no_rollout = (
+            "Rollout is not defined for this model: its one layer weighs states of a recurrent network, which hold all items up "
+            "to theirs, and adds no residual."
+        )
+        return AttentionShape(1, 1, causal=True, window=self.max_length, next_token=False, no_rollout=no_rollout)
 
     def query_with_attention(self, items: Tensor) -> tuple[Tensor, Tensor]:
         if self.config.variant == "paper":

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
@@ -192,6 +192,14 @@ class SASRec(SelfAttentive):
         elif self.config.positions == "sinusoidal":
             x = x + sinusoid(self.max_length, self.config.dim, items.device)[self.max_length - length :]
         return self.norm(self.encoded(x, items, self.blocks, weights))
+
+    @property
+    def attention(self) -> AttentionShape | None:
+        shape = super().attention
+        if shape is None or self.config.residual:
+            return shape
+        no_rollout = "Rollout is not defined for this model: it was trained without residual connections."
+        return replace(shape, no_rollout=no_rollout)
 
     @property
     def table(self) -> Tensor:

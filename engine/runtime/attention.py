@@ -96,11 +96,14 @@ def rollout(attention: AttentionMap) -> Float32:
 def no_rollout(manifest: Manifest) -> str | None:
     """Why rollout is not defined for the attention of a model, in a sentence; None where it is.
 
-    It needs a residual connection around each layer, which models lack that do not look at themselves, and maps between what the
-    layers attend between, which is words in a model that reads words: its map is their sum by item.
+    It needs a stack of layers with a residual connection around each: a model that is none declares it, and one that does not
+    look at itself has no such connection. It also needs maps between what the layers attend between, which is words in a
+    model that reads words: its map is their sum by item.
     """
     if manifest.attention is None:
         return None
+    if manifest.attention.no_rollout is not None:
+        return manifest.attention.no_rollout
     if manifest.attention.masked_diagonal:
         return (
             "Rollout is not defined for this model: it has no residual connection, so rollout would give half of every item's "

@@ -19,7 +19,7 @@ from engine.models.narm import NARM
 from engine.training.objectives import sequences
 from engine.training.objectives.sequences import NextItem, NextItemConfig, WindowConfig, Windows
 from tests.models import numpy_networks
-from tests.models.contract import ITEMS, build, histories, log
+from tests.models.contract import ITEMS, MATCHING, build, histories, log
 
 
 def numbers(tensor: Tensor) -> np.ndarray:
@@ -226,3 +226,25 @@ def test_layers_are_those_of_the_paper(name: str) -> None:
             found = model.query_with_attention(tokens)[1]
         np.testing.assert_allclose(numbers(model.hidden(tokens)[0]), x, atol=1e-4)
         np.testing.assert_allclose(numbers(found[0]), np.stack(seen), atol=1e-5)
+
+
+# --- rollout takes layers for a stack, each half of it a residual connection
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "word"),
+    [
+        ("narm", {"variant": "code"}, "recurrent"),
+        ("fdsa", {}, "side by side"),
+        ("sasrec", {"residual": False}, "residual"),
+    ],
+)
+def test_what_is_no_stack_of_residual_layers_declares_it(name: str, settings: dict[str, Any], word: str) -> None:
+    shape = build(name, **settings).attention
+    assert shape is not None and word in (shape.no_rollout or "")
+
+
+@pytest.mark.parametrize("name", sorted(MATCHING.keys() - {"fdsa"}))
+def test_others_declare_nothing(name: str) -> None:
+    shape = build(name).attention
+    assert shape is None or shape.no_rollout is None

@@ -81,6 +81,19 @@ def test_no_rollout_without_a_residual_connection(zoo: Zoo) -> None:
         rollout(gamma.attention([1, 2, 3]))
 
 
+def test_no_rollout_where_the_model_says_so(tmp_path: Path) -> None:
+    path = make_zoo(tmp_path, (TOYS[0],))
+    folder = path / "alpha"
+    described = json.loads((folder / "manifest.json").read_text())["attention"]
+    assert Zoo.open(path).bundles["alpha"].manifest.model_dump()["attention"] == described
+    seal(folder, attention=described | {"no_rollout": "Its layers stand side by side."})
+    alpha = Zoo.open(path).bundles["alpha"]
+    assert alpha.cannot("rollout") == "Its layers stand side by side." and alpha.cannot("attention") is None
+    assert alpha.manifest.model_dump()["attention"]["no_rollout"] == alpha.cannot("rollout")
+    with pytest.raises(CapabilityError, match="side by side"):
+        rollout(alpha.attention([1, 2, 3]))
+
+
 def test_what_the_prediction_looked_at() -> None:
     attention = example()
     np.testing.assert_allclose(last_row(attention), attention.weights[2].mean(0)[-1])
