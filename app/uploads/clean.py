@@ -15,9 +15,10 @@ import duckdb
 
 from app.store.attributes import caption
 from app.uploads.limits import UploadLimits
-from app.uploads.row_checks import YES, has_html, without_html
+from app.uploads.row_checks import YES
 from engine.tabular.columns import DECIMAL, INTEGER, RESERVED
 from engine.tabular.database import sql, value
+from engine.tabular.html import has_html, without_html
 from engine.tabular.problems import CONTROLS, MAX_TITLE
 from engine.tabular.reading import Reading, Role, UploadColumn
 

@@ -13,9 +13,10 @@ import pyarrow as pa
 
 from app.uploads.limits import UploadLimits
 from engine.errors import Refused
-from engine.tabular.columns import COUNTS, NAMES, called, plain_name
+from engine.tabular.columns import NAMES, called
 from engine.tabular.database import sql, value
 from engine.tabular.findings import Cell, Findings, HeldOut
+from engine.tabular.html import has_html
 from engine.tabular.problems import (
     CONTROLS,
     FEW,
@@ -27,16 +28,10 @@ from engine.tabular.problems import (
     time_rules,
     weight_rules,
 )
+from engine.tabular.ratings import SCALES, lowest_liked, scale_words
 from engine.tabular.reading import UNITS, FileKind, Reading
 from engine.tabular.times import seconds
 
-_TAGS = (
-    "p|br|div|span|b|i|u|em|strong|ul|ol|li|a|h[1-6]|table|tbody|thead|tr|td|th|img|font|center|hr|small|sup|sub|blockquote|pre|"
-    "code|iframe|section|article"
-)
-TAG = rf"(?i)</?(?:{_TAGS})(?:\s[^<>]*)?/?>"
-SCRIPT = r"(?is)<script\b.*?</script\s*>|<style\b.*?</style\s*>|<!--.*?-->"
-ENTITIES = {"&nbsp;": " ", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'", "&apos;": "'", "&amp;": "&"}
 _CELL_CONTROLS = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f␀␁]"  # a description may have lines
 YES, NO = ("1", "true", "yes"), ("0", "false", "no")
 """What a column of flags says."""
@@ -109,21 +104,6 @@ def _texts(
         findings.insert_cells("catalogue", problem, cells, note)
 
 
-def has_html(cell: str) -> str:
-    """SQL: there are tags or entities of HTML in a text."""
-    entities = " OR ".join(f"contains({cell}, {sql(entity)})" for entity in ENTITIES)
-    tags = " OR ".join(f"regexp_matches({cell}, {sql(form)})" for form in (TAG, SCRIPT))
-    return f"((contains({cell}, '<') AND ({tags})) OR (contains({cell}, '&') AND ({entities})))"
-
-
-def without_html(cell: str) -> str:
-    """SQL: a text without its tags, with the characters that its entities stand for."""
-    text = f"regexp_replace(regexp_replace({cell}, {sql(SCRIPT)}, ' ', 'g'), {sql(TAG)}, ' ', 'g')"
-    for entity, sign in ENTITIES.items():
-        text = f"replace({text}, {sql(entity)}, {sql(sign)})"
-    return f"trim(regexp_replace({text}, '  +', ' ', 'g'))"
-
-
 def _repeated_items(
     con: duckdb.DuckDBPyConnection, reading: Reading, cell: str, column: str, findings: Findings
 ) -> None:
@@ -145,8 +125,6 @@ def _repeated_items(
 
 
 _DAY = 86_400
-SCALES = {3.0: 5, 5.0: 10}
-"""Middle of a scale of ratings → its top."""
 
 
 def check_events(con: duckdb.DuckDBPyConnection, reading: Reading, findings: Findings) -> tuple[HeldOut, int | None]:
@@ -204,23 +182,13 @@ def _insert(findings: Findings, rules: tuple[Rule, ...], cell: str, column: str)
 def _ratings(con: duckdb.DuckDBPyConnection, reading: Reading, column: str, findings: Findings) -> int | None:
     """Ratings count alike, however low: said where the values look like ratings, and left out below the minimum. The top of their
     scale, None where they are no ratings."""
-    low = _lowest_liked(con, column)
+    low = lowest_liked(con, column, "weight", "events")
     if reading.min_rating is not None:
         _drop(con, f"weight < {float(reading.min_rating)}", "weight", "rating_dropped", column, findings)
     if low is not None and reading.min_rating is None:
         source = f"SELECT line, weight::VARCHAR AS value FROM events WHERE weight < {low}"
-        findings.insert("log", "rating_low", source, column, f"Below {low:g} on a scale to {SCALES[low]}.")
+        findings.insert("log", "rating_low", source, column, scale_words(low))
     return None if low is None else SCALES[low]
-
-
-def _lowest_liked(con: duckdb.DuckDBPyConnection, column: str) -> float | None:
-    """The middle of a scale of ratings, 3 of 5 or 5 of 10, where the weights of `events` look like ratings; None elsewhere."""
-    lowest, highest, different = con.execute(
-        "SELECT min(weight), max(weight), count(DISTINCT weight) FROM events"
-    ).fetchall()[0]
-    if plain_name(column) in COUNTS or lowest is None or lowest < 0 or not 3 <= different <= 21 or highest > 10:
-        return None
-    return 3.0 if highest <= 5 else 5.0
 
 
 def _drop(

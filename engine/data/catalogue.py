@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 
 from engine.tabular.columns import DECIMAL, INTEGER, RESERVED
 from engine.tabular.findings import Findings
-from engine.tabular.problems import CONTROLS, MAX_ID, MAX_TITLE
+from engine.tabular.html import has_html, without_html
+from engine.tabular.problems import CONTROLS, MAX_ID, MAX_TITLE, warning_words
 
 Record = dict[str, Any]
 _CONTROLS = re.compile(f"{CONTROLS}+")
@@ -58,6 +60,7 @@ def read_catalogue(
     """(item ids, titles, attributes by name, how many items of the file no user has).
 
     item_ids: those of the log, in their order. With `keep_unused` the file's other items follow them, in file order.
+    Texts with HTML become plain text, which `notices` counts; titles and lists stay as they are.
     """
     position = {item_id: row for row, item_id in enumerate(item_ids)}
     known = set(item_ids)
@@ -95,7 +98,9 @@ def read_catalogue(
             if rows[row] is not None and source is not None and source.title_column:
                 notices.counts["empty titles; the id stands in"] += 1
             titles[row] = ids[row]
-    return ids, [title or "" for title in titles], _attributes(rows), unused
+    attributes = _attributes(rows)
+    notices.counts[f"× {warning_words('html')}"] = _strip_html(findings.con, attributes)
+    return ids, [title or "" for title in titles], attributes, unused
 
 
 def attribute_table(ids: list[str], titles: list[str], attributes: dict[str, list[Any]]) -> pa.Table:
@@ -173,6 +178,21 @@ def _attributes(rows: list[Record | None]) -> dict[str, list[Any]]:
     for row in rows:
         names.update(dict.fromkeys(row or ()))
     return {name: [_clean((row or {}).get(name)) for row in rows] for name in names}
+
+
+def _strip_html(con: duckdb.DuckDBPyConnection, attributes: dict[str, list[Any]]) -> int:
+    """Leaves plain text of every text with HTML; how many items have one."""
+    items = set[int]()
+    for values in attributes.values():
+        texts = {row: value for row, value in enumerate(values) if isinstance(value, str)}
+        table = pa.table([pa.array(texts.keys(), pa.int64()), pa.array(texts.values(), pa.string())], ["row", "cell"])
+        con.register("texts", table)
+        query = f'SELECT "row", {without_html("cell")} FROM texts WHERE {has_html("cell")}'
+        for row, text in con.execute(query).fetchall():
+            values[row] = text or None
+            items.add(row)
+        con.unregister("texts")
+    return len(items)
 
 
 def _clean(value: Any) -> Any:

@@ -17,6 +17,7 @@ from engine.tabular import times
 from engine.tabular.database import SQL_BLANKS, value
 from engine.tabular.findings import Findings
 from engine.tabular.problems import Rule, finite, id_rules, quantity_rules, time_rules, weight_rules
+from engine.tabular.ratings import lowest_liked
 from engine.tabular.reading import UNITS, UNLIMITED, Reading, Role
 from engine.tabular.rows import load_rows, read_lines
 from engine.tabular.text import named, write_plain
@@ -59,6 +60,10 @@ class Events:
     """Events that were left out because of their rating."""
     dropped_negative: int
     """Events that were left out because of their negative quantity."""
+    liked_from: float | None = None
+    """The middle of the scale of ratings, where there is one and no minimum; lower ratings count as liked."""
+    low_ratings: int = 0
+    """Events that are rated lower."""
     scattered: int = 0
     """Users who stand on several lines of one file of lists; their items were joined."""
     tested: np.ndarray | None = None
@@ -131,6 +136,11 @@ def read_log(
         + f" FROM checked JOIN user_names USING (user_id) JOIN item_names USING (item_id) WHERE {condition}"
     )
     columns = con.execute(query).fetchnumpy()
+    rating, low, low_ratings = log.readings[0].column("weight"), None, 0
+    if rating is not None and min_rating is None:
+        low = lowest_liked(con, rating.name, "score", f"checked WHERE {condition}")
+    if low is not None:
+        low_ratings = value(con, f"SELECT count(*) FROM checked WHERE {condition} AND score < {low}")
     con.execute("DROP TABLE checked")
     # DuckDB promises no order after a join.
     row = columns.pop("row")
@@ -143,6 +153,8 @@ def read_log(
         users=con.sql("SELECT user_id FROM user_names ORDER BY number").to_arrow_table()["user_id"],
         items=con.sql("SELECT item_id FROM item_names ORDER BY number").to_arrow_table()["item_id"],
         negative=np.asarray(columns.pop("negative"), bool)[order] if log.has("quantity") else None,
+        liked_from=low,
+        low_ratings=low_ratings,
         scattered=scattered,
         below_rating=left_out[0],
         dropped_negative=left_out[1],

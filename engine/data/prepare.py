@@ -41,6 +41,8 @@ from engine.data.write import NAME, refuse_existing, staging, write_dataset, wri
 from engine.errors import SeqscopeError, UsageError
 from engine.tabular.database import connect_file, first_line
 from engine.tabular.findings import Finding, Findings
+from engine.tabular.problems import warning_words
+from engine.tabular.ratings import scale_words
 
 SHOWN_PROBLEMS = 20
 DAY = 86_400
@@ -168,6 +170,8 @@ def _import(options: ImportOptions, workshop: Workshop, folder: Path) -> ImportR
             "Is the user column the right one? Name it with --user-column."
         )
     notices.counts["users on several lines, whose items were joined"] = events.scattered
+    if events.liked_from is not None:
+        notices.counts[f"× {warning_words('rating_low', scale_words(events.liked_from))}"] = events.low_ratings
     log = _filter(events, options, k_core, left_out, ordered=not source.sets)
     other = {"count": "--repeats first drops them", "first": "--repeats count keeps them"}[log.repeats]
     offered = f" ({other})" if log.measured["repeated_events"] and options.repeats == "auto" else ""

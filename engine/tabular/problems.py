@@ -203,6 +203,12 @@ PROBLEMS: dict[str, Problem] = {
 }  # fmt: skip
 
 
+def warning_words(problem: str, note: str = "") -> str:
+    """What is wrong, more about it, and what to do."""
+    words, fix = PROBLEMS[problem].words, PROBLEMS[problem].fix
+    return " ".join(part for part in (f"{words}.", note, fix) if part)
+
+
 class Rule(NamedTuple):
     """Which rows have a problem, as SQL."""
 

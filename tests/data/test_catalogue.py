@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from engine.data.catalogue import attribute_table, typed
+from engine.tabular.problems import PROBLEMS
 from tests.data.conftest import LOG, Bench, csv_log, item_ids, item_rows
 
 WORLD = [
@@ -34,9 +35,8 @@ def test_any_text_survives_from_every_form(bench: Bench) -> None:
         made = item_rows(bench.load(log, "--items", path))
         assert [row["title"] for row in made] == WORLD, path
         if "csv" not in path.name and "tsv" not in path.name:
-            assert [row["note"] for row in made] == WORLD and [row["tags"] for row in made] == [
-                [text, "x"] for text in WORLD
-            ]
+            assert [row["note"] for row in made] == [None if "<script>" in text else text for text in WORLD]
+            assert [row["tags"] for row in made] == [[text, "x"] for text in WORLD]
 
 
 def test_any_id_survives(bench: Bench) -> None:
@@ -58,6 +58,18 @@ def test_titles(bench: Bench) -> None:
         "1 items of the log without a row in the item file",
     ):
         assert note in bench.err
+
+
+def test_html_is_warned_of_and_becomes_plain_text(bench: Bench) -> None:
+    texts = ["<p>Soft &amp; <b>warm</b><br/>blanket</p>", "2 < 3 > 1 and <3", "<script>alert(1)</script>Mug", "plain"]
+    rows = [{"id": i, "title": f"T {i}", "about": text, "size": f"<i>{i}</i>"} for i, text in enumerate(texts, 1)]
+    items = bench.write("items.jsonl", "\n".join(map(json.dumps, rows)))
+    made = item_rows(bench.load(bench.write("log.csv", LOG), "--items", items))
+    assert [row["about"] for row in made] == ["Soft & warm blanket", texts[1], "Mug", "plain"]
+    assert [row["size"] for row in made] == [1, 2, 3, 4]
+    assert f"4 × {PROBLEMS['html'].words}" in bench.err
+    bench.load(bench.write("log.csv", LOG))
+    assert PROBLEMS["html"].words not in bench.err
 
 
 def test_items_nobody_has_can_be_kept(bench: Bench) -> None:

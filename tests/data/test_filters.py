@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.data.dataset import fingerprint
+from engine.tabular.problems import PROBLEMS
 from tests.data.conftest import LOG, Bench, csv_log, histories, item_ids, user_ids
 
 
@@ -23,6 +24,16 @@ def test_min_rating(bench: Bench) -> None:
     }
     assert "all 15 events are rated below 9" in bench.fails(log, "--min-rating", 9)
     assert bench.load(log, "--duplicates", "keep").info.counts["events"] == 17  # ratings nobody asks for cannot be bad
+
+
+def test_low_ratings_that_count_as_liked_are_warned_of(bench: Bench) -> None:
+    rows = [(u, i, i, 1 + (u + i) % 5) for u in range(5) for i in range(10)] + [(0, 10, 10, "good")]
+    log, low = bench.write("log.csv", csv_log(rows, "user,item,time,rating")), PROBLEMS["rating_low"].words
+    assert bench.load(log).info.counts["events"] == 51 and f"20 × {low}" in bench.err and "Below 3" in bench.err
+    bench.load(log, "--min-rating", 3)
+    assert low not in bench.err
+    bench.load(bench.write("counts.csv", csv_log(rows, "user,item,time,count")), "--rating-column", "count")
+    assert low not in bench.err
 
 
 @pytest.mark.parametrize(
