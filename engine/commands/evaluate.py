@@ -60,8 +60,10 @@ def run(args: argparse.Namespace) -> int:
 
     model, recipe, record, dataset = open_run(args.run, args.dataset, elsewhere=True)
     same_data = dataset.info.fingerprint == record["fingerprint"]
-    folder = args.run if same_data else args.run / "elsewhere" / dataset.info.name
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = args.run
+    for name in () if same_data else ("elsewhere", dataset.info.name):
+        folder /= name
+        folder.mkdir(exist_ok=True)  # never the run's own: it may have been deleted
     if args.beam is not None and args.beam < 1:
         raise UsageError(f"--beam {args.beam}: keep at least one identifier")
     metrics = evaluate(

@@ -100,11 +100,10 @@ def exported_fingerprint(data: Dataset, out: Path) -> str | None:
 def write_dataset_side(data: Dataset, out: Path, users: int) -> None:
     """dataset.json, items.parquet and, where there is anybody, users.parquet and held_out.parquet of an export folder.
 
-    Raises SeqscopeError where the folder holds what was made for other data.
+    Raises SeqscopeError where the folder holds what was made for other data, and OSError where it is missing.
     """
     before = exported_fingerprint(data, out)
     info = out / "dataset.json"
-    out.mkdir(parents=True, exist_ok=True)
     items = pq.read_table(data.path / "items.parquet").sort_by("item")
     items = items.append_column("popularity", pa.array(data.popularity, pa.int64()))
     with replacing(out / "items.parquet") as staged:

@@ -38,7 +38,7 @@ from engine.export.staging import TITLE, USERS, check_name_and_title, exported, 
 from engine.runtime.bundle import Bundle, Catalogue
 from engine.runtime.text import ITEM_ENCODER, words_table
 from engine.text.attributes import attributes, fields_elsewhere
-from engine.text.embeddings import read_rows, write_rows
+from engine.text.embeddings import parts_folder, read_rows, write_rows
 from engine.text.tokenizer import Known, known
 
 GRAPHS = ("encoder.onnx", "attention.onnx")
@@ -107,7 +107,7 @@ def carry(
     if there is not None:
         table = there.map_table()
         return Carried(out / name, data.num_items, cut, 0 if table is None else table.num_rows, True, heard)
-    rows = _rows(bundle, words, cache if cache is not None else data.path / "words")
+    rows = _rows(bundle, words, cache if cache is not None else data.path / "words", data.path)
     with exported(out / name, data, out, users) as folder:
         placed = _fill(folder, bundle, words, longest, rows)
         manifest = _manifest(folder, name, title, bundle.manifest, data, words, longest, placed, about, unknown)
@@ -179,7 +179,7 @@ def _there(target: Path, data: Dataset, about: ZeroShot, title: str, unknown: fl
 # --- rows
 
 
-def _rows(bundle: Bundle, words: ItemWords, cache: Path) -> Float32:
+def _rows(bundle: Bundle, words: ItemWords, cache: Path, dataset: Path) -> Float32:
     """float32 [items, dim]: each different text is read once, in chunks that are kept until all are done; then the whole is."""
     first, which = _different(words)
     order = np.argsort(words.lengths[first], kind="stable")
@@ -190,9 +190,7 @@ def _rows(bundle: Bundle, words: ItemWords, cache: Path) -> Float32:
     if rows is None:
         rows = np.empty(shape, np.float32)
         keeps = _writable(cache)
-        parts = target.with_suffix(".part")
-        if keeps:
-            parts.mkdir(parents=True, exist_ok=True)
+        parts = parts_folder(target, dataset) if keeps else target.with_suffix(".part")
         progress = Progress(len(order), f"reading items with {bundle.manifest.title}")
         for number, start in enumerate(range(0, len(order), CHUNK)):
             some = order[start : start + CHUNK]

@@ -90,7 +90,7 @@ def embed(
     vectors = _read(target, about, (len(words), encoder.dim))
     cached = vectors is not None
     if vectors is None:
-        vectors = _compute(words, encoder, target.with_suffix(".part"), device)
+        vectors = _compute(words, encoder, parts_folder(target, path), device)
         seconds = round(time.monotonic() - start, 2)
         _write(target, vectors, about | {"fields": list(map(str, chosen)), "seconds": seconds})
         shutil.rmtree(target.with_suffix(".part"), ignore_errors=True)
@@ -127,6 +127,14 @@ def cache_folder(path: Path, cache: Path | None) -> Path:
     return (Path(home) if home else Path.home() / ".cache") / "seqscope" / "words"
 
 
+def parts_folder(target: Path, dataset: Path) -> Path:
+    """<target>.part, for finished chunks. Raises OSError where it would lie in a dataset that was deleted meanwhile."""
+    target.parent.mkdir(parents=target.parent.parent != dataset, exist_ok=True)
+    parts = target.with_suffix(".part")
+    parts.mkdir(exist_ok=True)
+    return parts
+
+
 def _compute(words: Sequence[str], encoder: Encoder, parts: Path, device: str) -> Float32:
     """Each different text once, in chunks of like length; finished chunks are kept until all are."""
     places: dict[str, int] = {}
@@ -134,7 +142,6 @@ def _compute(words: Sequence[str], encoder: Encoder, parts: Path, device: str) -
     different = list(places)
     order = np.argsort(np.array([len(text) for text in different], np.int64), kind="stable")
     vectors = np.empty((len(different), encoder.dim), np.float32)
-    parts.mkdir(parents=True, exist_ok=True)
     progress = Progress(len(different), f"Embedding with {encoder.title}")
     for number, start in enumerate(range(0, len(order), CHUNK)):
         rows = order[start : start + CHUNK]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -68,6 +69,36 @@ def test_the_command_says_it(trained: Path, capsys: pytest.CaptureFixture[str]) 
     assert main(["evaluate", str(run), "--json"]) == 0
     kept = json.loads(capsys.readouterr().out)["verdict"]
     assert kept["sentences"].startswith("one, ") and kept["difference"] == found.difference
+
+
+def test_figures_of_another_dataset_stand_in_a_folder_of_their_own(tmp_path: Path) -> None:
+    titles = [f"Item {number}" for number in range(60)]
+    known, other = (
+        write_log(tmp_path / name, clusters(users), 60, titles=titles, name=name)
+        for name, users in (("known", 20), ("other", 21))
+    )
+    run = tmp_path / "run"
+    train(recipe("zesrec", training={"epochs": 1}), known, run, device="cpu")
+    for _ in range(2):
+        assert main(["evaluate", str(run), "--dataset", str(other.path)]) == 0
+    assert "full" in json.loads((run / "elsewhere" / "other" / "metrics.json").read_text("utf-8"))
+    assert not (run / "metrics.json").exists()
+
+
+def test_a_run_that_was_deleted_meanwhile_is_not_brought_back(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = shutil.copytree(trained / "runs" / "popularity", tmp_path / "popularity")
+
+    def opened_late(*given: Any, **more: Any) -> Any:
+        opened = open_run(*given, **more)
+        shutil.rmtree(run)
+        return opened
+
+    monkeypatch.setattr("engine.training.run.open_run", opened_late)
+    with pytest.raises(FileNotFoundError):
+        main(["evaluate", str(run)])
+    assert not run.exists()
 
 
 def test_the_command_says_what_held_out_items_are_before_the_verdict(

@@ -21,7 +21,7 @@ from torch import nn
 from engine.errors import SeqscopeError, UsageError
 from engine.export import bundle, graphs, vectors
 from engine.export.bundle import export_run
-from engine.export.staging import write_dataset_side
+from engine.export.staging import exported, write_dataset_side
 from engine.models import Recommender
 from engine.registry import MODELS
 from engine.runtime import Zoo
@@ -267,6 +267,13 @@ def test_a_name_and_a_title(run_of: RunOf, tmp_path: Path) -> None:
     assert (found.title, found.family) == ("What most people took", "popularity")
 
 
+def test_an_export_folder_that_was_deleted_meanwhile_is_not_brought_back(dataset: Any, tmp_path: Path) -> None:
+    out = tmp_path / "tiny"
+    with pytest.raises(SeqscopeError), exported(out / "popularity", dataset, out, 10):
+        shutil.rmtree(out)
+    assert not out.exists()
+
+
 @pytest.mark.parametrize("users", [1, 7, 10_000])
 def test_so_many_people_are_offered(dataset: Any, tmp_path: Path, users: int) -> None:
     write_dataset_side(dataset, tmp_path, users)
@@ -274,6 +281,7 @@ def test_so_many_people_are_offered(dataset: Any, tmp_path: Path, users: int) ->
     assert table.num_rows == min(users, len(dataset.cases("test")))
     assert table["user"].to_pylist() == sorted(set(table["user"].to_pylist()))
     again = tmp_path / "again"
+    again.mkdir()
     write_dataset_side(dataset, again, users)
     assert pq.read_table(again / "users.parquet").equals(table)
 

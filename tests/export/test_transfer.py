@@ -176,6 +176,22 @@ def test_interrupted_work_goes_on(source: Path, tmp_path: Path, monkeypatch: pyt
     assert not list((data / "words").glob("*.part"))
 
 
+def test_a_dataset_that_was_deleted_meanwhile_is_not_brought_back(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, honest = alone(tmp_path / "shop", list(TITLES)), transfer.read_words
+
+    def read_late(bundle: Bundle, dataset: Dataset) -> object:
+        words = honest(bundle, dataset)
+        shutil.rmtree(data)
+        return words
+
+    monkeypatch.setattr(transfer, "read_words", read_late)
+    with pytest.raises(FileNotFoundError):
+        carry(source, data, tmp_path / "zoo")
+    assert not data.exists()
+
+
 def test_more_words_than_the_graphs_take_are_cut(source: Path, tmp_path: Path) -> None:
     longest = json.loads((source / "manifest.json").read_text("utf-8"))["text"]["longest"]
     titles = [*TITLES, "word " * 300]  # 32 words of the title are kept, and a brand

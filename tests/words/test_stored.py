@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -112,6 +113,18 @@ class TestVectors:
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
         monkeypatch.setattr(stored.os, "access", lambda *args: False)
         assert embed(dataset, tiny).path.parent == tmp_path / "cache" / "seqscope" / "words"
+
+    def test_a_dataset_that_was_deleted_meanwhile_is_not_brought_back(
+        self, dataset: Path, tiny: Encoder, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def opened_late(*_: object, **__: object) -> Encoder:
+            shutil.rmtree(dataset)
+            return tiny
+
+        monkeypatch.setattr(stored, "find", opened_late)
+        with pytest.raises(FileNotFoundError):
+            embed(dataset, "tiny")
+        assert not dataset.exists()
 
     def test_a_network_that_answers_nonsense_is_refused(self, dataset: Path, tiny: Encoder) -> None:
         broken = encoder()
