@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks import verdicts
-from engine.bundle.curve import STILL_IMPROVING, improving
+from engine.bundle.curve import unsettled
 from engine.bundle.fitted import refitted
 from engine.cards import declarations, untrained
 from engine.evaluation.protocols import in_order, parse
@@ -160,8 +161,9 @@ def of_one_log(dataset: str, models: dict[str, dict[str, Any]]) -> tuple[list[st
             words = " · ".join(f"{metric} ≥ {least:.3f}" for metric, least in goal.items())
             counted = floors(dataset, without).get(floor[0])
             epochs = f"{result['epochs']} ({result['best_epoch']})" if result["epochs"] else ""
-            if _improving(result):
-                epochs += f", {STILL_IMPROVING}"
+            early = _unsettled(result)
+            if early is not None:
+                epochs += f", {early}"
             cells = [
                 without,
                 name + (", vector of the training user" if protocol != without else ""),
@@ -184,16 +186,16 @@ def _place(result: dict[str, Any]) -> int:
     return FLOORS.index(family) if family in FLOORS else len(FLOORS)
 
 
-def _improving(result: dict[str, Any]) -> bool | None:
-    """None where nothing was validated."""
-    if "improving" in result:
-        known: bool | None = result["improving"]
-        return known
-    # a result of before it was recorded
+def _unsettled(result: dict[str, Any]) -> str | None:
+    """As the function of the curve, which results do not hold: their validations are those of the recipe, none while the rate
+    still climbed."""
+    if result.get("improving", False) is None:  # nothing was validated; results of before do not say
+        return None
     training = result["recipe"].get("training", {})
     every, most = training.get("validate_every", 1), training.get("epochs", 0)
     done = range(1, result["epochs"] + 1)
-    return improving(result["best_epoch"], [epoch for epoch in done if epoch % every == 0 or epoch == most])
+    validated = dict.fromkeys([epoch for epoch in done if epoch % every == 0 or epoch == most], math.inf)
+    return unsettled(result["best_epoch"], validated, result["recipe"])
 
 
 def ties(dataset: str, there: dict[str, dict[str, dict[str, Any]]]) -> list[str]:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks import gpu, identifiers, leave_one_out, quality, quality_tables, systems, verdicts
+from engine.bundle.curve import NOT_SETTLED, STILL_IMPROVING
 from engine.cards import declarations
 from engine.data.split import SplitOptions
 from engine.evaluation.verdict import sentences
@@ -90,6 +91,26 @@ def test_refits_have_files_and_tables_of_their_own(tmp_path: Path, monkeypatch: 
     assert (
         "| full, refit | popularity |" in refits and "| full, refit | markov |" in refits and "| full |" not in refits
     )
+
+
+@pytest.mark.parametrize(
+    ("epochs", "best", "words"),
+    [
+        (20, 20, STILL_IMPROVING),
+        (20, 15, NOT_SETTLED),
+        (20, 10, ""),
+        (18, 15, STILL_IMPROVING),  # ended by hand
+        (18, 10, NOT_SETTLED),
+        (15, 5, ""),
+    ],
+)
+def test_tables_say_where_training_ended_before_validation_had_settled(epochs: int, best: int, words: str) -> None:
+    result = quality_tables.results()["beauty"]["gru4rec"]
+    training = {**result["recipe"]["training"], "epochs": 20, "validate_every": 5, "patience": 2}
+    changed = result | {"epochs": epochs, "best_epoch": best, "recipe": {**result["recipe"], "training": training}}
+    lines, _ = quality_tables.of_one_log("beauty", {"gru4rec": changed})
+    cells = [line.split(" | ")[6] for line in lines if line.startswith("| full | gru4rec ")]
+    assert cells == [f"{epochs} ({best}){words and ', '}{words}"]
 
 
 def test_every_result_says_how_its_log_was_imported() -> None:

@@ -28,6 +28,7 @@ from app.reports.parts import PARTS as _PARTS
 from app.styles import Style
 from app.text import clean
 from engine.errors import SeqscopeError
+from engine.runtime import NOT_SETTLED, STILL_IMPROVING
 
 SCHEMA_VERSION = 2
 """The newest that is read. 1: `Ranked.share` is a softmax whatever the scores are, and `Ranked.strength` what bars show."""
@@ -104,7 +105,7 @@ class Dataset(ReportModel):
 
 
 class Model(ReportModel):
-    LATER = ("improving", "refit")
+    LATER = ("improving", "refit", "unsettled")
     name: Name
     title: str
     family: str
@@ -125,6 +126,13 @@ class Model(ReportModel):
     """Validation was still improving when training stopped."""
     refit: bool = False
     """Fitted on training and validation events, so that its figures stand under protocols of refits alone."""
+    unsettled: bool = False
+    """Training stopped before validation had settled, though its last validation was not its best."""
+
+    @property
+    def early(self) -> str | None:
+        """What has to be said of a training that ended before validation had settled."""
+        return STILL_IMPROVING if self.improving else NOT_SETTLED if self.unsettled else None
 
     @property
     def style(self) -> Style:
@@ -191,6 +199,15 @@ class _Document(ReportModel):
         """item_id → title of every item that the report tells of; of the first part that has it."""
         parts = [*self.content()][::-1]
         return {item.item_id: item.title for part, content in parts for item in part.items(content)}
+
+    @property
+    def early(self) -> dict[str, list[str]]:
+        """`Model.early` → names of the models of which it has to be said."""
+        found: dict[str, list[str]] = {}
+        for model in self.models:
+            if model.early is not None:
+                found.setdefault(model.early, []).append(model.name)
+        return found
 
     def model(self, name: str) -> Model:
         return next(model for model in self.models if model.name == name)

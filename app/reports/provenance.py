@@ -19,7 +19,7 @@ from app.styles import style
 from app.text import clean, count, listed
 from engine import __version__
 from engine.bundle.fitted import WITH_VALIDATION
-from engine.runtime import STILL_IMPROVING, Zoo, repeats
+from engine.runtime import NOT_SETTLED, STILL_IMPROVING, Zoo, repeats
 
 _PACKAGES = ("numpy", "onnxruntime", "onnxruntime-gpu", "pyarrow", "pydantic")
 _LOOK = {"colour", "sign", "marker", "dash"}
@@ -79,8 +79,9 @@ def model(models: Zoo, name: str) -> Model:
         command=made.training.command,
         device=made.training.device,
         created=made.created,
-        improving=bundle.improving,
+        improving=bundle.unsettled == STILL_IMPROVING,
         refit=made.refitted,
+        unsettled=bundle.unsettled == NOT_SETTLED,
     )
 
 
@@ -162,7 +163,8 @@ def blocks(report: Report) -> list[Block]:
 
 def _notes(model_entry: Model) -> list[str]:
     """What has to be known of a training."""
-    return [STILL_IMPROVING] * model_entry.improving + [f"fitted on {WITH_VALIDATION} events"] * model_entry.refit
+    early = [] if model_entry.early is None else [model_entry.early]
+    return early + [f"fitted on {WITH_VALIDATION} events"] * model_entry.refit
 
 
 def models_table(report: Report) -> Table:
@@ -207,7 +209,8 @@ def _models(report: Report, models: Zoo, names: list[str]) -> Iterator[Checked]:
             words = f"its bundle is another one now ({models.bundles[told.name].digest[:12]}…, was {told.digest[:12]}…)"
             yield Checked(claim, False, words)
         else:
-            left_out = unsure if told.improving else {*unsure, "improving"}  # a report of before does not say
+            # a report of before does not say
+            left_out = unsure | {name for name in ("improving", "unsettled") if not getattr(told, name)}
             then, now = (some.model_dump(exclude=left_out) for some in (told, model(models, told.name)))
             yield same(claim, then, now, "the same bundle, title, family, seed and commit")
     here = [name for name in names if name in models.bundles]

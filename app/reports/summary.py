@@ -10,7 +10,7 @@ from app.reports.blocks import Block
 from app.reports.estimates import Estimate, Metrics
 from app.reports.fields import SummaryLine
 from app.text import clean, count, listed
-from engine.runtime import STILL_IMPROVING, judge
+from engine.runtime import judge
 
 if TYPE_CHECKING:
     from app.reports.document import Report
@@ -116,9 +116,7 @@ def _beware(report: Report) -> str:
             sentences.append(f"{count(metrics.left_out, 'user')} whom not every model was evaluated on are left out.")
         if metrics.absent:
             sentences.append(f"Not evaluated so: {_named(report, metrics.absent)}.")
-    improving = [model.name for model in report.models if model.improving]
-    if improving:
-        sentences.append(f"{STILL_IMPROVING.capitalize()}: {_named(report, improving)}.")
+    sentences += [f"{words.capitalize()}: {_named(report, names)}." for words, names in report.early.items()]
     if report.lists is not None and len(report.lists) > 1:
         sentences.append("One history is an example, not a measurement.")
     return " ".join(sentences) or "Nothing that these data tell of."

@@ -1,4 +1,4 @@
-"""Whether validation had settled when a training ended; asked of runs, where pydantic may be missing, and of bundles."""
+"""Whether validation had settled when a training ended; asked of runs, where pydantic may be missing, bundles and results."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 STILL_IMPROVING = "still improving when stopped"
-"""What is said where validation had not settled when training ended."""
+"""What is said where the last validation was the best."""
+NOT_SETTLED = "stopped before validation had settled"
+"""What is said where it was not, and training ended before patience ran out."""
 
 
 def improving(best_epoch: int, validated: Iterable[int]) -> bool | None:
@@ -16,6 +18,34 @@ def improving(best_epoch: int, validated: Iterable[int]) -> bool | None:
     return None if last is None else best_epoch >= last
 
 
-def validated(curve: Iterable[Mapping[str, Any]]) -> list[int]:
-    """The validated epochs of a run's curve (curve.json)."""
-    return [entry["epoch"] for entry in curve if entry["valid_ndcg"] is not None]
+def unsettled(best_epoch: int, validated: Mapping[int, float], recipe: Mapping[str, Any]) -> str | None:
+    """What has to be said of a training that ended before validation had settled: STILL_IMPROVING or NOT_SETTLED.
+
+    validated: epoch → steps by then. recipe: its tables. None where patience ran out, where nothing was validated, and where
+    the recipe of a training that was not improving has no patience.
+    """
+    if improving(best_epoch, validated):
+        return STILL_IMPROVING
+    training, optimiser = (_table(recipe, name) for name in ("training", "optimiser"))
+    patience = training.get("patience")
+    if not validated or not isinstance(patience, int):
+        return None
+    worse = [epoch for epoch, steps in validated.items() if epoch > best_epoch and steps > climb(optimiser)]
+    return None if 0 < patience <= len(worse) else NOT_SETTLED
+
+
+def climb(optimiser: Mapping[str, Any]) -> int:
+    """Steps in which the rate grows: until they are done, what validation says is no verdict. optimiser: a recipe's table."""
+    steps = optimiser.get("warmup_steps")
+    return steps if isinstance(steps, int) and optimiser.get("decay") != "inverse-sqrt" else 0
+
+
+def validated(curve: Iterable[Mapping[str, Any]]) -> dict[int, int]:
+    """The validated epochs of a run's curve (curve.json), each with the steps by then."""
+    return {entry["epoch"]: entry["step"] for entry in curve if entry["valid_ndcg"] is not None}
+
+
+def _table(recipe: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Of a bundle's recipe nothing is known but that it is JSON."""
+    table = recipe.get(name)
+    return table if isinstance(table, dict) else {}

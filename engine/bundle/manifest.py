@@ -284,8 +284,8 @@ class Training(Strict):
     epochs: int
     best_epoch: int
     improving: bool | None = None
-    """True: the last validation was the best, so training ended before validation settled. Bundles of before do not say; ask
-    `Bundle.improving`."""
+    """True: the last validation was the best. Bundles of before do not say; ask `Bundle.unsettled`, which also knows whether
+    patience had run out."""
     fitted_on: Literal["training", "training and validation"] = "training"
     """The events that its parameters were learnt from; the second of a refit (`seqscope train --refit`), whose epochs were
     selected before. Stated only of a refit."""

@@ -52,7 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from engine.bundle.curve import STILL_IMPROVING
+    from engine.bundle.curve import unsettled, validated
     from engine.bundle.fitted import WITH_VALIDATION
     from engine.console import duration
     from engine.data.dataset import Dataset
@@ -91,8 +91,9 @@ def run(args: argparse.Namespace) -> int:
         if ndcg is None
         else f"best epoch {record['best_epoch']} of {record['epochs']}, validation NDCG@10 {ndcg:.4f}, "
     )
-    if record["improving"]:
-        best += f"{STILL_IMPROVING}, "
+    early = unsettled(record["best_epoch"], validated(record["curve"]), record["recipe"])
+    if early is not None:
+        best += f"{early}, "
     if selection is not None:
         best = f"fitted on {WITH_VALIDATION} events, "
         if selection.epochs:

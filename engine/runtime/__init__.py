@@ -15,7 +15,7 @@
 Everything not exported here is private. docs/bundle.md describes the files.
 """
 
-from engine.bundle.curve import STILL_IMPROVING
+from engine.bundle.curve import NOT_SETTLED, STILL_IMPROVING
 from engine.bundle.embedding_spaces import Space
 from engine.bundle.errors import BundleError, BusyError, CapabilityError, QuestionError, Refusal
 from engine.bundle.index import Neighbours
@@ -49,6 +49,7 @@ from engine.runtime.zoo import EMBEDDED, Zoo, embedded_first
 
 __all__ = [
     "EMBEDDED",
+    "NOT_SETTLED",
     "STILL_IMPROVING",
     "Agreement",
     "AttentionMap",

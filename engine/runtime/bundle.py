@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.bundle.curve import improving
+from engine.bundle.curve import STILL_IMPROVING, unsettled
 from engine.bundle.errors import CapabilityError, QuestionError
 from engine.bundle.files import EAGER_BYTES, Catalogue, Folder, Lazy, read_document
 from engine.bundle.index import Float32, Int32, ItemIndex, Neighbours, best
@@ -459,17 +459,15 @@ class Bundle:
         return self._tables["curve.parquet"].value()
 
     @property
-    def improving(self) -> bool:
-        """True where validation was still improving when training stopped (words for it: `STILL_IMPROVING`). Bundles of before
-        do not say; there it follows from the curve. False where nothing was validated."""
-        made = self.manifest.training
-        if made.improving is not None:
-            return made.improving
-        curve = self.curve_table()
+    def unsettled(self) -> str | None:
+        """`STILL_IMPROVING` or `NOT_SETTLED` where training ended before validation had settled, as curve and recipe tell;
+        without a curve, what the manifest says. None where it had, and where nothing was validated."""
+        made, curve = self.manifest.training, self.curve_table()
         if curve is None:
-            return False
-        validated = curve.filter(curve["valid_ndcg"].is_valid())["epoch"].to_pylist()
-        return bool(improving(made.best_epoch, validated))
+            return STILL_IMPROVING if made.improving else None
+        checked = curve.filter(curve["valid_ndcg"].is_valid())
+        validated = dict(zip(checked["epoch"].to_pylist(), checked["step"].to_pylist(), strict=True))
+        return unsettled(made.best_epoch, validated, made.recipe)
 
     # --- for this package
 

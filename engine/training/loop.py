@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from engine.bundle.curve import climb
 from engine.console import Progress, note
 from engine.errors import SeqscopeError
 from engine.evaluation import metrics
@@ -28,7 +29,7 @@ from engine.training.checkpoint import State
 from engine.training.compute import Compute
 from engine.training.distributed import World
 from engine.training.objectives import Annealed, Objective, Staged
-from engine.training.optimiser import Average, build, climb, learning_rate
+from engine.training.optimiser import Average, build, learning_rate
 from engine.training.recipe import Recipe
 
 CURVE = "curve.json"
@@ -339,7 +340,7 @@ class Trainer:
             if self.world.leads:
                 checkpoint.save(self.folder / "best.safetensors", self.model, None, state)
         else:
-            state.worse = state.worse + 1 if state.total_steps > climb(self.recipe.optimiser) else 0
+            state.worse = state.worse + 1 if state.total_steps > climb(vars(self.recipe.optimiser)) else 0
             state.finished = bool(training.patience) and state.worse >= training.patience
         return score
 

@@ -57,11 +57,6 @@ def build(config: OptimiserConfig, model: nn.Module) -> torch.optim.Optimizer:
     return torch.optim.AdamW(groups, config.lr, betas, config.eps, fused=True)
 
 
-def climb(config: OptimiserConfig) -> int:
-    """Steps in which the rate grows: until they are done, what validation says is no verdict."""
-    return 0 if config.decay == "inverse-sqrt" else config.warmup_steps
-
-
 def learning_rate(config: OptimiserConfig, step: int, total: int) -> float:
     """Rate at `step` (from 0) of `total`."""
     rate = config.lr

@@ -17,7 +17,7 @@ from app.screens import PAGES
 from app.screens.about import cards as views
 from app.text import md
 from engine.cards import KINDS
-from engine.runtime import STILL_IMPROVING, Zoo
+from engine.runtime import NOT_SETTLED, STILL_IMPROVING, Zoo
 from tests.runtime.bundles import TOYS, make_zoo, seal
 
 
@@ -67,9 +67,11 @@ def test_cards(path: Path) -> None:
         card = views.model_card(bundle)
         assert card["Paper"] == md("None.") and "does not have" in card["Recommends"]
     made = zoo.bundles["alpha"].manifest.training.model_dump()
-    for best, words in ((1, False), (2, True)):
-        seal(path / "alpha", training=made | {"epochs": 2, "best_epoch": best})
-        assert (STILL_IMPROVING in views.model_card(Zoo.open(path).bundles["alpha"])["Trained"]) is words
+    for best, patience, words in ((1, 1, ()), (1, 2, (NOT_SETTLED,)), (2, 1, (STILL_IMPROVING,))):
+        recipe = {"training": {"patience": patience}}
+        seal(path / "alpha", training=made | {"epochs": 2, "best_epoch": best, "recipe": recipe})
+        trained = views.model_card(Zoo.open(path).bundles["alpha"])["Trained"]
+        assert tuple(said for said in (STILL_IMPROVING, NOT_SETTLED) if said in trained) == words
     assert any("Counts have no neighbours" in words for words in views.cannot(zoo.bundles["popular"]))
 
 

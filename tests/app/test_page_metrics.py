@@ -19,7 +19,7 @@ from app.analysis import evaluation
 from app.screens import PAGES
 from app.screens.metrics.choices import MetricsChoices
 from app.session import state
-from engine.runtime import BundleError, Zoo, judge
+from engine.runtime import NOT_SETTLED, STILL_IMPROVING, BundleError, Zoo, judge
 from tests.runtime.bundles import TOYS, count_repeats, make_zoo, seal
 
 Opened = Callable[..., AppTest]
@@ -280,7 +280,9 @@ def test_the_floor_stands_first_and_what_trained_too_briefly_says_so(opened: Ope
         seal(path / "plain", family="markov", title="Markov chain")
         seal(path / "popular", family="toy")
         made = json.loads((path / "beta" / "manifest.json").read_text("utf-8"))["training"]
-        seal(path / "beta", training={**made, "epochs": 2, "best_epoch": 2, "improving": True})
+        seal(path / "beta", training={**made, "epochs": 2, "best_epoch": 2})
+        patient = {"training": {"patience": 2}}
+        seal(path / "gamma", training={**made, "epochs": 2, "best_epoch": 1, "recipe": patient})
         ranks = pq.read_table(path / "alpha" / "ranks.parquet")
         worse = ranks.set_column(4, "rank", pa.array([30.0, 30.0, 30.0, 40.0]))
         known = ranks.set_column(3, "protocol", pa.array(["full+user"] * 4))
@@ -294,9 +296,9 @@ def test_the_floor_stands_first_and_what_trained_too_briefly_says_so(opened: Ope
     assert names[0] == "Markov chain" and names.index("Alpha, user vectors") < names.index(
         "Alpha"
     )  # the floor, then the best
-    assert shown.iloc[names.index("Beta")] == "still improving when stopped"
+    assert shown.iloc[names.index("Beta")] == STILL_IMPROVING and shown.iloc[names.index("Gamma")] == NOT_SETTLED
     (made,) = (one.value for one in page.table if "Epochs" in one.value)
-    assert made["Epochs"].tolist().count("2 (best 2, still improving when stopped)") == 1
+    assert {f"2 (best 2, {STILL_IMPROVING})", f"2 (best 1, {NOT_SETTLED})"} <= set(made["Epochs"])
     assert "**Alpha** is below **Markov chain**" in words(page) and "Of what needs no training, Popularity" in words(
         page
     )

@@ -20,7 +20,7 @@ from app.reports.parts.graph import Paths
 from app.reports.parts.metrics import verdict
 from app.styles import titled
 from engine.errors import SeqscopeError
-from engine.runtime import Zoo, judge, last_row
+from engine.runtime import NOT_SETTLED, STILL_IMPROVING, Zoo, judge, last_row
 from tests.reports.conftest import HISTORY
 from tests.runtime.bundles import seal
 
@@ -214,7 +214,9 @@ def test_what_was_chosen_of_models_that_are_not_shown_is_left_out(models: Zoo) -
 def test_metrics_begin_with_the_floor_and_say_nothing_beyond_a_beam(copied: Path) -> None:
     seal(copied / "plain", family="markov")
     made = json.loads((copied / "beta" / "manifest.json").read_text("utf-8"))["training"]
-    seal(copied / "beta", metrics={"full": {"outside@5": 0.5}}, training={**made, "improving": True})
+    seal(copied / "beta", metrics={"full": {"outside@5": 0.5}}, training={**made, "best_epoch": 2})
+    recipe = {"training": {"patience": 2}}
+    seal(copied / "plain", training={**made, "best_epoch": 1, "recipe": recipe})
     ranks = pq.read_table(copied / "alpha" / "ranks.parquet")
     known = ranks.set_column(3, "protocol", pa.array(["full+user"] * 4)).set_column(4, "rank", pa.array([40.0] * 4))
     pq.write_table(pa.concat_tables([ranks, known]), copied / "alpha" / "ranks.parquet")
@@ -232,7 +234,9 @@ def test_metrics_begin_with_the_floor_and_say_nothing_beyond_a_beam(copied: Path
     sentences = judge.sentences(report.metrics.verdict)
     assert said.startswith(sentences) and sentences.split(";")[0] in html.render(report, "static").decode()
     page = html.render(report, "interactive").decode()
-    assert "n/a <small>(beam of 5)" in page and page.count("still improving when stopped") == 1
+    assert "n/a <small>(beam of 5)" in page and page.count(STILL_IMPROVING) == page.count(NOT_SETTLED) == 1
+    beware = next(line.text for line in report.summary if line.about == "Beware")
+    assert f"{STILL_IMPROVING.capitalize()}: {report.titles['beta']}. {NOT_SETTLED.capitalize()}: Plain." in beware
     assert page.index("Plain</span>") < page.index("Alpha, user vectors</span>")
     assert document.read(document.write(report)) == report and pdf.render(report)
 

@@ -163,6 +163,25 @@ def test_a_summary_of_before_still_holds(copied: Path) -> None:
     assert list(wrong(tampered(report, of("Compared", "Best", "For whom", "Check")), models)) == ["summary"]
 
 
+def test_a_report_of_before_does_not_say_whether_validation_had_settled(copied: Path) -> None:
+    made = json.loads((copied / "alpha" / "manifest.json").read_text("utf-8"))["training"]
+    seal(copied / "alpha", training=made | {"best_epoch": 1, "recipe": {"training": {"patience": 2}}})
+    models = Zoo.open(copied)
+    report = build(models, Asked(parts=["metrics"]))
+    unsettled = {model.name: model.unsettled for model in report.models}
+    assert unsettled == {model.name: model.name == "alpha" for model in report.models} and wrong(report, models) == {}
+
+    def before(raw: dict[str, Any]) -> None:
+        for model in raw["models"]:
+            model.pop("unsettled", None)
+
+    def of_beta(raw: dict[str, Any]) -> None:
+        next(model for model in raw["models"] if model["name"] == "beta")["unsettled"] = True
+
+    assert wrong(tampered(report, before), models) == {}
+    assert list(wrong(tampered(report, of_beta), models)) == [f"model {report.titles['beta']}"]
+
+
 def test_a_model_that_changed(report: Report, copied: Path) -> None:
     table = np.load(copied / "alpha" / "index.npy")
     np.save(copied / "alpha" / "index.npy", table[::-1].copy())

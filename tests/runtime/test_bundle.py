@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from engine.errors import SeqscopeError
-from engine.runtime import BundleError, CapabilityError, QuestionError, Zoo, rank_similarity
+from engine.runtime import (
+    NOT_SETTLED,
+    STILL_IMPROVING,
+    BundleError,
+    CapabilityError,
+    QuestionError,
+    Zoo,
+    rank_similarity,
+)
 from tests.runtime.bundles import TOYS, Toy, as_refit, count_repeats, make_zoo, seal
 
 ALPHA = TOYS[0]
@@ -234,15 +243,22 @@ def test_side_tables_have_fixed_types(zoo: Zoo) -> None:
     assert zoo.bundles["popular"].map_table() is None
 
 
-def test_still_improving_is_stated_and_follows_from_the_curve_in_bundles_of_before(tmp_path: Path) -> None:
+def test_whether_validation_had_settled_follows_from_the_curve_and_patience(tmp_path: Path) -> None:
     path = make_zoo(tmp_path, (ALPHA,))
     made = Zoo.open(path).bundles[ALPHA.name].manifest.training.model_dump()
     assert "improving" not in made
-    for best, stated, expected in ((2, None, True), (1, None, False), (1, True, True), (2, False, False)):
-        seal(
-            path / ALPHA.name, training=made | {"best_epoch": best} | ({} if stated is None else {"improving": stated})
-        )
-        assert Zoo.open(path).bundles[ALPHA.name].improving is expected
+
+    def unsettled(**changes: Any) -> str | None:
+        seal(path / ALPHA.name, training=made | changes)
+        return Zoo.open(path).bundles[ALPHA.name].unsettled
+
+    patient = {"recipe": {"training": {"patience": 2}}}
+    assert unsettled(best_epoch=2, **patient) == unsettled(best_epoch=2) == STILL_IMPROVING
+    assert unsettled(best_epoch=1, **patient) == NOT_SETTLED and unsettled(best_epoch=1) is None
+    assert unsettled(best_epoch=1, recipe={"training": {"patience": 1}}) is None
+    (path / ALPHA.name / "curve.parquet").unlink()
+    assert unsettled(best_epoch=1, **patient) is None
+    assert unsettled(best_epoch=2, improving=True, **patient) == STILL_IMPROVING
 
 
 def test_a_refit_says_so_and_bundles_that_mix_its_figures_with_others_are_refused(tmp_path: Path) -> None:

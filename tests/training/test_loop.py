@@ -12,6 +12,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from engine.bundle.curve import NOT_SETTLED, unsettled, validated
 from engine.errors import SeqscopeError
 from engine.models import Recommender
 from engine.training import checkpoint
@@ -170,6 +171,8 @@ def test_patience_begins_when_the_warm_up_is_over(tmp_path: Path, warmup: int, d
     optimiser = {"warmup_steps": warmup, "decay": decay}
     state = trainer(tmp_path, [1.0] * 9, FALLING, optimiser, patience=2).run()
     assert (state.epoch, state.best_epoch, state.finished) == (last, 1, True)
+    said = {"training": {"patience": 2}, "optimiser": optimiser}
+    assert unsettled(1, validated(state.curve), said) == (NOT_SETTLED if last == 9 else None)
 
 
 @pytest.mark.parametrize("after", range(1, 6))

@@ -21,7 +21,7 @@ from app.reports.part import Checked, Part, Source, same
 from app.styles import with_users
 from app.text import clean, count, listed
 from engine.errors import SeqscopeError
-from engine.runtime import STILL_IMPROVING, Zoo, judge, protocols
+from engine.runtime import Zoo, judge, protocols
 
 if TYPE_CHECKING:
     from app.reports.document import Report
@@ -277,8 +277,9 @@ def protocol_words(content: Metrics, report: Report) -> str:
     )
     if content.absent:
         text += f" Not evaluated so: {listed([report.titles[name] for name in content.absent])}."
-    early = [report.titles[model.name] for model in report.models if model.improving]
-    return f"{text} {STILL_IMPROVING.capitalize()}: {listed(early)}." if early else text
+    for words, names in report.early.items():
+        text += f" {words.capitalize()}: {listed([report.titles[name] for name in names])}."
+    return text
 
 
 def repeats_apart(content: Metrics, report: Report) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from app.analysis import metrics
 from app.analysis.model_card import abilities, day, known_words, split_words, writes
 from app.text import count, md
-from engine.runtime import STILL_IMPROVING, Bundle, DatasetInfo, repeats
+from engine.runtime import Bundle, DatasetInfo, repeats
 
 LIMITS = (
     "The test asks for held-out items alone, one per user or a set. A list that would have pleased but missed them "
@@ -71,7 +71,7 @@ def model_card(bundle: Bundle) -> dict[str, str]:
     made, check = said.training, said.check
     can = [ability.words for ability in abilities(bundle) if ability.cannot is None]
     read = said.encoder.max_length
-    still = f"; {STILL_IMPROVING}" if bundle.improving else ""
+    still = f"; {bundle.unsettled}" if bundle.unsettled else ""
     chosen = "as validation had selected" if said.refitted else f"best: {made.best_epoch:,}{still}"
     card = {
         "Paper": md(said.paper, 2_000),

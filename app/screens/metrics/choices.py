@@ -12,7 +12,7 @@ from app import glossary, zoo
 from app.analysis import evaluation, floor, metrics, model_card
 from app.components import choice
 from app.text import clean, listed, md
-from engine.runtime import STILL_IMPROVING, Zoo, judge
+from engine.runtime import Zoo, judge
 from engine.runtime import protocols as naming
 
 _FEW = 8
@@ -66,8 +66,8 @@ class MetricsChoices:
         for row in self.rows:
             if row not in self.people:
                 notes[row] = f"not evaluated under “{naming.title(self.protocol)}”"
-            elif self.models.bundles[metrics.model_of(row)].improving:
-                notes[row] = STILL_IMPROVING
+            elif (early := self.models.bundles[metrics.model_of(row)].unsettled) is not None:
+                notes[row] = early
         return notes
 
     def means(self) -> dict[str, float]:

@@ -12,7 +12,7 @@ from app.figures import metrics as figures
 from app.screens.metrics import parameters
 from app.screens.metrics.choices import MetricsChoices
 from app.text import clean, md
-from engine.runtime import STILL_IMPROVING, Zoo
+from engine.runtime import Zoo
 
 _FOUR = st.column_config.NumberColumn(format="%.4f")
 _ALONG = dict(zip(parameters.ALONG, ("epochs", "seconds", "steps"), strict=True))
@@ -60,7 +60,7 @@ def made(models: Zoo) -> None:
     rows = []
     for name in floor.first(models.bundles, evaluation.families(models, models.bundles)):
         bundle = models.bundles[name]
-        made, still = bundle.manifest.training, f", {STILL_IMPROVING}" if bundle.improving else ""
+        made, still = bundle.manifest.training, f", {bundle.unsettled}" if bundle.unsettled else ""
         rows.append(
             {
                 "Model": md(bundle.manifest.title),
