@@ -203,11 +203,11 @@ class _Document(ReportModel):
     @property
     def early(self) -> dict[str, list[str]]:
         """`Model.early` → names of the models of which it has to be said."""
-        found: dict[str, list[str]] = {}
+        names: dict[str, list[str]] = {}
         for model in self.models:
             if model.early is not None:
-                found.setdefault(model.early, []).append(model.name)
-        return found
+                names.setdefault(model.early, []).append(model.name)
+        return names
 
     def model(self, name: str) -> Model:
         return next(model for model in self.models if model.name == name)
