@@ -276,6 +276,19 @@ def test_the_edited_history_is_what_every_page_looks_at(open_app: Open) -> None:
     assert "b" not in app.query_params and "these 3 items" in app.title[0].value
 
 
+def test_the_title_counts_the_history_that_is_looked_at_and_says_which_of_two(open_app: Open) -> None:
+    app = open_app(ds="toys", h="toy-1~toy-2~toy-3", b="toy-2~toy-1", s="a")
+    assert "3 items of A" in app.title[0].value
+    assert any("for B" in caption.value for caption in app.caption)
+    app.get_by_key("history_side").set_value("B").run()
+    assert "2 items of B" in app.title[0].value
+    app.button(key="compare_nothing").click().run()
+    assert "empty" in app.title[0].value and "B" in app.title[0].value
+    app.button(key="history_discard").click().run()
+    assert " of A" not in app.title[0].value
+    assert not any("for B" in caption.value for caption in app.caption)
+
+
 def test_edits_go_to_the_history_of_a_what_if_that_is_looked_at(open_app: Open) -> None:
     app = open_app(ds="toys", h="toy-1~toy-2~toy-3", b="toy-2~toy-1")
     app.get_by_key("history_side").set_value("A").run()

@@ -24,11 +24,12 @@ def show() -> None:
     models = zoo.open_zoo(now.dataset)
     pinned = None if now.variant is None else state.numbers(models, now.history)
     current = state.numbers(models, now.history if now.variant is None else now.variant)
+    looked_at = state.numbers(models, now.current)
     target = state.target(models)
 
-    _head(models, now, current)
+    _head(models, now, looked_at)
     history.choose()
-    history.show(beside=partial(_experiments, models, state.numbers(models, now.current)))
+    history.show(beside=partial(_experiments, models, looked_at))
     if not models.bundles:
         _refused(models)
         st.info("No model of this dataset can be opened, so there is nothing to compare.", icon=":material/info:")
@@ -52,6 +53,9 @@ def _lists(
     """Side by side, or as one table of ranks."""
     k, chosen = state.get().k, state.selected(models)
     key = f"compare_{view}"
+    if pinned is not None:
+        sides = {"lists": "Recommendations for B beside those for A", "ranks": "Ranks for B; arrows compare with A"}
+        st.caption(f"{sides[view]}. The sections below look at B.")
     act = guard.callback(partial(actions.clicked, key))
     if view == "lists":
         cards = compare.cards(models, answers, current, target=target, chosen=chosen)
@@ -107,6 +111,7 @@ _SHARE = (
 
 
 def _head(models: Zoo, now: state.State, current: tuple[int, ...]) -> None:
+    """current: the history that is looked at, A or B."""
     user = now.user if now.variant is None and examples.user_row(models, now.user) is not None else None
     notes = [md(models.info.title)]
     if models.info.simulated and "simulated" not in models.info.title.lower():
@@ -121,9 +126,10 @@ def _head(models: Zoo, now: state.State, current: tuple[int, ...]) -> None:
         sets = models.info.sets
         st.title(f"What {'else' if sets else 'did'} {md(user, 60)} choose{'' if sets else ' next'}?")
     elif current:
-        st.title(f"Given {'this item' if len(current) == 1 else f'these {len(current)} items'}, what comes next?")
+        items = "this item" if len(current) == 1 else f"these {len(current)} items"
+        st.title(f"Given {items}{f' of {now.a_or_b}' if now.a_or_b else ''}, what comes next?")
     else:
-        st.title("Cold start: an empty history")
+        st.title(f"Cold start: an empty history{f' ({now.a_or_b})' if now.a_or_b else ''}")
 
 
 def _next_in_log(models: Zoo, history: tuple[int, ...]) -> None:
