@@ -224,6 +224,17 @@ def test_without_studies_it_says_how_to_make_one(opened: Opened) -> None:
     assert "`seqscope study`" in words(page) and "Hyper-parameter sweeps" not in [tab.label for tab in page.tabs]
 
 
+def test_sweeps_alone_leave_no_section_of_ablations(opened: Opened) -> None:
+    def leave_sweeps(path: Path) -> None:
+        toy_studies(path)
+        (path / "studies" / "pieces.json").unlink()
+
+    page = opened(leave_sweeps)
+    tabs = [tab.label for tab in page.tabs]
+    assert not page.exception and not page.error
+    assert "Hyper-parameter sweeps" in tabs and "Ablations" not in tabs
+
+
 def test_one_of_other_data_is_not_shown_and_the_rest_is(opened: Opened) -> None:
     def spoil(path: Path) -> None:
         toy_studies(path)

@@ -59,8 +59,13 @@ def page() -> None:
 
 def _sections(this: MetricsChoices) -> dict[str, str]:
     """Those that have something to show."""
-    swept = any(study.axis is not None for study in this.models.studies.found.values())
-    return {name: title for name, title in SECTIONS.items() if name != "sweeps" or swept}
+    studies = this.models.studies
+    axes = [study.axis for study in studies.found.values()]
+    shown = {
+        "ablations": None in axes or not axes or bool(studies.refused),
+        "sweeps": any(axis is not None for axis in axes),
+    }
+    return {name: title for name, title in SECTIONS.items() if shown.get(name, True)}
 
 
 def _verdict(this: MetricsChoices) -> None:

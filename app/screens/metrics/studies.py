@@ -28,22 +28,23 @@ _COLUMNS = {
 
 def ablations(this: MetricsChoices) -> None:
     """Variants that differ in one thing, which is no number."""
-    studies = list(this.models.studies.found.values())
+    studies = [study for study in this.models.studies.found.values() if study.axis is None]
     for refusal in this.models.studies.refused:
         st.warning(md(f"Not shown: {refusal}", 1_000), icon=":material/block:")
-    if not studies:
+    if not this.models.studies.found:
         st.info(
             "There is no study of this dataset. `seqscope study` trains variants of a model that differ in one thing, judges "
             "them alike, and puts the result here."
         )
         return
+    if not studies:
+        return
     metric = _metric(this)
     st.caption(_ALIKE)
     for study in studies:
-        if study.axis is None:
-            with guard.watch(f"the study {study.name}"):
-                _ablation(study, metric, _counted(this.models, study, metric))
-    _made([study for study in studies if study.axis is None], "ablations")
+        with guard.watch(f"the study {study.name}"):
+            _ablation(study, metric, _counted(this.models, study, metric))
+    _made(studies, "ablations")
 
 
 def sweeps(this: MetricsChoices) -> None:
