@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from app.analysis.attention import Float, Names, Profile, distances, moves
-from app.text import label, ordinal, short
+from app.text import label, ordinal, short, wide
 
 SCALE = "Viridis"
 FOR, AGAINST = "#8073ac", "#b35806"  # the two ends of the diverging colours
@@ -25,9 +25,14 @@ _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 _COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#c9b82e")
 
 
-def bars(shown: pd.DataFrame, colour: str, even: float) -> go.Figure:
-    """What the prediction looked at: one bar per position, oldest on top. shown: position, title, weight."""
+def bars(shown: pd.DataFrame, colour: str, even: float, beside: Sequence[pd.DataFrame] = ()) -> go.Figure:
+    """What the prediction looked at: one bar per position, oldest on top. shown: position, title, weight.
+
+    beside: what figures next to it show, on one scale with it.
+    """
     ticks = [_tick(row) for row in shown.itertuples()]
+    top = max(float(frame["weight"].max()) for frame in (shown, *beside))
+    labels = [_tick(row) for frame in (shown, *beside) for row in frame.itertuples()] if beside else []
     hovers = [label(f"{row.position} · {row.title}" if row.position else row.title, 120) for row in shown.itertuples()]
     fig = go.Figure(
         go.Bar(
@@ -53,9 +58,7 @@ def bars(shown: pd.DataFrame, colour: str, even: float) -> go.Figure:
         font={"size": 11},
         yshift=-4,
     )
-    fig.update_xaxes(
-        showticklabels=False, showgrid=False, zeroline=False, range=[0, float(shown["weight"].max()) * 1.15]
-    )
+    fig.update_xaxes(showticklabels=False, showgrid=False, zeroline=False, range=[0, top * 1.15])
     fig.update_yaxes(
         tickvals=list(range(len(shown))),
         ticktext=ticks,
@@ -64,7 +67,7 @@ def bars(shown: pd.DataFrame, colour: str, even: float) -> go.Figure:
         showgrid=False,
         zeroline=False,
     )
-    margin = {"l": 8, "r": 24, "t": 8, "b": 28}
+    margin = {"l": 8 + max(map(wide, labels), default=0), "r": 24, "t": 8, "b": 28}  # bars begin where those beside do
     meta = {"rows": events_of(shown["position"], shown["title"])}
     return _laid_out(fig, 40 + _ROW * len(shown), meta=meta, bargap=0.3, margin=margin)
 

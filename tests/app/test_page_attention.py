@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
@@ -270,7 +271,13 @@ def test_two_models_stand_beside_each_other(page: AppTest) -> None:
     page.run()
     page.selectbox(key="attention_beside_alpha").set_value("gamma").run()
     assert not page.exception and not page.error
-    assert page.query_params["beside"] == "gamma" and len(page.get("plotly_chart")) == 2
+    charts = [json.loads(chart.proto.spec) for chart in page.get("plotly_chart")]
+    assert page.query_params["beside"] == "gamma" and len(charts) == 2
+    first, second = (chart["layout"] for chart in charts)
+    assert first["xaxis"]["range"] == second["xaxis"]["range"]  # bars of one length are of one weight
+    assert first["margin"]["l"] == second["margin"]["l"]
+    longest = max(float(text) for chart in charts for text in chart["data"][0]["text"])
+    assert first["xaxis"]["range"][1] > longest
     page.selectbox(key="attention_beside_alpha").set_value("none").run()
     assert len(page.get("plotly_chart")) == 1
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 import streamlit as st
 
 from app import export, glossary, guard, zoo
@@ -78,12 +79,13 @@ def _weights(models: Zoo, name: str, history: tuple[int, ...], item: int | None)
         if generates:
             st.info(md(f"{bundle.cannot('cross_attention')}"), icon=":material/visibility_off:")
         sides = _sides(models, name, history)
+        beside = _bars(models, sides) if len(sides) > 1 else []
         for column, side in zip(st.columns(len(sides), gap="large"), sides, strict=True):
             with column:
                 alone = "What the latest item looked at" if generates else "What the prediction looked at"
                 sections.heading(side.heading or alone)
                 if side.history:
-                    _last(models, side, generates)
+                    _last(models, side, generates, beside)
                 else:
                     st.caption("An empty history: there is nothing to look at.")
     elif item is None:
@@ -123,6 +125,12 @@ def _sides(models: Zoo, name: str, history: tuple[int, ...]) -> list[_Side]:
         }
         return [_Side(model, history, words, model) for model, words in called.items()]
     return alone
+
+
+def _bars(models: Zoo, sides: list[_Side]) -> list[pd.DataFrame]:
+    """What the bars of each side show; sides are of models that read items, not codes."""
+    maps = [attention.attention(models, side.model, side.history) for side in sides if side.history]
+    return [attention.strongest(last_row(seen), _called(models, seen))[0] for seen in maps]
 
 
 def _seen(models: Zoo, name: str, history: tuple[int, ...]) -> tuple[AttentionMap, AttentionMap]:
@@ -199,8 +207,8 @@ def _unit() -> str:
     )
 
 
-def _last(models: Zoo, side: _Side, generates: bool) -> None:
-    """What the row of the prediction looked at."""
+def _last(models: Zoo, side: _Side, generates: bool, beside: list[pd.DataFrame]) -> None:
+    """What the row of the prediction looked at. beside: the bars of all sides, which share a scale."""
     name, length = side.model, len(side.history)
     seen, _ = _seen(models, name, side.history)
     called = _called(models, seen)
@@ -210,7 +218,7 @@ def _last(models: Zoo, side: _Side, generates: bool) -> None:
     st.markdown(sentence)
     shown, whole = attention.strongest(looked, called)
     export.figure(
-        figures.bars(shown, zoo.style(models, name).colour, float(looked.sum()) / len(looked)),
+        figures.bars(shown, zoo.style(models, name).colour, float(looked.sum()) / len(looked), beside),
         key=f"attention_last_{side.key}",
         alt=f"Attention of {clean(title)} by position, oldest on top; most at {called.titles[int(np.argmax(looked))]}.",
         table=whole,
