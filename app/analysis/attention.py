@@ -160,6 +160,11 @@ def quoted(title: str, limit: int = 60, *, plain: bool = False) -> str:
     return f"“{short(clean(title), limit)}”" if plain else f"**{md(short(title, limit))}**"
 
 
+def almost_even(weights: Float) -> bool:
+    """Whether the largest is less than half as much again as the smallest."""
+    return bool(weights.max() < 1.5 * weights.min())
+
+
 def sentence(model: str, weights: Float, called: Names, pooled: bool, *, plain: bool = False) -> str:
     """What drew the most attention, in words: Markdown, or plain text."""
     total, model = float(weights.sum()), clean(model) if plain else md(model)
@@ -173,7 +178,7 @@ def sentence(model: str, weights: Float, called: Names, pooled: bool, *, plain: 
     even = total / len(weights)
     how = "On average over all positions, " if pooled else ""
     who = f"{how}{model}"
-    if weights[first] < 1.5 * even:
+    if almost_even(weights):
         return (
             f"{who} spread its attention almost evenly over {count(len(weights), 'position')}: the most went to "
             f"{names[first]}, {weights[first]:.3f} where an even share is {even:.3f}."

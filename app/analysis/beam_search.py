@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from app import styles
-from app.analysis.attention import Float, Names, names, quoted
+from app.analysis.attention import Float, Names, almost_even, names, quoted
 from app.analysis.cache import cached, of_model
 from app.text import clean, count, md
 from engine.runtime import Agreement, CrossAttention, Trace, Zoo
@@ -268,7 +268,7 @@ def sentence(model: str, item: str, shares: Float, called: Names, *, plain: bool
         text += f"at {names[0]}, the only one there is."
     else:
         first, second = np.argsort(-mean, kind="stable")[:2]
-        if mean[first] < 1.5 * total / len(mean):
+        if almost_even(mean):
             text += (
                 f"almost evenly at {count(len(mean), 'item')}: the most at {names[first]}, "
                 f"{mean[first] / max(total, 1e-12):.0%} of what it gave to the history."

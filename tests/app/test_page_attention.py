@@ -13,6 +13,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.analysis import attention as views
+from app.analysis import beam_search
 from app.figures import attention as figures
 from app.screens.attention import SECTIONS
 from engine.runtime import AttentionMap, Zoo
@@ -59,6 +60,22 @@ def test_the_strongest_are_kept_in_the_order_of_time_and_nothing_is_lost() -> No
     assert shown["weight"].sum() == pytest.approx(1)
     assert shown["title"].iloc[0] == "the other 25 positions"
     assert list(shown["position"])[1:] == ["26", "27", "28", "29", "30"]
+
+
+@pytest.mark.parametrize(
+    ("weights", "even"),
+    [
+        ([0.24, 0.26, 0.25, 0.25], True),
+        ([0.2, 0.368, 0.126, 0.306], False),
+        ([0.39, 0.61], False),
+        ([0.0, 0.0, 1.0], False),
+    ],
+)
+def test_weights_that_differ_by_a_factor_are_not_called_even(weights: list[float], even: bool) -> None:
+    """The largest was below one and a half even shares in all but the last."""
+    names = called(*"abcd"[: len(weights)])
+    assert ("almost evenly" in views.sentence("M", np.array(weights), names, False)) == even
+    assert ("almost evenly" in beam_search.sentence("M", "z", np.array([weights]), names)) == even
 
 
 @pytest.mark.parametrize("title", HOSTILE)
