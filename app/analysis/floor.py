@@ -9,6 +9,7 @@ import functools
 import math
 from collections.abc import Iterable, Mapping
 
+from app.analysis import metrics
 from app.text import listed
 from engine.cards import Declaration, declarations, untrained
 from engine.runtime import protocols as naming
@@ -21,7 +22,7 @@ def _places() -> dict[str, int]:
 
 
 _NAMED = 6
-"""More rows below the floor are counted and not named."""
+"""More models below the floor are counted and not named."""
 
 
 def needs_training(family: str) -> bool:
@@ -83,15 +84,20 @@ def best(means: Mapping[str, float], families: Mapping[str, str]) -> tuple[str, 
 
 
 def below(means: Mapping[str, float], families: Mapping[str, str], called: Mapping[str, str]) -> str:
-    """Which rows are below the floor, in a sentence that ends with a blank before it; "" where none is. called: row → its title,
-    escaped for where it is shown."""
+    """Which models are below the floor, in a sentence with a blank before it; "" where none is. One with users' vectors
+    is below in both of its rows, else that row alone is named. called: row → its title, escaped for where it is shown."""
     counted = best(means, families)
     if counted is None:
         return ""
     trained = learned(means, families)
-    lower = [called[row] for row in trained if means[row] < counted[1]]
+    lower = [row for row in trained if means[row] < counted[1]]
     if not lower:
         return ""
-    verb = "is" if len(lower) == 1 else "are both" if len(lower) == 2 else "are"
-    names = listed(lower) if len(lower) <= _NAMED else f"{len(lower)} of {len(trained)} trained models"
-    return f" {names} {verb} below {called[counted[0]]} ({counted[1]:.3f}), which needs no training."
+    names = [called[row] for row in metrics.each_once(lower)]
+    verb = "is" if len(names) == 1 else "are both" if len(names) == 2 else "are"
+    subject = listed(names)
+    if len(names) > _NAMED:
+        above = {metrics.model_of(row) for row in trained if row not in lower}
+        models = metrics.models_of(trained)
+        subject = f"{len([model for model in models if model not in above])} of {len(models)} trained models"
+    return f" {subject} {verb} below {called[counted[0]]} ({counted[1]:.3f}), which needs no training."

@@ -83,6 +83,11 @@ def models_of(rows: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(map(model_of, rows)))
 
 
+def each_once(rows: Sequence[str]) -> list[str]:
+    """The same rows, without the second one of a model of which both are there."""
+    return [row for row in rows if row == model_of(row) or model_of(row) not in rows]
+
+
 def titled(titles: Mapping[str, str], rows: Iterable[str]) -> dict[str, str]:
     """Row → what it is called. titles: of the models."""
     return {row: titles[model_of(row)] + (", user vectors" if row.endswith(USERS) else "") for row in rows}
@@ -216,7 +221,7 @@ def better_words(table: pd.DataFrame, baseline: str, called: Mapping[str, str]) 
     sentences = []
     if others:
         many, all_ = len(models_of(better)), count(len(models_of(others)), "other model")
-        which = f": {listed([called[row] for row in better])}" if better else ""
+        which = f": {listed([called[row] for row in each_once(better)])}" if better else ""
         verb = "is" if many == 1 else "are"
         sentences.append(f"{many} of {all_} {verb} significantly better than {called[baseline]}{which}.")
     how = {"better": "better than", "worse": "worse than", "level": "not significantly different from"}

@@ -144,6 +144,22 @@ def test_models_below_the_floor_are_named() -> None:
     means = {"a": 0.1, "b": 0.2, "d": 0.9, "c": 0.3}
     assert "**A** and **\\<script\\>B\\</script\\>** are both below **D**" in floor.below(means, FAMILIES, called)
     assert floor.first("abcd", FAMILIES) == ["c", "d", "a", "b"]
+
+
+def test_a_model_with_two_rows_counts_once_below_the_floor() -> None:
+    families = FAMILIES | {"a+user": "sasrec"}
+    called = metrics.titled(TITLES, families)
+    both = floor.below({"a": 0.1, "a+user": 0.2, "d": 0.9}, families, called)
+    assert both.split(" below ")[0].strip() == "A is"
+    assert "A, user vectors is below D" in floor.below({"a": 0.95, "a+user": 0.2, "d": 0.9}, families, called)
+    rows = {f"{number}{second}": 0.1 for number in range(9) for second in ("", metrics.USERS)} | {"8": 0.95}
+    many = floor.below(
+        rows | {"d": 0.9}, dict.fromkeys(rows, "sasrec") | {"d": "markov"}, {"d": "D"} | {row: row for row in rows}
+    )
+    assert "8 of 9 trained models are below D" in many
+
+
+def test_what_is_missing_of_the_floor_is_named() -> None:
     assert "baselines markov" in floor.missing({"a": "sasrec", "c": "popularity"})
 
 
@@ -173,7 +189,8 @@ def test_a_model_with_two_rows_counts_once_among_the_better() -> None:
     found = people(a=0.9, d=0.1)
     compared = metrics.against({"a": found["a"], "a+user": found["a"], "c": found["d"], "d": found["d"]}, "d", "HR@10")
     called = metrics.titled(TITLES, [*compared["model"], "d"])
-    assert "1 of 2 other models is significantly better than D" in metrics.better_words(compared, "d", called)
+    words = metrics.better_words(compared, "d", called)
+    assert "1 of 2 other models is significantly better than D" in words and "user vectors" not in words
     compared = metrics.against({"a": found["d"], "a+user": found["a"], "c": found["a"]}, "a", "HR@10")
     words = metrics.better_words(compared, "a", called)
     assert "1 of 1 other model is" in words and words.endswith("A, user vectors is better than A.")

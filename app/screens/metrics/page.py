@@ -98,7 +98,7 @@ def _table(this: MetricsChoices) -> None:
         column_config=columns,
         row_height=_ROW,
         height=_ROW * (len(table) + 1) + 8,
-        alt=f"Metrics of {count(len(table), 'model')} at {this.k}, with 95 % intervals.",
+        alt=f"Metrics of {count(len(metrics.models_of(this.rows)), 'model')} at {this.k}, with 95 % intervals.",
         key="metrics_table",
     )
     words = [
