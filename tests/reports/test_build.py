@@ -241,6 +241,14 @@ def test_metrics_begin_with_the_floor_and_say_nothing_beyond_a_beam(copied: Path
     assert document.read(document.write(report)) == report and pdf.render(report)
 
 
+def test_what_a_report_leaves_out_is_not_called_missing(copied: Path) -> None:
+    seal(copied / "plain", family="markov")
+    models = Zoo.open(copied)
+    some, all_of_them = (build(models, Asked(parts=["metrics"], models=names)) for names in (["alpha"], None))
+    assert "seqscope baselines" in verdict(all_of_them.metrics, all_of_them)
+    assert "seqscope baselines" not in verdict(some.metrics, some)
+
+
 def test_the_summary_is_written_from_the_data(copied: Path) -> None:
     ranks = pq.read_table(copied / "alpha" / "ranks.parquet")
     pq.write_table(ranks.set_column(4, "rank", pa.array([1.0, 1.0, 1.0, 1.0])), copied / "alpha" / "ranks.parquet")

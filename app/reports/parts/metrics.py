@@ -264,9 +264,15 @@ def verdict(content: Metrics, report: Report) -> str:
         judge.sentences(content.verdict, lambda title: clean(title, 80)) if content.verdict is not None else "",
         floor.below(means, families, titles).strip(),
         f"Left out, as nothing is known of places beyond the beam: {listed(beams)}." if beams else "",
-        floor.missing(families, content.protocol).replace("`", ""),
+        "" if _floor_left_out(content, families) else floor.missing(families, content.protocol).replace("`", ""),
     ]
     return " ".join(sentence for sentence in sentences if sentence)
+
+
+def _floor_left_out(content: Metrics, families: Mapping[str, str]) -> bool:
+    """Whether the dataset has models that need no training beside those of the report."""
+    compared = None if content.verdict is None else content.verdict.untrained
+    return compared is not None and compared.among > len(families) - len(floor.learned(families, families))
 
 
 def protocol_words(content: Metrics, report: Report) -> str:
