@@ -200,6 +200,13 @@ def test_the_page_opens_with_the_verdict_and_the_table(opened: Opened) -> None:
     assert len(standing(page)) == len(TOYS)
 
 
+def test_the_order_of_the_table_is_told_directly_above_it(opened: Opened) -> None:
+    page = opened(metric="HR", at="5")
+    elements = list(page.main)
+    place = next(place for place, element in enumerate(elements) if element.type == "arrow_data_frame")
+    assert "no training" in elements[place - 1].value and "HR@5" in elements[place - 1].value
+
+
 @pytest.mark.parametrize("ties", [4, 0])
 def test_what_held_out_items_are_is_said_before_the_verdict(opened: Opened, ties: int) -> None:
     def change(path: Path) -> None:

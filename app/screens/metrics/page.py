@@ -92,6 +92,8 @@ def _table(this: MetricsChoices) -> None:
         metric: st.column_config.TextColumn(help=glossary.tooltip(metric))
         for metric in dict.fromkeys(standing["metric"])
     }
+    counted = len(this.rows) > len(floor.learned(this.rows, this.families))
+    st.caption(f"{'Models that need no training first, then by' if counted else 'By'} {this.metric}.")
     st.dataframe(
         table.style.apply(_bold, axis=None, best=list(zip(best["model"], best["metric"], strict=True)), rows=this.rows),
         hide_index=True,
@@ -102,8 +104,7 @@ def _table(this: MetricsChoices) -> None:
         key="metrics_table",
     )
     words = [
-        "In brackets: 95 % interval. **Bold**: the best; ≈: not significantly different from it (paired bootstrap, Holm). "
-        "Models that need no training stand first.",
+        "In brackets: 95 % interval. **Bold**: the best; ≈: not significantly different from it (paired bootstrap, Holm).",
         this.beams(),
         this.below(floor.learned(this.people, this.families)).strip(),
     ]
