@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -68,6 +69,34 @@ def test_the_card_says_what_there_is(root: Path) -> None:
     assert "1 of 20 datasets" in text
     assert "It knows items by their numbers" in text and "Add a log to train it" in text
     assert not [one for one in test.expander if one.label.startswith("Train models")]
+
+
+def test_what_is_open_stays_open_when_more_is_there(
+    root: Path, launcher: Nobody, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A browser knows an expander that was opened by its key, wherever it stands and whatever its label says by then."""
+    dataset = trainable()
+    exports = home.here().dataset(ANNA, dataset.id).exports
+    job = work.prepare(ANNA, dataset.id, exports=root / "exports")
+    wait(lambda: launcher.started == [job.id])
+    drawn: list[tuple[object, str]] = []
+    expander = st.expander
+
+    def draw(label: str, *, key: str | None = None, **more: Any) -> object:
+        drawn.append((key, label))
+        return expander(label, key=key, **more)
+
+    monkeypatch.setattr(st, "expander", draw)
+    put(job.id, Status(state="running", progress=0.1, words="Embed the texts", step=0))
+    test = page(root, ANNA)
+    before = dict(drawn)
+    assert len(before) == 3 and None not in before
+    drawn.clear()
+    next(exports.glob("*/manifest.json")).unlink()
+    put(job.id, Status(state="running", progress=0.2, words="Embed the texts", step=1))
+    test.run()
+    after = dict(drawn)
+    assert list(after) == list(before) and after != before
 
 
 def test_it_is_renamed(root: Path) -> None:

@@ -48,7 +48,7 @@ def show(owner: str, dataset: StoredDataset) -> None:
             words = f"**{md(able.title, 60)}** may say little of this catalogue. {md(able.unsure)}"
             st.warning(words, icon=":material/spellcheck:")
     label = f"{count(len(now), 'model answers', 'models answer')} now, {len(later)} need training: which, and why"
-    with st.expander(label, icon=":material/fact_check:"):
+    with st.expander(label, key=f"data_able_{dataset.id}", icon=":material/fact_check:"):
         st.markdown("**At once**")
         for able in now:
             _line(":material/check_circle:", able)

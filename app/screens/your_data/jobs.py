@@ -82,7 +82,8 @@ def _watch(owner: str, dataset: StoredDataset, id: str) -> None:
 def _steps(one: Work) -> None:
     if one.job is None:
         return
-    with st.expander(f"Step {min(one.status.step + 1, len(one.job.steps))} of {len(one.job.steps)}"):
+    label = f"Step {min(one.status.step + 1, len(one.job.steps))} of {len(one.job.steps)}"
+    with st.expander(label, key=f"data_steps_{one.row.id}"):
         parts = one.status.parts
         for number, step in enumerate(one.job.steps):
             part = parts[number] if number < len(parts) else None

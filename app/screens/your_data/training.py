@@ -41,7 +41,7 @@ def show(owner: str, dataset: StoredDataset, busy: bool) -> None:
     folder = home.here().dataset(owner, dataset.id)
     if not dataset.rows_events:
         return
-    with st.expander("Train models on the log", icon=":material/model_training:"):
+    with st.expander("Train models on the log", key=f"data_training_{dataset.id}", icon=":material/model_training:"):
         if not work.log_prepared(folder):
             st.caption("The log must be prepared first.")
             return
