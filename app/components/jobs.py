@@ -18,6 +18,7 @@ from app.work import Work
 from engine.runtime import Zoo
 
 _CALLED = {"baselines": "models that need no training", "prepare": "preparation", "train": "training"}
+_CANCEL = {"baselines": "Cancel fitting", "prepare": "Cancel preparation", "train": "Cancel training"}
 
 
 def progress(one: Work) -> None:
@@ -32,8 +33,9 @@ def progress(one: Work) -> None:
 
 
 def cancel(owner: str, one: Work) -> None:
+    label = "Cancelling …" if one.cancelling else _CANCEL.get(one.row.kind, "Cancel")
     st.button(
-        "Cancelling …" if one.cancelling else "Cancel", key=f"data_cancel_{one.row.id}", icon=":material/cancel:",
+        label, key=f"data_cancel_{one.row.id}", icon=":material/cancel:",
         disabled=one.cancelling, on_click=guard.callback(work.cancel), args=(owner, one.row.id),
     )  # fmt: skip
 

@@ -156,7 +156,10 @@ def test_a_log_has_the_models_that_need_no_training_first(root: Path, launcher: 
     assert (prepared.row.kind, fitted.row.kind) == ("prepare", "baselines")
     wait(lambda: launcher.started == [fitted.row.id])  # the other waits for the folder
     put(fitted.row.id, Status(state="running", progress=0.5, words="Fit, evaluate and export: Markov chain, fit"))
-    assert "Markov chain, fit" in next(one.text for one in page(root, ANNA).get("progress"))
+    test = page(root, ANNA)
+    assert "Markov chain, fit" in next(one.text for one in test.get("progress"))
+    cancels = [label for label in labels(test) if label.startswith("Cancel")]
+    assert len(set(cancels)) == 2 and "Cancel" not in cancels  # each says what it cancels
     put(fitted.row.id, Status(state="failed", message="Nobody has two events."))
     wait(lambda: launcher.started == [fitted.row.id, prepared.row.id])
     folder = home.here().dataset(ANNA, dataset.id)
