@@ -113,6 +113,14 @@ def short(text: str, limit: int = 40, *, isolate: bool = True) -> str:
     return text
 
 
+_YEAR = re.compile(r"(?<=\S)\s+\(\d{4}\)$")
+
+
+def short_title(title: str, limit: int) -> str:
+    """As `short`; a year at its end goes before letters do."""
+    return short(title if len(title) <= limit else _YEAR.sub("", title), limit)
+
+
 def apart(texts: Sequence[str], limit: int) -> list[str]:
     """Each cut to `limit` characters; those with a long beginning in common keep its first word and go on where they differ."""
     plain = [list(_clusters(text.replace(_ISOLATE, "").replace(_END, ""))) for text in texts]

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from app.analysis.cache import cached, of_model
-from app.text import clean, count, label, md, ordinal, short
+from app.text import clean, count, label, md, ordinal, short, short_title
 from engine.runtime import (
     AttentionMap,
     Bundle,
@@ -55,7 +55,7 @@ class Names:
     def ticks(self, limit: int = 24) -> list[str]:
         """For Plotly's axes: the place and a short title. The place keeps repeated titles apart."""
         return [
-            label(title if number == "next" else f"{number} · {short(title, limit)}", 4 * limit)
+            label(title if number == "next" else f"{number} · {short_title(title, limit)}", 4 * limit)
             for number, title in zip(self.numbers, self.titles, strict=True)
         ]
 

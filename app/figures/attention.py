@@ -12,12 +12,13 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from app.analysis.attention import Float, Names, Profile, distances, moves
-from app.text import label, ordinal, short, wide
+from app.text import label, ordinal, short_title, wide
 
 SCALE = "Viridis"
 FOR, AGAINST = "#8073ac", "#b35806"  # the two ends of the diverging colours
 QUIET = "#8a9496"
 _ROW = 26  # pixels of a bar with its label
+_ROOM, _BESIDE, _NARROW = 44, 36, 28  # characters of a title beside bars: of a figure alone, of one of two, on a phone
 _LABELLED = 40  # positions that still get their titles at the side of a map
 _HOVERED = 80  # positions whose cells still carry both titles
 _CELLS = 40  # positions of one small map
@@ -25,14 +26,17 @@ _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 _COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#c9b82e")
 
 
-def bars(shown: pd.DataFrame, colour: str, even: float, beside: Sequence[pd.DataFrame] = ()) -> go.Figure:
+def bars(
+    shown: pd.DataFrame, colour: str, even: float, beside: Sequence[pd.DataFrame] = (), narrow: bool = False
+) -> go.Figure:
     """What the prediction looked at: one bar per position, oldest on top. shown: position, title, weight.
 
     beside: what figures next to it show, on one scale with it.
     """
-    ticks = [_tick(row) for row in shown.itertuples()]
+    room = _NARROW if narrow else _BESIDE if beside else _ROOM
+    ticks = [_tick(row, room) for row in shown.itertuples()]
     top = max(float(frame["weight"].max()) for frame in (shown, *beside))
-    labels = [_tick(row) for frame in (shown, *beside) for row in frame.itertuples()] if beside else []
+    labels = [_tick(row, room) for frame in (shown, *beside) for row in frame.itertuples()] if beside else []
     hovers = [label(f"{row.position} · {row.title}" if row.position else row.title, 120) for row in shown.itertuples()]
     fig = go.Figure(
         go.Bar(
@@ -72,7 +76,7 @@ def bars(shown: pd.DataFrame, colour: str, even: float, beside: Sequence[pd.Data
     return _laid_out(fig, 40 + _ROW * len(shown), meta=meta, bargap=0.3, margin=margin)
 
 
-def heatmap(weights: Float, called: Names, top: float, title: str) -> go.Figure:
+def heatmap(weights: Float, called: Names, top: float, title: str, narrow: bool = False) -> go.Figure:
     """Rows look, columns are looked at, oldest first; blank where that is impossible. weights: [p, p]; top: where colours end."""
     size = len(called)
     places = list(range(size))
@@ -101,7 +105,7 @@ def heatmap(weights: Float, called: Names, top: float, title: str) -> go.Figure:
         tickvals=few, ticktext=numbers, title="key position", showgrid=False, constrain="domain", tickangle=0
     )
     if size <= _LABELLED:
-        fig.update_yaxes(tickvals=places, ticktext=called.ticks(18))
+        fig.update_yaxes(tickvals=places, ticktext=called.ticks(18 if narrow else 32))
     else:
         fig.update_yaxes(tickvals=few, ticktext=numbers, title="query position")
     fig.update_yaxes(autorange="reversed", showgrid=False, automargin=True, zeroline=False)
@@ -115,7 +119,7 @@ def heatmap(weights: Float, called: Names, top: float, title: str) -> go.Figure:
     )
 
 
-def steps(shares: Float, called: Names, rows: Sequence[str]) -> go.Figure:
+def steps(shares: Float, called: Names, rows: Sequence[str], narrow: bool = False) -> go.Figure:
     """What each written code looked at: positions downwards, oldest on top, a column per code. shares: [steps, positions]."""
     places = list(range(len(called)))
     hovers = called.hovers()
@@ -145,7 +149,7 @@ def steps(shares: Float, called: Names, rows: Sequence[str]) -> go.Figure:
     )
     fig.update_yaxes(
         tickvals=places,
-        ticktext=called.ticks(22),
+        ticktext=called.ticks(22 if narrow else _ROOM),
         autorange="reversed",
         automargin=True,
         showgrid=False,
@@ -186,12 +190,12 @@ def small_maps(weights: Float, top: float) -> go.Figure:
     return _laid_out(fig, 96 + tall * deep, margin={"l": 8, "r": 8, "t": 32, "b": 56})
 
 
-def effects(table: pd.DataFrame, colour: str, split: Sequence[go.Bar] = ()) -> go.Figure:
+def effects(table: pd.DataFrame, colour: str, split: Sequence[go.Bar] = (), narrow: bool = False) -> go.Figure:
     """Attention on the left where there is any; the rank without each event, from the rank with it; log-probabilities beside.
 
     The same rows. table: of `attention.beside`. split: the bars of attention by attribute, in place of whole ones.
     """
-    ticks = [_tick(row) for row in table.itertuples()]
+    ticks = [_tick(row, _NARROW if narrow else _ROOM) for row in table.itertuples()]
     hovers = [label(f"{row.position} · {row.title}", 120) for row in table.itertuples()]
     places = list(range(len(table)))
     attends = bool(table["weight"].notna().any())
@@ -351,9 +355,9 @@ def events_of(numbers: Iterable[object], titles: Iterable[str]) -> list[str]:
     return [f"{number} · {label(title, 200)}" for number, title in zip(numbers, titles, strict=True)]
 
 
-def _tick(row: object) -> str:
+def _tick(row: object, room: int) -> str:
     position, title = str(getattr(row, "position", "")), str(getattr(row, "title", ""))
-    return label(title if position in ("", "next") else f"{position} · {short(title, 28)}", 100)
+    return label(title if position in ("", "next") else f"{position} · {short_title(title, room)}", 200)
 
 
 def _every(size: int, most: int) -> list[int]:

@@ -12,14 +12,14 @@ from app.text import apart, clean, label, wide
 
 QUIET, WRONG = "#8a9496", "#b35806"
 LINE = 22  # pixels of an identifier with its title
-TITLE = 22  # characters of a title
+TITLE, NARROW = 36, 22  # characters of a title, on a phone
 _WIDTHS = (1.0, 1.6, 2.6, 4.2, 6.4, 9.0)  # of lines, by probability
 _FADED = 0.35  # of what was kept for a while and then given up
 _BENDS = 15  # points of a line between two steps
 
 
-def beam(found: BeamTree, colour: str, levels: Sequence[str]) -> dict[str, Any]:
-    """A figure. levels: what the steps are called."""
+def beam(found: BeamTree, colour: str, levels: Sequence[str], narrow: bool = False) -> dict[str, Any]:
+    """A figure. levels: what the steps are called. narrow: on a phone."""
     trace = found.trace
     share = np.exp(trace.scores.astype(float))
     root = float(np.nanmean([found.heights[row] for row in _roots(found)] or [0.5]))
@@ -81,7 +81,8 @@ def beam(found: BeamTree, colour: str, levels: Sequence[str]) -> dict[str, Any]:
     )
     steps = len(trace.considered)
     heads = [_head(trace, step, levels) for step in range(steps)]
-    titles = iter(apart([found.titles[row][0] for row in found.ends if len(trace.items[row])], TITLE))
+    room = NARROW if narrow else TITLE
+    titles = iter(apart([found.titles[row][0] for row in found.ends if len(trace.items[row])], room))
     ends = [clean(_end(found, row, titles), 60) for row in found.ends]
     return {
         "data": traces,

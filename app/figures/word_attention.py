@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from app.analysis.word_attention import Parts
 from app.figures.attention import AGAINST, FOR, QUIET, events_of
-from app.text import label, short
+from app.text import label, short, short_title
 
 _COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
 _PATTERNS = ("", "/", ".", "x", "-", "\\")
@@ -45,7 +45,7 @@ def stacked(parts: Parts) -> list[go.Bar]:
     ]
 
 
-def items(parts: Parts) -> go.Figure:
+def items(parts: Parts, narrow: bool = False) -> go.Figure:
     """What each item got, oldest on top, split by attribute; a stroke where it would end if every word got the same."""
     places = list(range(len(parts)))
     fig = go.Figure(stacked(parts))
@@ -63,7 +63,7 @@ def items(parts: Parts) -> go.Figure:
     fig.update_xaxes(showticklabels=False, showgrid=False, zeroline=False, range=[0, top * 1.2])
     fig.update_yaxes(
         tickvals=places,
-        ticktext=_ticks(parts.numbers, parts.titles),
+        ticktext=_ticks(parts.numbers, parts.titles, 20 if narrow else 44),
         autorange="reversed",
         automargin=True,
         showgrid=False,
@@ -130,8 +130,8 @@ def own(shown: pd.DataFrame) -> go.Figure:
     )
 
 
-def _ticks(numbers: Sequence[str], titles: Sequence[str]) -> list[str]:
+def _ticks(numbers: Sequence[str], titles: Sequence[str], room: int) -> list[str]:
     return [
-        label(f"{number} · {short(title, 20)}" if number else title, 100)
+        label(f"{number} · {short_title(title, room)}" if number else title, 200)
         for number, title in zip(numbers, titles, strict=True)
     ]

@@ -53,6 +53,16 @@ def test_repeated_titles_stay_distinct() -> None:
     assert names.ticks()[1].startswith("2 · ")
 
 
+def test_titles_have_the_room_there_is_and_lose_their_year_first() -> None:
+    names = called("Indiana Jones and the Temple of Doom (1984)", "Alien (1979)")
+    assert names.ticks(36) == ["1 · Indiana Jones and the Temple of Doom", "2 · Alien (1979)"]
+    shown, _ = views.strongest(np.array([0.9, 0.1]), names)
+    alone, beside, narrow = (
+        figures.bars(shown, "#000", 0.5, *options).layout.yaxis.ticktext[0] for options in ((), ([shown],), ([], True))
+    )
+    assert alone.endswith("(1984)") and beside.endswith("Doom") and narrow.endswith("…")
+
+
 def test_the_strongest_are_kept_in_the_order_of_time_and_nothing_is_lost() -> None:
     weights = np.arange(1.0, 31.0) / np.arange(1.0, 31.0).sum()
     shown, whole = views.strongest(weights, called(*map(str, range(30))), 5)

@@ -9,6 +9,7 @@ import streamlit as st
 from app import export, glossary, zoo
 from app.analysis import attention, recommend
 from app.analysis.word_attention import Parts
+from app.components import widgets
 from app.figures import attention as figures
 from app.figures import word_attention as word_figures
 from app.text import clean, md
@@ -51,7 +52,7 @@ def show(
         st.markdown(attention.agreement_words(table))
     shown = table.tail(_MANY)
     export.figure(
-        figures.effects(shown, zoo.style(models, name).colour, _split(words, shown)),
+        figures.effects(shown, zoo.style(models, name).colour, _split(words, shown), widgets.on_phone()),
         key="attention_effects",
         alt=f"For each event, the rank of {clean(aimed)} without it" + (", beside its attention." if seen else "."),
         table=table,

@@ -10,7 +10,7 @@ import streamlit as st
 
 from app import export, glossary, guard, zoo
 from app.analysis import attention
-from app.components import choice, item_picker, sections
+from app.components import choice, item_picker, sections, widgets
 from app.components import history as history_strip
 from app.figures import attention as figures
 from app.screens.attention import (
@@ -218,7 +218,9 @@ def _last(models: Zoo, side: _Side, generates: bool, beside: list[pd.DataFrame])
     st.markdown(sentence)
     shown, whole = attention.strongest(looked, called)
     export.figure(
-        figures.bars(shown, zoo.style(models, name).colour, float(looked.sum()) / len(looked), beside),
+        figures.bars(
+            shown, zoo.style(models, name).colour, float(looked.sum()) / len(looked), beside, widgets.on_phone()
+        ),
         key=f"attention_last_{side.key}",
         alt=f"Attention of {clean(title)} by position, oldest on top; most at {called.titles[int(np.argmax(looked))]}.",
         table=whole,

@@ -9,7 +9,7 @@ import streamlit as st
 
 from app import export, glossary, guard, zoo
 from app.analysis import attention, beam_search
-from app.components import choice, sections
+from app.components import choice, sections, widgets
 from app.figures import attention as figures
 from app.session import state
 from app.text import clean, count, md
@@ -63,7 +63,9 @@ def positions(models: Zoo, name: str, seen: AttentionMap, called: attention.Name
     part, top = attention.scaled(weights[-many:, -many:], scale)
     with wide:
         export.figure(
-            figures.heatmap(part, called, top, "weight" if scale != "rows" else "share of the row's largest"),
+            figures.heatmap(
+                part, called, top, "weight" if scale != "rows" else "share of the row's largest", widgets.on_phone()
+            ),
             key="attention_map",
             alt=f"{_VIEWS[view]} of {clean(models.bundles[name].manifest.title)}: {many} by {many} positions, oldest first.",
             table=attention.wide(weights[-many:, -many:], called),
@@ -201,7 +203,7 @@ def generated_codes(models: Zoo, name: str, history: tuple[int, ...], item: int,
     st.markdown(beam_search.sentence(title, zoo.titled(models, item), whole, events))
     rows = beam_search.steps(cross_attention, writes.names)
     export.figure(
-        figures.steps(shares[:, -_DRAWN:], called.latest(_DRAWN), rows),
+        figures.steps(shares[:, -_DRAWN:], called.latest(_DRAWN), rows, widgets.on_phone()),
         key="attention_written",
         alt=f"For each code of {clean(zoo.titled(models, item), 80)}, what {clean(title)} looked at in the history.",
         table=beam_search.wide(shares, called, rows),

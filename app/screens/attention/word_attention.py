@@ -56,7 +56,7 @@ def show(models: Zoo, name: str, history: tuple[int, ...]) -> None:
     sentence.markdown(word_attention.sentence(title, attention, weights, shares))
     layer_and_head = f"layer {'mean' if layer is None else layer + 1} head {'mean' if head is None else head + 1}"
     export.figure(
-        figures.items(shares.strongest()),
+        figures.items(shares.strongest(), widgets.on_phone()),
         key="attention_items",
         alt=f"Attention of {clean(title)} by item, oldest on top, split by attribute.",
         table=shares.table(),

@@ -75,7 +75,7 @@ def _beam(models: Zoo, answer: Answer, history: tuple[int, ...], k: int) -> None
         _list(models, answer, recommend.of_trace(bundle, trace, history, k), history, f"beam {width}, τ {temperature}")
     with drawn:
         export.figure(
-            figures.beam(tree, answer.style.colour, writes.names),
+            figures.beam(tree, answer.style.colour, writes.names, widgets.on_phone()),
             key="compare_beam_tree",
             alt=f"The codes that {clean(answer.title)} considered, step by step, until they became items.",
             table=lambda: beam_search.table(tree),
