@@ -313,7 +313,7 @@ def test_effects_stand_beside_the_weights_that_are_chosen(page: AppTest, monkeyp
     real = leave_one_out.figures.effects
     monkeypatch.setattr(leave_one_out.figures, "effects", lambda *args: (drawn.append(args), real(*args))[1])
     opened(page, word_layer="1", word_head="1", section="effects")
-    table, _, split = drawn[-1]
+    table, _, split, *_ = drawn[-1]
     models = zoo.open_zoo("sample")
     found = models.bundles[READER].word_attention(state.numbers(models, HISTORY))
     rows = [
