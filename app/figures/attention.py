@@ -19,6 +19,7 @@ FOR, AGAINST = "#8073ac", "#b35806"  # the two ends of the diverging colours
 QUIET = "#8a9496"
 _ROW = 26  # pixels of a bar with its label
 _ROOM, _BESIDE, _NARROW = 44, 36, 28  # characters of a title beside bars: of a figure alone, of one of two, on a phone
+_GAP = 60  # pixels between panels one beneath another: numbers of the upper one, title of the lower one
 _LABELLED = 40  # positions that still get their titles at the side of a map
 _HOVERED = 80  # positions whose cells still carry both titles
 _CELLS = 40  # positions of one small map
@@ -193,7 +194,8 @@ def small_maps(weights: Float, top: float) -> go.Figure:
 def effects(table: pd.DataFrame, colour: str, split: Sequence[go.Bar] = (), narrow: bool = False) -> go.Figure:
     """Attention on the left where there is any; the rank without each event, from the rank with it; log-probabilities beside.
 
-    The same rows. table: of `attention.beside`. split: the bars of attention by attribute, in place of whole ones.
+    The same rows. table: of `attention.beside`. split: the bars of attention by attribute, in place of whole ones. narrow: one
+    panel beneath another, for a phone.
     """
     ticks = [_tick(row, _NARROW if narrow else _ROOM) for row in table.itertuples()]
     hovers = [label(f"{row.position} · {row.title}", 120) for row in table.itertuples()]
@@ -201,7 +203,15 @@ def effects(table: pd.DataFrame, colour: str, split: Sequence[go.Bar] = (), narr
     attends = bool(table["weight"].notna().any())
     probable = bool(table["log_probability"].notna().any())  # of a model that gives no probabilities: its score
     titles = [*(["attention"] if attends else []), "rank without it", "log-probability" if probable else "score"]
-    fig = make_subplots(1, len(titles), shared_yaxes=True, subplot_titles=titles, horizontal_spacing=0.04)
+    panels = len(titles)
+    tall = _ROW * max(len(table), 1)
+    whole = panels * tall + (panels - 1) * _GAP if narrow else tall
+    fig = (
+        make_subplots(panels, 1, subplot_titles=titles, vertical_spacing=_GAP / whole)
+        if narrow
+        else make_subplots(1, panels, shared_yaxes=True, subplot_titles=titles, horizontal_spacing=0.04)
+    )
+    ranks, last = ((panels - 1, 1), (panels, 1)) if narrow else ((1, panels - 1), (1, panels))
     for trace in split:
         fig.add_trace(trace, 1, 1)
     if attends and not split:
@@ -227,7 +237,7 @@ def effects(table: pd.DataFrame, colour: str, split: Sequence[go.Bar] = (), narr
         cliponaxis=False,
         showlegend=False,
     )
-    fig.add_trace(trace, 1, len(titles) - 1)
+    fig.add_trace(trace, *ranks)
     trace = go.Bar(
         x=table["log_probability" if probable else "score"],
         y=places,
@@ -237,12 +247,13 @@ def effects(table: pd.DataFrame, colour: str, split: Sequence[go.Bar] = (), narr
         hovertemplate="%{customdata[0]}%{customdata[1]}<extra></extra>",
         showlegend=False,
     )
-    fig.add_trace(trace, 1, len(titles))
-    fig.update_xaxes(nticks=4, zeroline=True, zerolinecolor=QUIET, showgrid=False)
-    fig.update_xaxes(**rank_axis(now, table["rank_without"]), zeroline=False, row=1, col=len(titles) - 1)
-    fig.add_vline(x=math.log10(now), line={"width": 1, "color": QUIET}, row=1, col=len(titles) - 1)
+    fig.add_trace(trace, *last)
+    fig.update_xaxes(nticks=4, zeroline=True, zerolinecolor=QUIET, showgrid=False, tickangle=0)
+    fig.update_xaxes(**rank_axis(now, table["rank_without"]), zeroline=False, row=ranks[0], col=ranks[1])
+    fig.add_vline(x=math.log10(now), line={"width": 1, "color": QUIET}, row=ranks[0], col=ranks[1])
     fig.update_yaxes(autorange="reversed", showgrid=False)
-    fig.update_yaxes(tickvals=places, ticktext=ticks, automargin=True, zeroline=False, row=1, col=1)
+    labelled = {} if narrow else {"row": 1, "col": 1}
+    fig.update_yaxes(tickvals=places, ticktext=ticks, automargin=True, zeroline=False, **labelled)
     fig.update_annotations(font_size=13)
     legend = {
         "orientation": "h",
@@ -255,7 +266,7 @@ def effects(table: pd.DataFrame, colour: str, split: Sequence[go.Bar] = (), narr
     }
     return _laid_out(
         fig,
-        (116 if split else 80) + _ROW * len(table),
+        (116 if split else 80) + whole,
         meta={"rows": events_of(table["position"], table["title"])},
         bargap=0.3,
         barmode="stack",

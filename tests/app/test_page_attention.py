@@ -188,6 +188,10 @@ def test_effects_beside_attention(zoo: Zoo) -> None:
     without = np.array(ranks.base) + np.array(ranks.x)  # bars begin at the rank with all events, on a log scale
     assert 10**without == pytest.approx(table["rank_without"].to_numpy())
     assert list(probabilities.x) == table["log_probability"].tolist()
+    panels = {trace.yaxis for trace in figures.effects(table, "#000", narrow=True).data}
+    stacked = figures.effects(table, "#000", narrow=True).layout
+    assert len(panels) == 3 and stacked.yaxis.domain[0] > stacked.yaxis2.domain[1] > stacked.yaxis3.domain[1]
+    assert all(axis.ticktext == stacked.yaxis.ticktext for axis in (stacked.yaxis2, stacked.yaxis3))
     alone = views.beside(None, zoo.bundles["plain"].leave_one_out(history, 9), zoo.titles, history)
     assert len(figures.effects(alone, "#000").data) == 2
 
