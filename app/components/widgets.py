@@ -31,6 +31,7 @@ _RANK_TABLE = _component("rank_table", "rank_table.css")
 _ITEM_RANKS = _component("item_ranks", "lists.css", html=_ANNOUNCED)
 _ITEM_PANEL = _component("item_panel", "item_panel.css", html=_ANNOUNCED)
 _PREVIEW = _component("preview")
+_REVEAL = _component("reveal")
 _MODEL_FLOW = _component("model_flow", "model_flow.css")
 _BARS = _component("attribute_bars", "attribute_bars.css")
 _COPY = _component(
@@ -120,6 +121,17 @@ def item_panel(data: dict[str, Any], *, key: str, on_act: Callable[[], None]) ->
 def preview(around: str, *, key: str, on_act: Callable[[], None]) -> None:
     """Listens to the titles of a framed report. around: the key of the container of its frame. Acts: {"do": "select", "id"}."""
     _PREVIEW(key=key, data={"around": around}, on_act_change=on_act, height=1)
+
+
+def reveal(around: str, *, key: str, once: str) -> None:
+    """Scrolls the page to a container, which may be drawn later. around: its key. once: as long as a visitor stays on the pages,
+    no two calls with the same text scroll."""
+    _REVEAL(key=f"reveal_{key}", data={"around": around, "tab": None, "once": once}, height=1)
+
+
+def reveal_tab(around: str, *, key: str, tab: str) -> None:
+    """Scrolls a row of tabs to the open one; the page does not move. around: the key of the tabs."""
+    _REVEAL(key=f"reveal_{key}", data={"around": around, "tab": tab, "once": None}, height=1)
 
 
 def model_flow(models: list[dict[str, Any]], *, key: str) -> None:

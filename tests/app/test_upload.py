@@ -280,6 +280,8 @@ def test_the_samples_can_be_used(root: Path) -> None:
     press(test, "use")
     (dataset,) = open_store().datasets.of(ANNA)
     assert dataset.rows_items == 121 and dataset.rows_events > 1_000
+    assert ":violet-badge[:material/new_releases: New]" in said(test)  # its card is marked
+    assert "New]" not in said(page(root, ANNA))  # but not in a session that comes later
 
 
 def test_what_a_shop_s_held_out_items_are_is_counted_anew_with_every_choice(root: Path) -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import streamlit as st
 
 from app import batches, guard, home, owner, work, zoo
-from app.components import account
+from app.components import account, widgets
 from app.components.jobs import batches_of
 from app.owner import Owner
 from app.screens.your_data import abilities, jobs, training, upload
@@ -93,6 +93,9 @@ def _datasets(owner: str) -> int:
     for dataset in datasets:
         with st.container(border=True, key=f"data_card_{dataset.id}"), guard.watch("the dataset"):
             _card(owner, dataset)
+    latest, time = upload.taken()
+    if latest in {dataset.id for dataset in datasets}:
+        widgets.reveal(f"data_card_{latest}", key="taken", once=f"{latest} {time}")
     return len(datasets)
 
 
@@ -109,6 +112,8 @@ def _card(owner: str, dataset: StoredDataset) -> None:
         else:
             words, colour, icon = _STATES[dataset.state]
             st.badge(words, color=colour, icon=icon)  # type: ignore[arg-type]
+        if dataset.id == upload.taken()[0]:
+            st.badge("New", color="violet", icon=":material/new_releases:")
     st.caption(md(" · ".join(_facts(dataset)), 400))
     doing, which = st.session_state.get(_DOING, ("", ""))
     if which == dataset.id and doing == "rename":

@@ -32,6 +32,7 @@ from engine.tabular.reading import MB
 
 _STEPS = ("1 File", "2 Columns", "3 Check", "4 Use")
 _KEY, _ROUND = "upload_draft", "upload_round"
+_TAKEN = "upload_taken"  # (id of the dataset, round) of what came last
 
 Use = Callable[[str, Draft], None]
 """Takes a title and a draft whose clean files are in use; its folder is the taker's from then on. Raises SeqscopeError."""
@@ -139,7 +140,14 @@ def add_dataset(owner: str) -> None:
 
 def _take_dataset(owner: str, title: str, draft: Draft) -> None:
     fingerprint = draft.checked.fingerprint if draft.checked else ""
-    work.take(owner, title, draft.folder, exports=zoo.root(), reading=draft.stored, fingerprint=fingerprint)
+    dataset = work.take(owner, title, draft.folder, exports=zoo.root(), reading=draft.stored, fingerprint=fingerprint)
+    st.session_state[_TAKEN] = (dataset.id, draft.round)
+
+
+def taken() -> tuple[str, int]:
+    """The dataset that this session brought, or gave a log, last, and a number that no other time has; ("", 0) for none."""
+    latest: tuple[str, int] = st.session_state.get(_TAKEN, ("", 0))
+    return latest
 
 
 def can_add_log(dataset: StoredDataset) -> bool:
@@ -162,3 +170,4 @@ def _items(dataset: StoredDataset) -> Path:
 def _take_log(owner: str, id: str, title: str, draft: Draft) -> None:
     work.add_log(owner, id, draft.folder, exports=zoo.root())
     home.here().discard(draft.folder)
+    st.session_state[_TAKEN] = (id, draft.round)

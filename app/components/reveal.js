@@ -1,0 +1,28 @@
+// Brings what is new into view, once: the card of what was uploaded, which stands above the form that was used. Of a row of tabs
+// the open one is brought into the row's view; the page stays where it is.
+const STEP = 100 // ms between two looks
+const LOOKED = 15_000 // ms that it may take to be drawn
+const IDLE = '[data-testid="stApp"][data-test-script-state="notRunning"]'
+const brought = new Set()
+
+const centre = tab => {
+  const row = tab.closest("[role=tablist]")
+  const [at, around] = [tab.getBoundingClientRect(), row.getBoundingClientRect()]
+  row.scrollLeft += at.left + at.width / 2 - around.left - around.width / 2
+}
+
+export default function ({ data }) {
+  const { around, tab, once } = data
+  if (brought.has(once)) return
+  const until = performance.now() + LOOKED
+  const watching = setInterval(() => {
+    if (performance.now() > until) return clearInterval(watching)
+    const place = document.querySelector(`.st-key-${CSS.escape(around)}${tab ? " [role=tab][aria-selected=true]" : ""}`)
+    if (!place || (!tab && !document.querySelector(IDLE))) return
+    clearInterval(watching)
+    if (tab) return centre(place)
+    brought.add(once)
+    place.style.scrollMarginTop = "4.5rem" // the page's own head stays above it
+    place.scrollIntoView({ block: "start" })
+  }, STEP)
+}
