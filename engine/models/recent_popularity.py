@@ -36,7 +36,7 @@ class RecentPopularity(Popularity):
     needs = ("times",)
     card = Card(
         title="Recent popularity",
-        order=88,
+        order=79,
         summary="Recommends what was taken most often lately, the same list for everybody. Where it is far above popularity, "
         "fashions change faster than people differ.",
         paper="Ji, Sun, Zhang & Li, A Re-visit of the Popularity Baseline in Recommender Systems, SIGIR 2020",

@@ -203,7 +203,7 @@ def test_the_page_opens_with_the_verdict_and_the_table(opened: Opened) -> None:
 def test_the_order_of_the_table_is_told_directly_above_it(opened: Opened) -> None:
     page = opened(metric="HR", at="5")
     elements = list(page.main)
-    place = next(place for place, element in enumerate(elements) if element.type == "arrow_data_frame")
+    place = next(place for place, element in enumerate(elements) if element.type == "dataframe")
     assert "no training" in elements[place - 1].value and "HR@5" in elements[place - 1].value
 
 
@@ -313,7 +313,7 @@ def test_the_floor_stands_first_and_what_trained_too_briefly_says_so(opened: Ope
 
 def test_models_of_one_kind_stand_beside_the_floor(root: Path) -> None:
     shown = MetricsChoices(Zoo.open(root / "exports" / "films"), "full", "NDCG", 10, "Text")
-    assert shown.rows == ["popularity", "markov", "counting", "recformer"]
+    assert shown.rows == ["popularity", "markov", "item-knn", "counting", "recformer"]
     assert set(shown.of_kind(evaluation.standing(shown.models, "full", 10))["model"]) == set(shown.rows)
 
 
