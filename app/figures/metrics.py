@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -54,34 +54,43 @@ def dots(table: pd.DataFrame, metric: str, titles: Titles, looks: Looks, familie
 
 
 def differences(
-    table: pd.DataFrame, metric: str, titles: Titles, looks: Looks, families: Mapping[str, str]
+    table: pd.DataFrame, rows: Sequence[str], baseline: str, metric: str, titles: Titles, looks: Looks
 ) -> go.Figure:
-    """Each row's difference to the baseline, the floor first. table: of `against`."""
-    part = ordered(table, "difference", families)
+    """Each row's difference to the baseline, which stands at 0 among them. table: of `against`; rows: as `dots` has them."""
+    compared = {row.model: row for row in table.itertuples()}
     fig = go.Figure()
-    for place, row in enumerate(part.itertuples()):
-        colour = looks[row.model].colour
-        level = row.verdict == "level"
+    for place, name in enumerate(rows):
+        colour = looks[name].colour
+        if name == baseline:
+            fig.add_scatter(
+                x=[0], y=[place], mode="markers", marker=_marker(looks[name], _size(len(rows))),
+                hovertemplate=f"{label(titles[name])}<br>baseline<extra></extra>",
+            )  # fmt: skip
+            continue
+        if name not in compared:
+            fig.add_annotation(x=0, y=place, text="n/a", showarrow=False, xanchor="left", xshift=6, font={"size": 12})
+            continue
+        row = compared[name]
         fig.add_scatter(
             x=[row.difference],
             y=[place],
             error_x=_error(row.difference, row.low, row.high, colour),
             mode="markers",
             marker={
-                "color": "rgba(0,0,0,0)" if level else colour,
-                "symbol": looks[row.model].marker,
-                "size": _size(len(part)),
+                "color": "rgba(0,0,0,0)" if row.verdict == "level" else colour,
+                "symbol": looks[name].marker,
+                "size": _size(len(rows)),
                 "line": {"width": 2, "color": colour},
             },
             hovertemplate=(
-                f"{label(titles[row.model])}<br>%{{x:+.4f}} ({row.low:+.4f} … {row.high:+.4f})<br>"
+                f"{label(titles[name])}<br>%{{x:+.4f}} ({row.low:+.4f} … {row.high:+.4f})<br>"
                 f"{row.verdict}, adjusted p {row.holm:.3g}<extra></extra>"
             ),
         )
     fig.add_vline(x=0, line={"width": 1, "color": QUIET})
-    _named_rows(fig, [label(short(titles[name], 24)) for name in part["model"]])
-    fig.update_xaxes(title=f"Difference in {metric}", tickformat="+.3f", nticks=6)
-    return laid_out(fig, _height(len(part)))
+    _named_rows(fig, [label(short(titles[name], 24)) for name in rows])
+    fig.update_xaxes(title=f"Difference in {metric}", tickformat=".3f", nticks=6)
+    return laid_out(fig, _height(len(rows)))
 
 
 def trade_off(table: pd.DataFrame, metric: str, k: int, titles: Titles, looks: Looks) -> go.Figure:

@@ -185,6 +185,17 @@ def test_against_a_baseline_with_holm() -> None:
     assert found["holm"].tolist() == judge.holm(found["p"].tolist())
 
 
+def test_both_figures_of_a_comparison_have_the_same_rows() -> None:
+    ranked = people(a=0.5, b=0.3, c=0.1, d=0.4)
+    table = metrics.standing(ranked, ["HR@10"])
+    rows = figures.ordered(table, "mean", FAMILIES)["model"].tolist()
+    left = figures.dots(table, "HR@10", TITLES, LOOKS, FAMILIES)
+    right = figures.differences(metrics.against(ranked, "d", "HR@10"), rows, "d", "HR@10", TITLES, LOOKS)
+    assert left.layout.yaxis == right.layout.yaxis and left.layout.height == right.layout.height
+    (baseline,) = (trace for trace in right.data if trace.y[0] == rows.index("d"))
+    assert baseline.x[0] == 0 and baseline.error_x.array is None and "0.0" not in baseline.hovertemplate
+
+
 def test_a_model_with_two_rows_counts_once_among_the_better() -> None:
     found = people(a=0.9, d=0.1)
     compared = metrics.against({"a": found["a"], "a+user": found["a"], "c": found["d"], "d": found["d"]}, "d", "HR@10")

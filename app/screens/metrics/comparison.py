@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import streamlit as st
 
 from app import export, glossary
@@ -14,6 +15,8 @@ from engine.runtime import judge
 from engine.runtime import protocols as naming
 
 _DIFFERENCE = "Difference to a baseline"
+_CHOICE = 40
+"""Pixels of a choice without its label: as high is what stands beside it, so that a model is at one height in both figures."""
 _FOUR = st.column_config.NumberColumn(format="%.4f")
 _SIGNED = st.column_config.NumberColumn(format="%+.4f")
 
@@ -33,10 +36,15 @@ def show(this: MetricsChoices) -> None:
             _against(this)
 
 
+def _standing(this: MetricsChoices) -> pd.DataFrame:
+    return this.of_kind(evaluation.standing(this.models, this.protocol, this.k))
+
+
 def _intervals(this: MetricsChoices) -> None:
     sections.heading(f"{this.metric}, 95 % interval")
-    st.caption("Dotted: the best model that needs no training.")
-    table = this.of_kind(evaluation.standing(this.models, this.protocol, this.k))
+    with st.container(height="content" if widgets.on_phone() else _CHOICE, border=False):
+        st.caption("Dotted: the best model that needs no training.")
+    table = _standing(this)
     part = table[table["metric"] == this.metric]
     export.figure(
         export.shared_figure(figures.dots, part, this.metric, this.titles, this.looks, this.families),
@@ -67,8 +75,10 @@ def _against(this: MetricsChoices) -> None:
     if table.empty:
         st.info(f"There is nothing to compare at {this.k}. {this.beams()} Choose a smaller k.")
         return
+    scored = _standing(this)
+    rows = figures.ordered(scored[scored["metric"] == this.metric], "mean", this.families)["model"].tolist()
     export.figure(
-        export.shared_figure(figures.differences, table, this.metric, this.titles, this.looks, this.families),
+        export.shared_figure(figures.differences, table, rows, baseline, this.metric, this.titles, this.looks),
         key="metrics_differences",
         alt=f"Difference in {this.metric} to {clean(this.titles[baseline])}, with 95 % intervals.",
         table=this.named(table),
@@ -93,7 +103,7 @@ def beyond(this: MetricsChoices) -> None:
             )
         )
         return
-    scored = this.of_kind(evaluation.standing(this.models, this.protocol, this.k))
+    scored = _standing(this)
     scored = scored[(scored["metric"] == this.metric) & (scored["note"] == "")][["model", "mean"]]
     shown = this.named(table).rename(columns={"model": "Model", "note": "Note", **heads})
     if not table["note"].any():
