@@ -1,5 +1,5 @@
-// Gives the focus back that a step of the keyboard lost, lets Enter take the first result of a search and arrows reach the others, and shows a section that is
-// opened from its beginning.
+// Gives the focus back that a step of the keyboard lost, lets Enter take the first result of a search and arrows reach the others, shows a section that is
+// opened from its beginning, and keeps what was clicked in its place when the details of an item open beside the page or close.
 const STEP = 100 // ms between two looks
 const LOOKED = 15_000 // ms that the answer to a step may take
 const QUIET = 400 // ms after the last letter until the results are those of the whole text
@@ -82,18 +82,51 @@ export default function () {
     if (!section || (event.type === "keydown" && !/^(Arrow|Home|End)/.test(event.key))) return
     if (section.getBoundingClientRect().top < row.getBoundingClientRect().top) section.scrollIntoView({ block: "start" })
   }
+  // The page is narrower beside the details, and what stands above what was clicked is longer then.
+  const panel = () => document.querySelector(".st-key-item_panel")
+  let clicked = null // {at, root, name, top}; root and name: where it is found once its component has drawn it anew
+  let beside = false
+  const where = ({ at, root, name }) => {
+    const now = at.isConnected ? at : name ? root.querySelector?.(`[aria-label="${CSS.escape(name)}"]`) : null
+    return now?.getBoundingClientRect().top
+  }
+  const reflowed = new ResizeObserver(() => {
+    if (beside === !!panel()) return
+    beside = !beside
+    const top = clicked && where(clicked)
+    const seen = clicked && clicked.top >= 0 && clicked.top < window.innerHeight
+    if (seen && top !== undefined) document.querySelector("[data-testid=stMain]")?.scrollBy({ top: top - clicked.top, behavior: "instant" })
+  })
+  const remember = event => {
+    const main = document.querySelector("[data-testid=stMain]")
+    if (!main?.contains(event.target) || panel()?.contains(event.target)) return
+    reflowed.observe(main) // a page may have brought another one
+    beside = !!panel()
+    const inner = event.composedPath()[0]
+    const at = inner.closest("button, tr, li") ?? inner
+    const name = (at.matches("[aria-label]") ? at : at.querySelector("[aria-label]"))?.getAttribute("aria-label")
+    clicked = { at, root: at.getRootNode(), name, top: at.getBoundingClientRect().top }
+  }
+  const scrolled = () => {
+    if (clicked && beside === !!panel()) clicked.top = where(clicked)
+  }
   const input = () => (typed = performance.now())
   document.addEventListener("keydown", down, true)
   document.addEventListener("input", input, true)
   document.addEventListener("pointerdown", stop, true)
   document.addEventListener("click", opened, true)
   document.addEventListener("keydown", opened, true)
+  document.addEventListener("click", remember, true)
+  document.addEventListener("scroll", scrolled, true)
   return () => {
     stop()
+    reflowed.disconnect()
     document.removeEventListener("keydown", down, true)
     document.removeEventListener("input", input, true)
     document.removeEventListener("pointerdown", stop, true)
     document.removeEventListener("click", opened, true)
     document.removeEventListener("keydown", opened, true)
+    document.removeEventListener("click", remember, true)
+    document.removeEventListener("scroll", scrolled, true)
   }
 }

@@ -56,7 +56,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const [name, place] = again.get(root) ?? []
   if (name) {
     again.delete(root)
-    list.children[Math.min(place, items.length - 1)].querySelector(`button.${name}`).focus()
+    list.children[Math.min(place, items.length - 1)].querySelector(`button.${name}`).focus({ preventScroll: true })
   }
 }
 

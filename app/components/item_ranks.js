@@ -46,7 +46,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   root.replaceChildren(frame)
   frame.scrollTop = top
   frame.scrollLeft = left
-  if (focused) frame.querySelector(`[aria-label="${CSS.escape(focused)}"]`)?.focus()
+  if (focused) frame.querySelector(`[aria-label="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true })
 }
 
 function drawn(item, data, report) {

@@ -8,7 +8,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   for (const row of data.rows) body.append(line(row, data, setTriggerValue, parentElement))
   table.append(body)
   root.replaceChildren(table)
-  if (focused) table.querySelector(`[aria-label="${CSS.escape(focused)}"]`)?.focus()
+  if (focused) table.querySelector(`[aria-label="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true })
 }
 
 function heads(data, report) {

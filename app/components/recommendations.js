@@ -39,7 +39,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   if (focused) {
     const others = grid.querySelectorAll(alike) // an item that was added is gone: the one that now stands there
     const same = grid.querySelector(`[aria-label="${CSS.escape(focused)}"]`)
-    ;(same ?? others[Math.min(place, others.length - 1)])?.focus()
+    ;(same ?? others[Math.min(place, others.length - 1)])?.focus({ preventScroll: true })
   }
 
   // The same item in all lists, while the pointer or the focus is on one of them.

@@ -215,6 +215,30 @@ def test_a_phone_shows_the_rank_table_first_and_it_is_sorted_by_any_model(
     assert page.locator(".ranks").evaluate("e => e.scrollWidth - e.clientWidth") <= 0  # all columns are on the screen
 
 
+@pytest.mark.parametrize("view", [".model .title", ".ranks .title"], ids=["lists", "ranks"])
+def test_what_was_clicked_stays_under_the_pointer_when_the_details_open_and_close(
+    page: Page, visit: Callable[[str], Page], view: str
+) -> None:
+    """The page is narrower then, and what stands above the lists takes more lines."""
+    visit(f"/?ds=films&view={'ranks' if 'ranks' in view else 'lists'}")
+    name = page.locator(view).nth(1).get_attribute("aria-label")
+    title, details = page.get_by_role("button", name=name, exact=True), page.locator(".st-key-item_panel")
+
+    def top() -> float:
+        return float(title.evaluate("e => e.getBoundingClientRect().top"))
+
+    before, above = top(), page.locator(".st-key-compare_models_row")
+    height = above.evaluate("e => e.offsetHeight")
+    title.click()
+    details.wait_for()
+    settle(page)
+    assert above.evaluate("e => e.offsetHeight") > height and top() == pytest.approx(before, abs=2)
+    page.keyboard.press("Escape")
+    details.wait_for(state="detached")
+    settle(page)
+    assert top() == pytest.approx(before, abs=2)
+
+
 def test_all_bars_are_drawn_on_tracks_of_one_length(page: Page, go: Callable[[str], Page]) -> None:
     go("/?ds=toys&u=u3")  # with badges, a target in the list and one beyond it
     expect(page.locator("li.truth")).to_have_count(page.locator(".model").count())
