@@ -148,7 +148,7 @@ class _Pass:
         if self.controls > 100 and self.controls * 20 > self.size:
             raise Refused(
                 f"The file is not text: {self.controls:,} of its first {self.size:,} bytes are control characters. "
-                "If it is text in UTF-16, choose that encoding."
+                "If it is text in UTF-16, save it as UTF-8."
             )
         if "\x00" in text or "\x01" in text:
             text = text.translate(_TO_PICTURES)

@@ -51,6 +51,7 @@ def show(owner: str, dataset: StoredDataset, busy: bool) -> None:
             models = st.pills(
                 "Models", list(offered), selection_mode="multi", default=[name for name in missing if offered[name].page.chosen],
                 format_func=lambda name: offered[name].title if name in offered else name, key=f"data_models_{dataset.id}",
+                wrap=True,
             )  # fmt: skip
             budget = st.segmented_control(
                 "At most", list(_BUDGETS), default="short", required=True, key=f"data_budget_{dataset.id}",
