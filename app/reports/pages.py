@@ -27,7 +27,7 @@ def sections(report: Report) -> list[Section]:
     return [
         Section("summary", "Summary", summary.blocks(report)),
         *parts,
-        Section("made", "How it was made", provenance.blocks(report)),
+        Section("made", "Provenance", provenance.blocks(report)),
     ]
 
 

@@ -155,7 +155,7 @@ def blocks(report: Report) -> list[Block]:
     )
     if report.notes:
         made += [
-            h3("To be kept in mind"),
+            h3("Caveats"),
             {"kind": "notes", "notes": [clean(note, 1_000) for note in report.notes]},
         ]
     return made

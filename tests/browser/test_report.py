@@ -74,7 +74,7 @@ def test_it_opens_without_a_network_and_asks_for_nothing(
 ) -> None:
     page, heard = offline(kind, color_scheme="light")
     expect(page.get_by_role("heading", level=1)).to_have_text("<svg onload='window.hit=1'>")
-    for heading in ("What each model recommends", "What they looked at", "Where the items lie", "How it was made"):
+    for heading in ("What each model recommends", "Attention weights", "Item map (UMAP)", "Provenance"):
         expect(page.get_by_role("heading", name=heading, exact=True)).to_be_visible()
     assert page.evaluate("[...document.fonts].map((font) => [font.family, font.status])") == [["Source Sans", "loaded"]]
     for folded in page.locator("summary").all():
@@ -122,7 +122,7 @@ def printed(page: Page, folder: Path) -> None:
     assert not page.get_by_role("navigation").is_visible()
     page.pdf(path=str(folder / "p.pdf"), format="A4")
     text = " ".join(sheet.extract_text() for sheet in PdfReader(folder / "p.pdf").pages)
-    assert "How it was made" in text
+    assert "Provenance" in text
 
 
 def middle(page: Page, name: str) -> tuple[float, float]:
@@ -189,10 +189,10 @@ def test_from_choosing_to_a_verified_file(
     page.get_by_label("Title", exact=True).press("Enter")
     expect(frame.get_by_role("heading", level=1)).to_have_text("For a colleague")
     choice(page, "Map").click()
-    expect(frame.get_by_role("heading", name="Where the items lie")).to_have_count(0)
+    expect(frame.get_by_role("heading", name="Item map (UMAP)")).to_have_count(0)
     assert "parts=" in page.url and "title=For" in page.url
-    frame.get_by_role("link", name="How it was made").click()  # stays within the preview
-    expect(frame.get_by_role("heading", name="How it was made")).to_be_in_viewport()
+    frame.get_by_role("link", name="Provenance").click()  # stays within the preview
+    expect(frame.get_by_role("heading", name="Provenance")).to_be_in_viewport()
 
     file = taken(page, "JSON", tmp_path)
     assert re.fullmatch(r"seqscope-for-a-colleague-\d{4}-\d\d-\d\d\.json", file.name)

@@ -254,10 +254,10 @@ def offline(browser: Browser, file: Path) -> None:
         page.goto(file.as_uri())
         for heading in (
             "What each model recommends",
-            "What they looked at",
-            "Where the items lie",
-            "How good the models are",
-            "How it was made",
+            "Attention weights",
+            "Item map (UMAP)",
+            "Metrics",
+            "Provenance",
         ):
             expect(page.get_by_role("heading", name=heading, exact=True)).to_be_visible()
         for name in (*AT_ONCE, *TRAINED):

@@ -41,7 +41,7 @@ def test_it_says_what_the_report_says(content: bytes, report: Report) -> None:
         assert word in said, word
     for one in report.codes or []:
         assert f"Items per code of {one.title}, the most used first" in said
-    assert "How good the models are" in said and "20 November 2026, 12:00 UTC" in said
+    assert "Provenance" in said and "20 November 2026, 12:00 UTC" in said
     for one in report.lists or []:
         for item in one.items:
             assert item.title.split(" –")[0] in said

@@ -66,7 +66,7 @@ class Attention(ReportModel):
 
 
 class AttentionPart(ByModel):
-    name, title, heading, busy, order = "attention", "Attention", "What they looked at", "Reading attention", 60
+    name, title, heading, busy, order = "attention", "Attention", "Attention weights", "Reading attention", 60
     content, called = list[Attention], "attention of"
     always = True
     note = (

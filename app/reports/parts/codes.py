@@ -58,7 +58,7 @@ class Codes(ReportModel):
 
 
 class CodesPart(Part[list[Codes]]):
-    name, title, heading, busy, order = "codes", "Codes", "Codes of the items", "Reading codes", 70
+    name, title, heading, busy, order = "codes", "Codes", "Semantic IDs", "Reading codes", 70
     content = list[Codes]
     always = True
 
@@ -110,7 +110,7 @@ class CodesPart(Part[list[Codes]]):
         return {
             "codes": Table("Codes by level", (*of_levels, "normalised perplexity, random codes"), levels),
             "codes-collisions": Table("Collisions", of_collisions, collisions),
-            "codes-items": Table("Codes of the items", of_items, coded),
+            "codes-items": Table("Semantic IDs", of_items, coded),
         }
 
     def blocks(self, content: list[Codes], report: Report) -> list[Block]:

@@ -61,7 +61,7 @@ class Map(ReportModel):
 
 
 class MapPart(Part[Map]):
-    name, title, heading, busy, order = "map", "Map", "Where the items lie", "Drawing the map", 90
+    name, title, heading, busy, order = "map", "Map", "Item map (UMAP)", "Drawing the map", 90
     content = Map
     note = "On a map only what lies close together means something; far distances and the axes do not."
 

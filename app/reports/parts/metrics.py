@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class MetricsPart(Part[Metrics]):
-    name, title, heading, busy, order = "metrics", "Metrics", "How good the models are", "Judging the models", 100
+    name, title, heading, busy, order = "metrics", "Metrics", "Metrics", "Judging the models", 100
     content = Metrics
     of_history = False
     note = "One seed per model: intervals are over people, not over trainings."

@@ -36,7 +36,7 @@ class Overlap(ReportModel):
 
 
 class OverlapPart(Part[Overlap]):
-    name, title, heading, busy, order = "overlap", "Agreement", "How much do they agree?", "Comparing the lists", 50
+    name, title, heading, busy, order = "overlap", "Agreement", "Agreement", "Comparing the lists", 50
     content = Overlap
 
     def make(self, source: Source) -> Overlap | None:

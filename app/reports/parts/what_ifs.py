@@ -44,7 +44,7 @@ class WhatIf(ReportModel):
 
 class WhatIfs(Part[list[WhatIf]]):
     name, title, order = "what-ifs", "What-ifs", 30
-    heading, busy = "What if the history had been another?", "Trying other histories"
+    heading, busy = "What-if experiments", "Trying other histories"
     content = list[WhatIf]
     always = scored = True
 
@@ -110,7 +110,7 @@ class WhatIfs(Part[list[WhatIf]]):
                     first = next((item.title for item in moves.items if item.after == 1), "–")
                     cells = [short(clean(first), 60), *(str(changes[kind]) for kind in KINDS)]
                 rows.append([sign(report, moves.model), *cells])
-            head = ["Model", "first then", *KINDS.values()]
+            head = ["Model", "New first item", *KINDS.values()]
             blocks += [h3(edit.words), table(edit.words, head, rows, [2, 4, *[0] * len(KINDS)])]
         return [*blocks, *grid(self.tables(content, report)["what-ifs"])]
 

@@ -32,10 +32,10 @@ def show(report: Report) -> None:
         chosen = choice.segmented(
             "Figures in HTML",
             "figures",
-            {"static": "Drawn", "interactive": "Interactive"},
+            {"static": "Static", "interactive": "Interactive"},
             "static",
             key="report_figures",
-            help="Drawn: small and without any script. Interactive: to point at and zoom, with plotly.js inside (5 MB). Neither "
+            help="Static: small and without any script. Interactive: to point at and zoom, with plotly.js inside (5 MB). Neither "
             "needs the network.",
         )
         if chosen == "interactive":
