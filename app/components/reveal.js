@@ -18,7 +18,7 @@ export default function ({ data }) {
   const watching = setInterval(() => {
     if (performance.now() > until) return clearInterval(watching)
     const place = document.querySelector(`.st-key-${CSS.escape(around)}${tab ? " [role=tab][aria-selected=true]" : ""}`)
-    if (!place || (!tab && !document.querySelector(IDLE))) return
+    if (!place || !document.querySelector(IDLE)) return
     clearInterval(watching)
     if (tab) return centre(place)
     brought.add(once)

@@ -18,6 +18,7 @@ from typing import Literal
 import streamlit as st
 
 from app import glossary, guard
+from app.components import widgets
 from app.session import state
 
 
@@ -34,6 +35,7 @@ def opened(titles: Mapping[str, str], *, key: str, default: str = "") -> Iterato
     st.session_state[key] = titles[chosen]
     tabs = st.tabs(list(titles.values()), key=key, on_change=guard.callback(_take), args=(key, dict(titles)))
     with tabs[list(titles).index(chosen)]:
+        widgets.reveal_tab(key, key=key, tab=chosen)
         yield chosen
 
 
