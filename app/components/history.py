@@ -186,13 +186,19 @@ def _discard() -> None:
 
 def _random_user() -> None:
     models = zoo.open_zoo(state.get().dataset)
-    state.choose_user(models, models.users["user_id"][random.randrange(models.users.num_rows)].as_py())
+    _take_user(models, models.users["user_id"][random.randrange(models.users.num_rows)].as_py())
 
 
 def _named_user() -> None:
     models, text = zoo.open_zoo(state.get().dataset), str(st.session_state.get("history_user") or "")[:200]
     user_id = examples.find_user(models, text)
     if user_id is not None:
-        state.choose_user(models, user_id)
+        _take_user(models, user_id)
     elif text.strip():
         st.session_state["history_unknown"] = text
+
+
+def _take_user(models: Zoo, user_id: str) -> None:
+    """Closes the popover, too: it would lie over the history that was asked for."""
+    state.choose_user(models, user_id)
+    st.session_state["history_user_open"] = False

@@ -289,6 +289,25 @@ def test_the_title_counts_the_history_that_is_looked_at_and_says_which_of_two(op
     assert not any("for B" in caption.value for caption in app.caption)
 
 
+def test_picking_a_held_out_user_closes_the_list_of_them_and_what_came_next_stands_under_the_title(
+    open_app: Open,
+) -> None:
+    app = open_app(ds="toys", h="toy-1")
+    for key, value in (("history_random", None), ("history_user", "u3")):
+        app.session_state["history_user_open"] = True
+        app.run()
+        widget = app.button(key=key).click() if value is None else app.text_input(key=key).set_value(value)
+        widget.run()
+        assert not app.exception and not app.session_state["history_user_open"]
+    words = [element.value for element in app.markdown]
+    answer = next(place for place, text in enumerate(words) if text.startswith("What came next"))
+    assert "rank" in words[answer] and answer < words.index(":gray[What if:]")
+    app.session_state["history_user_open"] = True
+    app.run()
+    app.text_input(key="history_user").set_value("nobody").run()
+    assert app.session_state["history_user_open"]  # it says that there is nobody of that name
+
+
 def test_edits_go_to_the_history_of_a_what_if_that_is_looked_at(open_app: Open) -> None:
     app = open_app(ds="toys", h="toy-1~toy-2~toy-3", b="toy-2~toy-1")
     app.get_by_key("history_side").set_value("A").run()

@@ -28,6 +28,9 @@ def show() -> None:
     target = state.target(models)
 
     _head(models, now, looked_at)
+    next_item = st.empty()
+    if target is not None:  # at once; where the models rank it once they have answered
+        next_item.markdown(compare.truth_words(models, [], target))
     history.choose()
     history.show(beside=partial(_experiments, models, looked_at))
     if not models.bundles:
@@ -36,6 +39,8 @@ def show() -> None:
         return
     names, view = _chosen_models(models)
     answers = recommend.ask(models, names, current, now.k, pinned=pinned, target=target)
+    if target is not None:
+        next_item.markdown(compare.truth_words(models, answers, target, side="" if pinned is None else "B"))
     _lists(models, answers, current, pinned, target, view)
     run_queue.RUNS.others_first()
     _refused(models)
@@ -69,8 +74,6 @@ def _lists(
             "The rank of each item in each model, in its list or not; the darker, the nearer to its first place. "
             "A click on a title explains it."
         )
-    if target is not None:
-        st.markdown(compare.truth_words(models, answers, target))
 
 
 def _sections(models: Zoo, answers: list[recommend.Answer], current: tuple[int, ...]) -> None:
