@@ -11,13 +11,13 @@ import numpy as np
 import plotly.graph_objects as go
 
 from app.analysis.graph_paths import Titles, layer_columns, layer_names
-from app.text import count, label, short
+from app.text import count, label, short_title
 from engine.runtime.graph_paths import Branch, Float32
 
 HISTORY, QUIET, AGAINST = "#0072b2", "#8a9496", "#b35806"
 ENDS = 12
 """Items at the end of the tree, over all branches."""
-TITLE = 26
+TITLE = 36
 """Characters of a node's name that have room."""
 _WIDTHS = (1.0, 1.6, 2.6, 4.2, 6.4, 9.0)  # of lines, by what they stand for
 
@@ -123,7 +123,11 @@ def _even(nodes: int, rows: int) -> list[float]:
 
 
 _LINE = 32  # pixels of a node
-_PLACES = ("middle left", "top right", "top right", "middle right")  # of a column's names, beside their nodes
+# of a column's names: beside their nodes, where no lines are
+_PLACES = ("middle left", "top right", "bottom left", "middle right")
+# by depth: names of items have room to the right
+_COLUMNS = {1: (0.0, 1.0), 2: (0.0, 1.0, 2.0), 3: (0.0, 0.55, 2.05, 3.0)}
+_RIGHT = {1: 0.8, 2: 0.4, 3: 1.35}  # of the last column
 
 
 def tree(branches: Sequence[Branch], item: int, titles: Titles, colour: str, depth: int) -> go.Figure:
@@ -131,12 +135,12 @@ def tree(branches: Sequence[Branch], item: int, titles: Titles, colour: str, dep
     layout = tree_layout(branches, item, titles, colour, depth)
     figure = go.Figure()
     for line in layout.lines:
-        _line(figure, line)
+        _line(figure, line, _COLUMNS[depth])
     for column, nodes in groupby(sorted(layout.nodes, key=lambda node: node.column), lambda node: node.column):
-        _nodes(figure, column, list(nodes))
-    figure.update_xaxes(visible=False, range=[-0.4, depth + (0.95 if depth >= 3 else 0.4)], fixedrange=True)
+        _nodes(figure, column, list(nodes), _COLUMNS[depth][column])
+    figure.update_xaxes(visible=False, range=[-0.45, depth + _RIGHT[depth]], fixedrange=True)
     figure.update_yaxes(visible=False, range=[layout.rows, -0.6], fixedrange=True)
-    figure.update_layout(height=90 + _LINE * layout.rows, showlegend=False, margin={"l": 4, "r": 4, "t": 4, "b": 4})
+    figure.update_layout(height=90 + _LINE * layout.rows, showlegend=False, margin={"l": 4, "r": 4, "t": 4, "b": 12})
     return figure
 
 
@@ -153,26 +157,27 @@ def layers(by_layer: Float32) -> go.Figure:
             hovertemplate="history %{y}<br>item %{x}<br>adds %{z:+.4f}<extra></extra>",
         )
     )  # fmt: skip
-    figure.update_yaxes(autorange="reversed", automargin=True, showgrid=False)
-    figure.update_xaxes(side="top", showgrid=False)
-    figure.update_layout(height=70 + 46 * len(cells), margin={"l": 8, "r": 8, "t": 30, "b": 8})
+    figure.update_yaxes(autorange="reversed", automargin=True, showgrid=False, title="history")
+    figure.update_xaxes(side="top", showgrid=False, title="item")
+    figure.update_layout(height=92 + 46 * len(cells), margin={"l": 8, "r": 8, "t": 52, "b": 8})
     return figure
 
 
-def _line(figure: go.Figure, line: Line) -> None:
+def _line(figure: go.Figure, line: Line, columns: Sequence[float]) -> None:
+    start, stop = columns[line.column : line.column + 2]
     along = np.linspace(0, 1, 15 if line.begins != line.stops else 2)
     bend = along**2 * (3 - 2 * along)
     figure.add_scatter(
-        x=line.column + along, y=line.begins + bend * (line.stops - line.begins), mode="lines", hoverinfo="skip",
+        x=start + along * (stop - start), y=line.begins + bend * (line.stops - line.begins), mode="lines", hoverinfo="skip",
         opacity=0.5, line={"width": line.width, "color": line.shade},
     )  # fmt: skip
 
 
-def _nodes(figure: go.Figure, column: int, nodes: Sequence[Node]) -> None:
+def _nodes(figure: go.Figure, column: int, nodes: Sequence[Node], across: float) -> None:
     figure.add_scatter(
-        x=[column] * len(nodes), y=[node.height for node in nodes], mode="markers+text", cliponaxis=False,
+        x=[across] * len(nodes), y=[node.height for node in nodes], mode="markers+text", cliponaxis=False,
         marker={"size": 10, "color": [node.shade for node in nodes], "line": {"width": 0}},
-        text=[label(short(node.name, TITLE)) for node in nodes], textposition=_PLACES[column], textfont={"size": 12},
+        text=[label(short_title(node.name, TITLE)) for node in nodes], textposition=_PLACES[column], textfont={"size": 12},
         customdata=[[label(node.name, 120) + (f"<br>{node.more}" if node.more else ""), node.item] for node in nodes],
         hovertemplate="%{customdata[0]}<extra></extra>", unselected={"marker": {"opacity": 1}},
     )  # fmt: skip

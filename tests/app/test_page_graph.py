@@ -85,6 +85,7 @@ def test_the_tree_opens_layer_by_layer(zoo: Zoo, model: str, depth: int, columns
     assert ("9" in nodes[-1].text) == (depth == 3)
     assert {item for _, item in nodes[1].customdata} <= set(HISTORY)  # what a click selects
     assert max(max(trace.x) for trace in figure.data if trace.mode == "lines") == depth
+    assert "right" not in "".join(trace.textposition for trace in nodes[2:3])  # lines to many items begin on that side
 
 
 @pytest.mark.parametrize("model", ["alpha", "gamma", "plain"])
