@@ -72,7 +72,7 @@ def _lists(
         widgets.item_ranks(shown, key=key, on_act=act)
         st.caption(
             "The rank of each item in each model, in its list or not; the darker, the nearer to its first place. "
-            "A click on a title explains it."
+            f"In the mean a rank beyond {k} counts as {k + 1}. A click on a title explains it."
         )
 
 
