@@ -198,7 +198,7 @@ register(
         Accuracy(
             name="HR",
             title="HR@k, hit rate",
-            meaning="The share of people whose held-out item is among the first k. With one held-out item per person it "
+            meaning="The share of users whose held-out item is among the first k. With one held-out item per user it "
             "equals recall@k.",
             source="Deshpande & Karypis, TOIS 2004",
             later=False,
@@ -207,8 +207,8 @@ register(
         Accuracy(
             name="Recall",
             title="Recall@k",
-            meaning="Where people have several held-out items: how many of them are among the first k, as a share of all of a "
-            "given split's, and for held-out users of k or all, whichever is fewer. The mean over people.",
+            meaning="Where users have several held-out items: how many of them are among the first k, as a share of all of a "
+            "given split's, and for held-out users of k or all, whichever is fewer. The mean over users.",
             source="Wang et al., SIGIR 2019 (NGCF), and Liang et al., WWW 2018 (Mult-VAE)",
             later=False,
             gain=hit,
@@ -219,7 +219,7 @@ register(
             name="NDCG",
             title="NDCG@k",
             meaning="A hit counts 1 at the top and less further down, 1 / log₂(rank + 1), and nothing beyond rank k; "
-            "of several held-out items the sum, as a share of what a perfect list has. The mean over people.",
+            "of several held-out items the sum, as a share of what a perfect list has. The mean over users.",
             source="Järvelin & Kekäläinen, TOIS 2002",
             later=False,
             gain=ndcg,
@@ -228,7 +228,7 @@ register(
         Accuracy(
             name="MRR",
             title="MRR@k",
-            meaning="A hit counts 1 / rank, so the second place is worth half of the first. The mean over people, with 0 "
+            meaning="A hit counts 1 / rank, so the second place is worth half of the first. The mean over users, with 0 "
             "beyond rank k.",
             source="Voorhees, TREC-8 1999",
             later=False,
