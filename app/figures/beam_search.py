@@ -12,7 +12,7 @@ from app.text import apart, clean, label, wide
 
 QUIET, WRONG = "#8a9496", "#b35806"
 LINE = 22  # pixels of an identifier with its title
-TITLE, NARROW = 36, 22  # characters of a title, on a phone
+TITLE, NARROW = 28, 22  # characters of a title, on a phone
 _WIDTHS = (1.0, 1.6, 2.6, 4.2, 6.4, 9.0)  # of lines, by probability
 _FADED = 0.35  # of what was kept for a while and then given up
 _BENDS = 15  # points of a line between two steps

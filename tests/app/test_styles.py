@@ -20,6 +20,6 @@ def test_colours_of_both_themes_that_the_style_sheet_repeats_are_the_themes_own(
     themes = tomllib.loads((root / ".streamlit" / "config.toml").read_text("utf-8"))["theme"]
     own = {(themes["light"][name], themes["dark"][name]) for name in themes["light"] if name != "sidebar"}
     repeated = re.findall(
-        r"light-dark\((\S+), (\S+)\)", (root / "app" / "components" / "browser.css").read_text("utf-8")
+        r"light-dark\(([^\s,]+), ([^\s)]+)\)", (root / "app" / "components" / "browser.css").read_text("utf-8")
     )
     assert len(repeated) > 1 and set(repeated) <= own
