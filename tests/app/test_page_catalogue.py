@@ -240,11 +240,12 @@ def test_filters_and_their_chips(page: AppTest) -> None:
     assert not failed(page) and any("40 items" in text.value for text in page.markdown)
 
 
-def test_adding_an_item(page: AppTest) -> None:
+def test_an_item_is_added_once(page: AppTest) -> None:
     page.run()
     before = page.session_state["seqscope_state"].history
     page.button(key="catalogue_add_3").click().run()
     assert not failed(page) and page.session_state["seqscope_state"].history == (*before, "toy-3")
+    assert page.button(key="catalogue_add_3").disabled and page.button(key="catalogue_add_3").label == "In the history"
 
 
 def test_a_click_on_a_title_selects_it_and_the_list_stays(page: AppTest) -> None:

@@ -117,10 +117,11 @@ def rows(models: Zoo, facets: list[Facet], found: list[dict[str, object]], text:
                         words = [*words, f"popularity rank {place.rank:,}"]
                     st.caption(md(" · ".join(words)))
                 st.button(
-                    "Added" if there else "Add",
+                    "In the history" if there else "Add",
                     key=f"catalogue_add_{row['item']}",
                     icon=":material/check:" if there else ":material/add:",
-                    help="It is in the history; add it once more" if there else "Put it at the end of the history",
+                    disabled=there,
+                    help="Its details remove it, or add it once more" if there else "Put it at the end of the history",
                     on_click=guard.callback(add),
                     args=(item_id,),
                 )
@@ -309,8 +310,9 @@ def page_key(text: str, wanted: Filters, order: str) -> str:
 
 
 def add(item_id: str) -> None:
-    state.add(item_id)
-    st.toast("Added to the history.", icon=":material/check:")
+    if item_id not in state.get().current:  # a double click comes before the button has changed
+        state.add(item_id)
+        st.toast("Added to the history.", icon=":material/check:")
     st.rerun()  # the list alone would be drawn anew otherwise, and the history is beside it
 
 
