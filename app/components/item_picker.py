@@ -113,7 +113,7 @@ def add_button(
 def add_label(added: int, new: int, there: int, most: str) -> str:
     """added: how many a click adds; new: how many are not in the history yet; there: how many are."""
     if not added:
-        return "All in the history already"
+        return "In the history" if there == 1 else "All in the history already"
     if new + there == 1:
         return "Add it to the history"
     if added < new:

@@ -123,6 +123,7 @@ def test_an_item_its_path_and_its_siblings(root: Path, path: Path) -> None:
     app.run()
     before = state_of(app).history
     app.button(key="semantic_item_add").click().run()
+    assert app.button(key="semantic_item_add").disabled  # once
     assert state_of(app).history == (*before, "toy-9")
     app.button(key=sibling.key).click().run()
     assert not failed(app) and state_of(app).item == f"toy-{other}"
@@ -172,6 +173,7 @@ def test_what_is_in_the_history_is_not_added_again(root: Path, path: Path) -> No
         (11, 11, 1, "Add the other 11 to the history"),
         (20, 30, 0, "Add the most taken 20 to the history"),
         (20, 30, 2, "Add the most taken 20 of the others to the history"),
+        (0, 0, 1, "In the history"),
         (0, 0, 3, "All in the history already"),
     ],
 )
