@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -109,3 +110,26 @@ def test_a_figure_is_drawn_once_for_the_same_data() -> None:
     shared_figure(bars, pd.DataFrame({"x": [1, 4]}), about="the same dataset")
     shared_figure(bars, pd.DataFrame({"x": [1, 5]}), about="the same dataset")
     assert made[2:] == [[1, 4]]
+
+
+def test_a_cell_without_a_value_is_empty() -> None:
+    def script() -> None:
+        import pandas as pd
+
+        from app.components import tables
+
+        tables.show(pd.DataFrame({"year": [1999, None], "title": ["Alien", None]}), alt="Items")
+
+    (table,) = AppTest.from_function(script).run().dataframe
+    assert table.proto.placeholder == ""
+    assert table.proto.HasField("placeholder")
+
+
+def test_every_table_of_rows_is_shown_by_one_function() -> None:
+    """st.dataframe by itself reads None where a cell has no value."""
+    app = Path(__file__).parents[2] / "app"
+    assert [
+        path.relative_to(app).as_posix()
+        for path in sorted(app.rglob("*.py"))
+        if "st.dataframe(" in path.read_text("utf-8")
+    ] == ["components/tables.py"]

@@ -9,7 +9,7 @@ import streamlit as st
 
 from app import export, glossary, guard, zoo
 from app.analysis import attention, beam_search
-from app.components import choice, sections, widgets
+from app.components import choice, sections, tables, widgets
 from app.figures import attention as figures
 from app.session import state
 from app.text import clean, count, md
@@ -136,9 +136,8 @@ def heads(name: str, seen: AttentionMap) -> None:
         )
     else:
         st.caption("The model has one layer with one head, so there are no others to set beside it.")
-    st.dataframe(
+    tables.show(
         table,
-        hide_index=True,
         alt="Entropy and mean distance of every head.",
         column_config={
             "layer": st.column_config.NumberColumn("Layer", format="%d"),

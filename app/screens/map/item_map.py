@@ -8,7 +8,7 @@ import streamlit as st
 
 from app import export, guard, spaces, zoo
 from app.analysis import facets, map_points, recommend
-from app.components import item_picker, sections
+from app.components import item_picker, sections, tables
 from app.figures import map as views
 from app.screens.map import filters
 from app.screens.map.chart import (
@@ -198,10 +198,8 @@ def item_table(page: MapChoices, items: list[int], *, key: str, name: str) -> No
         export.csv_button(lambda: facets.table(page.found.rows(order)), name, key=key)
     table = facets.table(page.found.rows(order[:SHOWN]))
     table.insert(0, "Add", "Add")
-    st.dataframe(
+    tables.show(
         table,
-        hide_index=True,
-        placeholder="",
         alt="These items, the most popular first" if models.has_log else "These items",
         key=f"{key}_table",
         column_config={

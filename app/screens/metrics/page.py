@@ -8,7 +8,7 @@ import streamlit as st
 from app import glossary, guard, zoo
 from app.analysis import evaluation, floor, metrics
 from app.analysis import evaluation as verdicts
-from app.components import sections
+from app.components import sections, tables
 from app.screens.metrics import comparison, protocol, slices, studies, training_runs
 from app.screens.metrics.choices import MetricsChoices, choose
 from app.screens.metrics.parameters import SECTIONS
@@ -94,9 +94,8 @@ def _table(this: MetricsChoices) -> None:
     }
     counted = len(this.rows) > len(floor.learned(this.rows, this.families))
     st.caption(f"{'Models that need no training first, then by' if counted else 'By'} {this.metric}.")
-    st.dataframe(
+    tables.show(
         table.style.apply(_bold, axis=None, best=list(zip(best["model"], best["metric"], strict=True)), rows=this.rows),
-        hide_index=True,
         column_config=columns,
         row_height=_ROW,
         height=_ROW * (len(table) + 1) + 8,

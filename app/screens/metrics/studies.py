@@ -8,7 +8,7 @@ import streamlit as st
 from app import export, guard
 from app.analysis import evaluation, floor
 from app.analysis import studies as views
-from app.components import sections
+from app.components import sections, tables
 from app.figures import studies as figures
 from app.screens.metrics.choices import MetricsChoices
 from app.text import clean, md
@@ -110,8 +110,8 @@ def _ablation(study: Study, metric: str, counted: list[views.Counted]) -> None:
 def _codes_alone(study: Study) -> None:
     table = views.measured(study, study.figures)
     means = table.pivot_table(index="variant", columns="measure", values="figure", sort=False).reset_index()
-    st.dataframe(
-        means, hide_index=True, key=f"metrics_study_{study.name}",
+    tables.show(
+        means, key=f"metrics_study_{study.name}",
         alt=f"{clean(study.title)}: the tokenizer's figures, means over seeds.",
     )  # fmt: skip
     export.csv_button(views.download([study]), f"study {study.name}", key=f"metrics_study_{study.name}")

@@ -9,7 +9,7 @@ import streamlit as st
 
 from app import export, glossary, zoo
 from app.analysis import semantic_ids, tokenizers
-from app.components import choice, sections
+from app.components import choice, sections, tables
 from app.figures import semantic_ids as figures
 from app.screens.semantic_ids.selection import Selection
 from app.session import state
@@ -41,9 +41,8 @@ def overview(page: Selection) -> None:
     by_level = tokenizers.levels_table(
         [(title, shown, tokenizers.usage(shown)) for title, shown in zip(titles, page.shown, strict=True)]
     )
-    st.dataframe(
+    tables.show(
         by_level,
-        hide_index=True,
         column_config=_LEVELS,
         height="content",
         alt="Use and collisions of the codes of every level, beside random codes",
@@ -139,9 +138,8 @@ def _groups(page: Selection, one: Tokenization) -> None:
     st.caption(md(words))
     export_name = f"collisions {one.name}"
     whole = _groups_table(page, one, len(groups))
-    st.dataframe(
+    tables.show(
         whole.head(_GROUPS),
-        hide_index=True,
         height=320,
         alt=f"Items with the same codes by {clean(one.about.title)}, the largest group first",
         key=f"semantic_groups_{one.name}",
