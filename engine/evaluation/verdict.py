@@ -313,7 +313,7 @@ def _cost(side: Side) -> str:
     parts = [f"took {_time(side.seconds)} to fit" if side.seconds else "was not timed"]
     parts.append(f"has {side.parameters:,} parameters" if side.parameters else "has no parameters")
     if side.milliseconds is not None:
-        parts.append(f"takes {side.milliseconds:,.{1 if side.milliseconds < 10 else 0}f} ms of processor per list")
+        parts.append(f"takes {side.milliseconds:,.{1 if side.milliseconds < 10 else 0}f} ms of CPU time per list")
     return f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 

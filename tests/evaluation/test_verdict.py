@@ -91,7 +91,7 @@ def test_one_kind_alone_is_not_compared() -> None:
 
 def test_costs_are_named_as_far_as_they_are_known() -> None:
     text = sentences(judged(neural(hits(0.5)), counting(hits(0.3))))
-    assert "took 5 min to fit, has 1,000 parameters and takes 2.5 ms of processor per list" in text
+    assert "took 5 min to fit, has 1,000 parameters and takes 2.5 ms of CPU time per list" in text
     assert "MARKOV took 0.2 s to fit and has no parameters" in text
 
 
