@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -34,6 +36,26 @@ _PARTS = {
 def protocols(models: Zoo, names: tuple[str, ...] | None = None) -> list[str]:
     """Every protocol that some of the models was evaluated under, full rankings first. names: None: all."""
     return metrics.protocols({name: models.bundles[name].ranks_table() for name in names or models.bundles})
+
+
+def references(models: Zoo, protocol: str) -> tuple[pd.DataFrame, str]:
+    """Figures from elsewhere that the dataset names for a protocol, beside those of the same methods here, and who measured them, of
+    which held-out items, in a sentence. Columns: Method, and for each metric "NDCG@10, elsewhere" and "NDCG@10, here", NaN where no
+    bundle has it. Empty where the dataset names none."""
+    named = [entry for entry in models.info.references if _whole(entry.protocol) == naming.parse(protocol)]
+    rows = []
+    for entry in named:
+        bundle = models.bundles.get(entry.model)
+        here = {} if bundle is None else bundle.manifest.metrics.get(entry.protocol, {})
+        pairs = [((f"{name}, elsewhere", value), (f"{name}, here", here.get(name))) for name, value in entry.metrics.items()]
+        rows.append({"Method": clean(entry.title)} | dict(itertools.chain(*pairs)))
+    parts = {naming.parse(entry.protocol).part for entry in named}
+    words = [entry.source for entry in named] + [f"over {naming.PARTS[part]} alone" for part in sorted(parts - {""})]
+    return pd.DataFrame(rows), f"Elsewhere: {', '.join(dict.fromkeys(words))}."
+
+
+def _whole(protocol: str) -> naming.Protocol:
+    return dataclasses.replace(naming.parse(protocol), part="")
 
 
 @cached(20, by=of_content)

@@ -32,7 +32,7 @@ from engine.errors import SeqscopeError
 SCHEMA_VERSION = 1
 SETS = ("given", "users")
 """Splits that hold out a set of items per user, not one (engine/data/split.py)."""
-LATER = ("repeats", "measured", "held_out")
+LATER = ("repeats", "measured", "held_out", "references")
 """Entries of dataset.json that came later: left out where there is nothing to say, as readers of before know none of them."""
 
 
@@ -46,6 +46,28 @@ class Role(enum.IntEnum):
     BETWEEN = (
         4  # in a history that is asked, never trained on: of the validation period, or a held-out user's fold-in share
     )
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What somebody else reached on the same events under the same split."""
+
+    model: str
+    """The name that a bundle of the same method has here."""
+    title: str
+    protocol: str
+    """As evaluations are named, the users that it is of among it: "full, warm"."""
+    metrics: dict[str, float]
+    """"NDCG@10" → 0.1410."""
+    source: str
+    """Who measured it, as part of a sentence."""
+
+    def __post_init__(self) -> None:
+        texts = (self.model, self.title, self.protocol, self.source)
+        if not all(isinstance(text, str) for text in texts) or not isinstance(self.metrics, dict):
+            raise ValueError("a reference names model, title, protocol and source, and has metrics")
+        if not all(isinstance(value, float) for value in self.metrics.values()):
+            raise ValueError(f"metrics of the reference {self.title!r} are not all numbers")
 
 
 @dataclass(frozen=True)
@@ -97,6 +119,8 @@ class DatasetInfo:
     held_out: dict[str, int] = field(default_factory=dict)
     """How many of the test's held-out items tie, repeat, are negative (engine/data/repeats.py). Empty: a dataset of before they
     were counted, or one without a log."""
+    references: list[Reference] = field(default_factory=list)
+    """Figures from elsewhere that those of this dataset may be held against."""
 
     @property
     def sets(self) -> bool:
@@ -137,7 +161,11 @@ class DatasetInfo:
             raise SeqscopeError(
                 f"{path}: repeats is {raw['repeats']!r}, one of {', '.join(RULES)}. Import the dataset again."
             )
-        return cls(**raw)
+        try:
+            references = [Reference(**entry) for entry in raw.pop("references", [])]
+        except (TypeError, ValueError) as error:
+            raise SeqscopeError(f"{path}: references: {error}. Import the dataset again.")
+        return cls(**raw, references=references)
 
 
 @dataclass(frozen=True)

@@ -358,3 +358,20 @@ def test_different_people_cannot_be_compared(opened: Opened) -> None:
     page = opened(move)
     assert not page.exception and not page.error
     assert "cannot be compared" in words(page)
+
+
+def test_figures_from_elsewhere_stand_beside_those_of_the_same_method_here(opened: Opened) -> None:
+    measured_here = {"HR@10": 0.5, "NDCG@10": 0.25}
+    elsewhere = {"title": "Beta", "metrics": {"NDCG@10": 0.75}, "source": "measured by others"}
+
+    def change(path: Path) -> None:
+        seal(path / "beta", metrics={"full": measured_here, "full, warm": {"NDCG@10": 0.5}})
+        file = path / "dataset.json"
+        named = [{"model": model, "protocol": "full, warm", **elsewhere} for model in ("beta", "unknown")]
+        file.write_text(json.dumps(json.loads(file.read_text("utf-8")) | {"references": named}), "utf-8")
+
+    page = opened(change, protocol="full", section="protocol")
+    table = next(table.value for table in page.dataframe if "Method" in table.value)
+    assert table["NDCG@10, elsewhere"].tolist() == [0.75, 0.75]
+    assert table["NDCG@10, here"].tolist()[0] == 0.5 and np.isnan(table["NDCG@10, here"].iloc[1])
+    assert "measured by others" in words(page) and "in somebody's training" in words(page)

@@ -42,6 +42,9 @@ def test_describe_what_is_no_dataset(bench: Bench) -> None:
     assert bench.run("describe", bench.folder / "bad") == 1 and "not valid JSON" in bench.err
     bench.write("old/dataset.json", '{"schema_version": 99}')
     assert bench.run("describe", bench.folder / "old") == 1 and "schema version 99" in bench.err
+    dataset = bench.load(bench.write("log.csv", LOG), name="toy").path / "dataset.json"
+    dataset.write_text(json.dumps(json.loads(dataset.read_text("utf-8")) | {"references": [{"title": "x"}]}), "utf-8")
+    assert bench.run("describe", dataset.parent) == 1 and "references" in bench.err
 
 
 def test_an_existing_dataset_is_refused_before_any_work(bench: Bench) -> None:

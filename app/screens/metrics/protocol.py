@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from app.analysis import metrics
+import streamlit as st
+
+from app import glossary
+from app.analysis import evaluation, metrics
 from app.analysis.model_card import split_words
-from app.components import facts
+from app.components import facts, sections, tables
 from app.screens.metrics.choices import MetricsChoices
 from app.text import md
 from engine.runtime import protocols as naming
@@ -13,6 +16,20 @@ from engine.runtime import protocols as naming
 def show(this: MetricsChoices) -> None:
     known = {term: md(words, 2_000) for term, words in _facts(this).items() if words}
     facts.show(known, key="protocol", alt="The protocol of the evaluation.")
+    _references(this)
+
+
+def _references(this: MetricsChoices) -> None:
+    table, source = evaluation.references(this.models, this.protocol)
+    if table.empty:
+        return
+    sections.heading("Reference points")
+    st.caption(md(source, 2_000))
+    numbers = {
+        column: st.column_config.NumberColumn(format="%.4f", help=glossary.tooltip(column.partition(",")[0]))
+        for column in table.columns[1:]
+    }
+    tables.show(table, alt="Figures from elsewhere, and those of the same methods here.", column_config=numbers)
 
 
 def _facts(this: MetricsChoices) -> dict[str, str]:
