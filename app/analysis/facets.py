@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from app.store.attributes import OWN, PROSE, caption, is_place, is_year, names_items
 from app.store.catalogue import Among, Between, Facet
-from app.text import clean, title_words, words_and_numbers, words_of
+from app.text import clean, md, title_words, words_and_numbers, words_of
 
 PILLS = 24  # values of an attribute that are all shown; of more, people choose from a list
 _FIRST = ("genres", "genre", "categories", "year", "decade", "country", "franchise", "series", "director", "brand")
@@ -169,6 +169,11 @@ def table(rows: pa.Table) -> pd.DataFrame:
         called = caption(name) if caption(name) not in columns else name  # kind_of, kind of
         columns[called] = ["; ".join(map(str, entry)) if isinstance(entry, list) else entry for entry in values]
     return pd.DataFrame(columns)
+
+
+def nearest(text: str, meant: str) -> str:
+    """That nothing matches the text of a search, and what was searched for instead; as Markdown."""
+    return f"No item matches “{md(text, 60)}”. Nearest: **{md(meant, 60)}**"
 
 
 def joined(parts: Sequence[pa.Table]) -> pa.Table:

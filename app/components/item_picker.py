@@ -35,13 +35,16 @@ def search(label: str, *, key: str, act: str, on_pick: Callable[[str], None], ic
         if not text or not text.strip():
             return
         catalogue, models = zoo.open_catalogue(now.dataset), zoo.open_zoo(now.dataset)
-        hits = catalogue.search(text, _HITS, everywhere=True)
+        meant = catalogue.meant(text)
+        hits = catalogue.search(meant, _HITS, everywhere=True)
         if not hits:
             st.caption(f"Nothing like “{md(text, 40)}” among {count(len(models), 'item')}.")
+        elif meant != text:
+            st.caption(facets.nearest(text, meant))
         with st.container(gap=None, key=f"{key}_hits"):
             for hit in hits:
                 st.button(
-                    md(zoo.titled(models, hit.item), 80) + reason(catalogue, hit, text),
+                    md(zoo.titled(models, hit.item), 80) + reason(catalogue, hit, meant),
                     key=f"{key}_{act}_{hit.item}",
                     icon=icon,
                     type="tertiary",

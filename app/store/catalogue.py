@@ -1,8 +1,9 @@
 """A dataset's items in a small database: searched, filtered, counted and paged. Safe to ask from many threads at once.
 
     catalogue = Catalogue(zoo.items)
-    for hit in catalogue.search("emprie strikes"):  # in titles; everywhere=True: in attributes, too
+    for hit in catalogue.search("empire strikes"):  # in titles; everywhere=True: in attributes, too
         print(hit.title)
+    catalogue.meant("kubrik")  # "kubrick": nothing matches the other to the letter
     page = catalogue.page("kubrick space", {"genres": Among(("Sci-Fi",)), "year": Between(1970, 1990)}, sort="year", limit=20)
 
 The database of few items lives in memory, that of many in a file (`write`, `open`). It is locked: it reads no other files, loads
@@ -16,6 +17,7 @@ import json
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -30,8 +32,8 @@ from engine.errors import SeqscopeError
 MAX_LIMIT = 1_000
 MAX_VALUES = 1_000  # distinct values of an attribute that can be filtered by
 _OWN = ("item", "item_id", "title", "popularity")
-_LIKENESS = 0.86  # Jaro–Winkler similarity from which two words are taken for the same, mistyped
-_HANDFUL = 5  # fewer matches to the letter than this, and similar words are looked for as well
+_NEAR = 4  # words that a mistyped one is taken for
+_READINGS = 8  # of a mistyped text that are tried
 _READ = 4_000  # characters of an attribute that are searched
 _HELD = 8  # times the bytes of the items: as they are, folded, and as words
 _PART = 1 << 14  # items whose texts are folded at a time
@@ -58,7 +60,7 @@ class Between:
 
 Filters = Mapping[str, Among | Between]
 Values = dict[str, Any]
-How = Literal["prefix", "word", "inside", "words", "facts", "prose", "similar"]
+How = Literal["prefix", "word", "inside", "words", "facts", "prose"]
 _KINDS: tuple[How, ...] = ("prefix", "word", "inside", "words", "facts", "prose")
 
 
@@ -70,7 +72,7 @@ class Hit(NamedTuple):
     title: str
     how: How
     """How it matches: the title begins so, a word does, it stands inside, all words are there; with short attributes, or with
-    prose, they are; the title has similar ones."""
+    prose, they are."""
 
 
 @dataclass(frozen=True)
@@ -96,8 +98,6 @@ class Page(NamedTuple):
     """item, item_id, title, popularity, then the attributes."""
     total: int
     """How many match in all."""
-    similar: bool = False
-    """True: nothing matches the text to the letter; these are titles with similar words."""
 
 
 class Catalogue:
@@ -167,12 +167,11 @@ class Catalogue:
     # --- searching
 
     def search(self, text: str, limit: int = 20, exclude: Sequence[int] = (), *, everywhere: bool = False) -> list[Hit]:
-        """The best titles: what begins with the text, has a word that does, holds it, has all its words, then similar ones.
+        """The best titles: what begins with the text, has a word that does, holds it, then what has all its words.
 
         Upper case, accents and apostrophes do not matter, numbers are the same as words, digits and Roman numerals, and a title's
-        year counts as a word of it; within one kind of match the more popular item is first. Titles with similar words are looked
-        for where fewer than a handful match to the letter. everywhere: items whose attributes have the words come after all
-        titles that do.
+        year counts as a word of it; within one kind of match the more popular item is first. everywhere: items whose attributes
+        have the words come after all titles that do.
         """
         query = _Query.read(text)
         if query is None:
@@ -181,14 +180,16 @@ class Catalogue:
         rows = self._matches(query, query.title, exclude, limit)
         if everywhere and len(rows) < limit:  # a title or two letters of it are the rule, and found sooner alone
             rows += self._matches(query, f"{query.anything} and not {query.title}", exclude, limit - len(rows))
-        hits = [Hit(item, item_id, title, _KINDS[kind]) for item, item_id, title, kind in rows]
-        if len(hits) < min(limit, _HANDFUL):
-            known = {hit.item for hit in hits}.union(exclude)
-            similar = [item for item in self._similar(query.tokens) if item not in known][: limit - len(hits)]
-            sql = "select c_item, c_item_id, c_title from catalogue where list_contains($items::int[], c_item)"
-            titles = {row[0]: row for row in self._ask(sql, {"items": similar})} if similar else {}
-            hits += [Hit(item, titles[item][1], titles[item][2], "similar") for item in similar]
-        return hits
+        return [Hit(item, item_id, title, _KINDS[kind]) for item, item_id, title, kind in rows]
+
+    def meant(self, text: str) -> str:
+        """The text itself where an item matches it to the letter, or none matches anything near it; else the nearest text that
+        one matches: with blanks elsewhere, or with words that are a letter or two from these, in a title rather than in an
+        attribute."""
+        query = _Query.read(text)
+        if query is None or self._match(query) is not None:
+            return text
+        return self._spaced_otherwise("".join(query.tokens)) or self._corrected(query.tokens) or text
 
     def page(
         self,
@@ -203,10 +204,9 @@ class Catalogue:
         """Items that match the text and every filter. sort: "relevance" (popularity where there is no text) or a column.
 
         Every word of the text begins one of the title or of an attribute (`searched`): the best titles come first, as in
-        `search`, then what matches by short attributes, then by prose. Where nothing does, titles with similar words are taken.
+        `search`, then what matches by short attributes, then by prose.
         """
         where, values, kind = self._where(text, filters or {})
-        similar = "similar" in values
         if sort == "relevance":
             order = "c_popularity desc" if kind == "0" else f"{kind}, c_popularity desc"
         elif sort in self.columns and self._kinds.get(sort) != "tags":
@@ -218,7 +218,7 @@ class Catalogue:
         sql = f"select c_item from catalogue where {where} order by {order}, c_item limit $limit offset $offset"
         chosen = [item for (item,) in self._ask(sql, {**values, **bounds})]
         total = self._ask(f"select count(*) from catalogue where {where}", values)[0][0]
-        return Page(self.rows(chosen), int(total), similar)
+        return Page(self.rows(chosen), int(total))
 
     def counts(self, name: str, text: str = "", filters: Filters | None = None) -> list[tuple[str, int]]:
         """(value, items) of one attribute among the items that match, the most frequent first.
@@ -287,15 +287,7 @@ class Catalogue:
         values: Values = {}
         query = _Query.read(text)
         if query is not None:
-            exact = self._ask(f"select 1 from catalogue where {query.anything} limit 1", query.values)
-            if exact:
-                conditions, values, kind = [query.anything], dict(query.values), query.kind
-            else:
-                conditions, values = (
-                    ["list_contains($similar::int[], c_item)"],
-                    {"similar": self._similar(query.tokens)},
-                )
-                kind = "list_position($similar::int[], c_item)"
+            conditions, values, kind = [query.anything], dict(query.values), query.kind
         for number, (name, filter_) in enumerate(filters.items()):
             column, value = _quoted(name), f"f{number}"
             allowed = self._kinds.get(name, "range" if name == "popularity" else "none")
@@ -315,57 +307,50 @@ class Catalogue:
                 raise ValueError(f"cannot filter {name!r} by {type(filter_).__name__}")
         return " and ".join(conditions), values, kind
 
-    def _similar(self, tokens: Sequence[str]) -> list[int]:
-        """Items that have for every word of the search the word or a similar one, the most similar first.
+    def _match(self, query: _Query) -> Literal["title", "attributes"] | None:
+        """By what an item matches, by its title where one does."""
+        for condition, by in ((query.title, "title"), (query.anything, "attributes")):
+            if self._ask(f"select 1 from catalogue where {condition} limit 1", query.values):
+                return by  # type: ignore[return-value]
+        return None
 
-        Where there are none: those that have its words written as one, or its one word as several.
-        """
-        return self._mistyped(tokens) or self._joined("".join(tokens))
-
-    def _joined(self, text: str) -> list[int]:
-        if len(text) < 5:
-            return []
-        rows = self._ask(
-            """select c_item from catalogue where contains(replace(words, ' ', ''), $text)
-            order by c_popularity desc, c_item limit $limit""",
-            {"text": text, "limit": MAX_LIMIT},
+    def _spaced_otherwise(self, letters: str) -> str | None:
+        """The beginning of a title, or of some of its words, that has these letters: "star wars"."""
+        if len(letters) < 5:
+            return None
+        titles = self._ask(
+            """select words from catalogue where contains(replace(words, ' ', ''), $letters)
+            order by c_popularity desc, c_item limit 20""",
+            {"letters": letters},
         )
-        return [item for (item,) in rows]
+        for (title,) in titles:
+            words = title.split()
+            for first in range(len(words)):
+                for end in range(first + 1, len(words) + 1):
+                    if "".join(words[first:end]).startswith(letters):
+                        return " ".join(words[first:end])
+        return None
 
-    def _mistyped(self, tokens: Sequence[str]) -> list[int]:
-        words: list[tuple[int, int, float]] = []  # place of the token, word_id, likeness
-        for position, token in enumerate(tokens):
-            rows = self._ask(_SIMILAR_WORDS, {"token": token, "likeness": _LIKENESS})
-            words += [(position, word_id, likeness) for word_id, likeness in rows]
-            if not rows:
-                return []
-        if not words:
-            return []
-        places, ids, likenesses = zip(*words, strict=True)
-        rows = self._ask(
-            """
-            with words as (
-                select unnest($places::int[]) as place, unnest($ids::int[]) as word_id, unnest($likenesses::float[]) as likeness
-            ),
-            found as (
-                select c_item, place, max(likeness) as likeness from words join postings using (word_id) group by c_item, place
-            )
-            select c_item from found join catalogue using (c_item)
-            group by c_item having count(*) = $tokens
-            order by sum(likeness) desc, any_value(c_popularity) desc, c_item limit $limit""",
-            {
-                "places": places,
-                "ids": ids,
-                "likenesses": likenesses,
-                "tokens": len(tokens),
-                "limit": MAX_LIMIT,
-            },
-        )
-        return [item for (item,) in rows]
+    def _corrected(self, tokens: Sequence[str]) -> str | None:
+        """The text with its mistyped words replaced."""
+        near = [self._ask(_NEAR_WORDS, {"token": token, "wrong": min(2, len(token) // 3)}) for token in tokens]
+        readings = sorted(product(*near), key=lambda words: sum(distance for _, distance in words))
+        found: tuple[int, str] | None = None
+        for words in readings[:_READINGS]:
+            wrong, text = sum(distance for _, distance in words), " ".join(word for word, _ in words)
+            if found is not None and wrong > found[0]:
+                break
+            query = _Query.read(text)
+            by = self._match(query) if wrong and query is not None else None
+            if by == "title":
+                return text
+            if by is not None and found is None:
+                found = wrong, text
+        return found[1] if found is not None else None
 
 
 def _fill(con: duckdb.DuckDBPyConnection, items: pa.Table) -> None:
-    """Makes the tables: catalogue, with the texts that are searched beside the columns; vocabulary and postings of the titles."""
+    """Makes the tables: catalogue, with the texts that are searched beside the columns; vocabulary, the words of those texts."""
     parts = (_texts(part) for part in items.to_batches(max_chunksize=_PART))
     schema = _texts(pa.RecordBatch.from_pylist([], items.schema)).schema
     with con.cursor() as cursor:
@@ -373,17 +358,11 @@ def _fill(con: duckdb.DuckDBPyConnection, items: pa.Table) -> None:
         cursor.execute("create table catalogue as select * from incoming")
         cursor.unregister("incoming")
         cursor.execute(
-            """create temp table split as
-            select c_item, unnest(list_distinct(string_split(trim(words), ' '))) as word from catalogue"""
+            """create table vocabulary as select word, count(*) filter (in_title) as titles, count(*) as times from (
+                select unnest(string_split(words, ' ')) as word, true as in_title from catalogue union all
+                select unnest(string_split(facts || prose, ' ')), false from catalogue)
+            where word != '' group by word order by word"""
         )
-        cursor.execute(
-            """create table vocabulary as select (row_number() over (order by word))::int as word_id, word
-            from (select distinct word from split where word != '')"""
-        )
-        cursor.execute(
-            "create table postings as select word_id, c_item from split join vocabulary using (word) order by word_id"
-        )
-        cursor.execute("drop table split")
 
 
 def _texts(part: pa.RecordBatch) -> pa.RecordBatch:
@@ -436,15 +415,14 @@ def _valued(
     return Facet(name, kind, values=tuple((value, items) for value, items in rows), missing=missing)
 
 
-# Words as long as the one asked for, give or take two letters; Jaro–Winkler forgives exchanged, missing and wrong letters.
-_SIMILAR_WORDS = """
-    select word_id, case when word = $token then 1 when starts_with(word, $token) then 0.97
-                    else jaro_winkler_similarity(word, $token) end as likeness
+# A word that others begin with stands for itself; words that are as near are told apart by how many titles have them.
+_NEAR_WORDS = f"""
+    select case when starts_with(word, $token) then $token else word end as near,
+           min(case when starts_with(word, $token) then 0 else damerau_levenshtein(word, $token) end)::int as distance
     from vocabulary
     where starts_with(word, $token)
-       or (length($token) > 2 and abs(length(word) - length($token)) <= 2
-           and jaro_winkler_similarity(word, $token, $likeness) >= $likeness)
-    order by likeness desc, word_id limit 300"""
+       or (abs(length(word) - length($token)) <= $wrong and damerau_levenshtein(word, $token) <= $wrong)
+    group by near order by distance, sum(titles) desc, sum(times) desc, near limit {_NEAR}"""
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ def test_search_while_typing_and_hostile_titles(go: Callable, console_errors: li
     box.press_sequentially("기생")
     until(page, lambda: rows(page), ["기생충 (1963)"])
     box.fill("flim 17")  # mistyped
-    page.get_by_text("titles are similar").wait_for()
+    page.get_by_text("Nearest: film 17").wait_for()
     until(page, lambda: "Film 17 (1977)" in rows(page), True)
     box.fill("mystery")  # a genre of every second one
     page.get_by_text("Genres: Mystery").first.wait_for()

@@ -51,12 +51,12 @@ def answers(catalogue: Catalogue, word: str) -> list[object]:
     """Of everything that a page asks."""
     texts = ("amelie", "기생", "a b", "100%", "engel ss", "space", word, word[:-1] + "x", f"{word} new", "qqqq", "cafe")
     filters = {"genres": Among(("Space",)), "moods": Among(("slow", "light")), "year": Between(1960, 1999)}
-    pages = [catalogue.page(text, limit=7, offset=offset) for text in texts for offset in (0, 3)]
+    pages = [catalogue.page(catalogue.meant(text), limit=7, offset=offset) for text in texts for offset in (0, 3)]
     pages += [catalogue.page(sort=sort, descending=False) for sort in ("title", "year", "popularity")]
     pages += [catalogue.page("space", filters), catalogue.page(limit=1_000)]
     return [
-        [catalogue.search(text) for text in texts],
-        [(page.rows.to_pylist(), page.total, page.similar) for page in pages],
+        [catalogue.search(catalogue.meant(text)) for text in texts],
+        [(page.rows.to_pylist(), page.total) for page in pages],
         [catalogue.counts("moods", word), catalogue.counts("genres", "", filters), catalogue.steps("year", 10, word)],
         catalogue.facets,
         catalogue.searched,

@@ -51,9 +51,12 @@ def browse() -> None:
             args=(key,),
         )
         chosen_filters = filters(usable.facets)
-        facet_bar(catalogue, usable, text, chosen_filters)
+        meant = catalogue.meant(text)
+        if meant != text:
+            st.caption(views.nearest(text, meant))
+        facet_bar(catalogue, usable, meant, chosen_filters)
         chips(chosen_filters)
-        results(models, catalogue, usable.facets, text, chosen_filters)
+        results(models, catalogue, usable.facets, meant, chosen_filters)
 
 
 def results(models: Zoo, found: Catalogue, facets: list[Facet], text: str, wanted: Filters) -> None:
@@ -80,8 +83,6 @@ def results(models: Zoo, found: Catalogue, facets: list[Facet], text: str, wante
     if not page.total:
         nothing(models, text, wanted)
         return
-    if page.similar:
-        st.caption(md(f"Nothing holds “{clean(text, 60)}” to the letter; these titles are similar."))
     rows(models, facets, page.rows.to_pylist(), text)
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         if page.total > ROWS:

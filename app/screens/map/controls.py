@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app import glossary, guard, spaces, zoo
-from app.analysis import map_colouring
+from app.analysis import facets, map_colouring
 from app.analysis.cache import cached, stamp
 from app.components import choice, item_picker
 from app.figures import map_codes
@@ -56,8 +56,9 @@ def show(models: Zoo, found: Catalogue) -> MapChoices:
             on_click=guard.callback(zoom_to),
             args=(None,),
         )
-    hits = found.search(text, MATCHES, everywhere=True) if text else []
-    _told(models, found, text, hits)
+    meant = found.meant(text)
+    hits = found.search(meant, MATCHES, everywhere=True)
+    _told(models, found, text, meant, hits)
     selection = selected(models)
     return MapChoices(
         models,
@@ -149,18 +150,20 @@ def _layered(key: str, offered: tuple[str, ...]) -> None:
     state.choose(top=None if len(layers) == len(LAYERS) else "~".join(layers) or NOTHING)
 
 
-def _told(models: Zoo, found: Catalogue, text: str, hits: list[Hit]) -> None:
+def _told(models: Zoo, found: Catalogue, text: str, meant: str, hits: list[Hit]) -> None:
     if not text:
         return
     if not hits:
         st.caption(md(f"Nothing like “{clean(text, 60)}” among {count(len(models), 'item')}. Try fewer letters."))
         return
+    if meant != text:
+        st.caption(facets.nearest(text, meant))
     with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
         more = "at least " if len(hits) == MATCHES else ""
         st.caption(f"{more}{count(len(hits), 'item')} ringed. Choose one:", width="content")
         for hit in hits[:6]:
             st.button(
-                md(zoo.titled(models, hit.item), 50) + item_picker.reason(found, hit, text),
+                md(zoo.titled(models, hit.item), 50) + item_picker.reason(found, hit, meant),
                 key=f"map_hit_{hit.item}",
                 on_click=guard.callback(choose),
                 args=(hit.item_id,),
