@@ -39,15 +39,17 @@ def protocols(models: Zoo, names: tuple[str, ...] | None = None) -> list[str]:
 
 
 def references(models: Zoo, protocol: str) -> tuple[pd.DataFrame, str]:
-    """Figures from elsewhere that the dataset names for a protocol, beside those of the same methods here, and who measured them, of
-    which held-out items, in a sentence. Columns: Method, and for each metric "NDCG@10, elsewhere" and "NDCG@10, here", NaN where no
-    bundle has it. Empty where the dataset names none."""
+    """Figures from elsewhere that the dataset names for a protocol, beside those of the same methods here; and who measured them
+    over which held-out items, in a sentence. Columns: Method, and of each metric "NDCG@10, elsewhere" and "NDCG@10, here", NaN
+    where no bundle has it. Empty where the dataset names none."""
     named = [entry for entry in models.info.references if _whole(entry.protocol) == naming.parse(protocol)]
     rows = []
     for entry in named:
         bundle = models.bundles.get(entry.model)
         here = {} if bundle is None else bundle.manifest.metrics.get(entry.protocol, {})
-        pairs = [((f"{name}, elsewhere", value), (f"{name}, here", here.get(name))) for name, value in entry.metrics.items()]
+        pairs = [
+            ((f"{name}, elsewhere", value), (f"{name}, here", here.get(name))) for name, value in entry.metrics.items()
+        ]
         rows.append({"Method": clean(entry.title)} | dict(itertools.chain(*pairs)))
     parts = {naming.parse(entry.protocol).part for entry in named}
     words = [entry.source for entry in named] + [f"over {naming.PARTS[part]} alone" for part in sorted(parts - {""})]

@@ -32,7 +32,7 @@ def test_describe(bench: Bench) -> None:
     ):  # fmt: skip
         assert part in bench.out
     assert bench.run("describe", dataset.path, "--json") == 0
-    assert json.loads(bench.out) == dataclasses.asdict(dataset.info)
+    assert bench.out == dataset.info.to_json()
 
 
 def test_describe_what_is_no_dataset(bench: Bench) -> None:
