@@ -17,10 +17,12 @@ import streamlit as st
 _HERE = Path(__file__).parent
 
 
+def _read(*files: str) -> str:
+    return "".join((_HERE / file).read_text("utf-8") for file in files)
+
+
 def _component(name: str, *styles: str, html: str = '<div class="root"></div>') -> Any:
-    css, js = (
-        "".join((_HERE / file).read_text("utf-8") for file in files) for files in (styles, (f"{name}.js", "dom.js"))
-    )
+    css, js = _read(*styles, "touch.css"), _read(f"{name}.js", "dom.js")
     return st.components.v2.component(f"seqscope_{name}", html=html, css=css, js=js)
 
 
@@ -176,8 +178,8 @@ def on_phone() -> bool:
 _BROWSER = st.components.v2.component(
     "seqscope_browser",
     html="<span></span>",
-    css=(_HERE / "browser.css").read_text("utf-8"),
-    js=(_HERE / "browser.js").read_text("utf-8"),
+    css=_read("browser.css", "touch.css"),
+    js=_read("browser.js"),
     isolate_styles=False,
 )
 
