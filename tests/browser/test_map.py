@@ -16,6 +16,8 @@ from tests.runtime.tokenizations import toy_codes
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
+    from tests.clients import Server
+
 PLOT = ".st-key-map_alpha .js-plotly-plot"
 CODES = ".st-key-map_codes-rqvae .js-plotly-plot"
 DRAWN = f"document.querySelector('{PLOT}')?._fullLayout?.xaxis?.range && document.querySelector('{PLOT} canvas')"
@@ -81,6 +83,24 @@ def test_the_map_fills_the_window_and_its_names_leave_each_other_room(
     assert not [
         (a, b) for a, b in combinations(placed, 2) if a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
     ]
+
+
+def test_on_a_phone_the_title_stands_above_the_map_and_both_are_on_the_first_screen(
+    new_page: Callable[..., Page], server: Server
+) -> None:
+    page = new_page(has_touch=True, is_mobile=True, viewport={"width": 390, "height": 844})
+    page.goto(f"{server.url}/map?ds=sample&space=sasrec")
+    plot, bar = page.locator(".st-key-map_sasrec .js-plotly-plot"), page.locator(".st-key-map_sasrec .modebar")
+    plot.locator("canvas").first.wait_for()
+    settle(page)
+    title, drawn, tools, space = (
+        part.bounding_box() for part in (page.get_by_role("heading", level=1), plot, bar, page.get_by_label("Space"))
+    )
+    assert title and drawn and tools and space
+    assert title["y"] + title["height"] <= drawn["y"] and drawn["y"] + drawn["height"] <= space["y"]
+    assert drawn["y"] + drawn["height"] < 600
+    assert tools["y"] >= title["y"] + title["height"] and tools["x"] >= 0 and tools["x"] + tools["width"] <= 390
+    assert tools["height"] < 50  # one row
 
 
 def test_two_maps_are_linked_and_bars_filter_both(visit: Callable[[str], Page]) -> None:
