@@ -46,15 +46,16 @@ class Colouring:
     """Items may have several values; each takes its most frequent one."""
 
     def colour(self, place: int) -> str:
-        if self._left_over(place):
+        if self.left_over(place):
             return _NOTHING_COLOUR if self.groups[place] == NOTHING else _OTHER_COLOUR
         return PALETTE[place % len(PALETTE)]
 
     def symbol(self, place: int) -> str:
         """Another one where the colours begin anew."""
-        return SYMBOLS[0] if self._left_over(place) else SYMBOLS[place // len(PALETTE) % len(SYMBOLS)]
+        return SYMBOLS[0] if self.left_over(place) else SYMBOLS[place // len(PALETTE) % len(SYMBOLS)]
 
-    def _left_over(self, place: int) -> bool:
+    def left_over(self, place: int) -> bool:
+        """Whether a group is of the items that no colour is for."""
         return place >= CODES or (self.groups[place] in (OTHER, NOTHING) and place >= len(self.groups) - 2)
 
     def can(self, scale: Scale) -> bool:

@@ -54,14 +54,23 @@ export default function ({ data, parentElement, setTriggerValue }) {
   // What the colours of points stand for, while the bars are folded away.
   function legend() {
     const part = element("div", "legend")
-    for (const { name, values } of data.attributes)
-      for (const { value, colour } of values.filter(({ legend }) => legend)) {
+    const key = (row, colour) => {
+      row.className = "key"
+      row.dir = "auto"
+      row.style.setProperty("--colour", colour)
+      part.append(row)
+    }
+    for (const { name, values, rest } of data.attributes) {
+      for (const { value, colour, pressed } of values.filter(({ legend }) => legend)) {
         const row = button(value, `legend ${value}`, { do: "filter", name, value })
-        row.className = "key"
-        row.dir = "auto"
-        row.style.setProperty("--colour", colour)
-        part.append(row)
+        row.setAttribute("aria-pressed", String(pressed))
+        row.title = pressed ? "Show the others again" : "Show these alone"
+        key(row, colour)
       }
+      for (const { value, colour } of rest) key(element("span", "", value), colour)
+    }
+    part.classList.toggle("filtered", data.filtered)
+    if (data.filtered) part.append(button("Clear filters", "legend clear", { do: "clear" }))
     return part
   }
 

@@ -102,6 +102,8 @@ def lay_out(fig: go.Figure, height: float | None, view: Range | None, look: Look
             "y": -0.01,
             "x": 0,
             "itemsizing": "constant",
+            "itemclick": "toggleothers",
+            "itemdoubleclick": "toggle",
             "title": {"text": ""},
         },
         xaxis={**_axis(view[:2] if view else None), "constraintoward": "left"},  # the bars lie over its right edge
@@ -285,7 +287,7 @@ def _overlay(
     add(
         matches,
         "Found",
-        {"size": 12, "symbol": "circle-open", "color": look.accent, "line": {"width": 2}},
+        {"size": 15, "symbol": "circle-open", "color": look.accent, "line": {"width": 2.5}},
         [f"{named(i)}<br>found by the search" for i in matches],
     )
     if marks.chosen is not None and points.at([marks.chosen]):

@@ -425,6 +425,11 @@ def test_a_search_an_item_and_a_selection(root: Path, path: Path) -> None:
     assert page.query_params["find"] == "أفلام"
     page.button(key="map_hit_4").click().run()
     assert not failed(page) and page.query_params["item"] == "toy-4"
+    x = pq.read_table(path / "alpha" / "map.parquet")["x"].to_numpy()
+    west, east = figures(page)[0]["layout"]["xaxis"]["range"]
+    assert (west + east) / 2 == pytest.approx(x[4], abs=1e-4) and east - west < 0.3 * np.ptp(x)
+    page.button(key="map_found_zoom").click().run()
+    assert not failed(page)
     page.text_input(key="map_search").set_value("Horror").run()
     hits = [button.label for button in page.button if str(button.key).startswith("map_hit_")]
     assert hits and all("Horror" in label for label in hits)  # a genre, named where no title says it
@@ -446,6 +451,7 @@ def test_filters_show_items_with_the_values_and_a_selection_can_be_isolated(root
     faint, *shown = figures(page)[0]["data"]
     assert faint["name"] == "Others" and "customdata" not in faint
     assert {item_id for trace in shown for item_id in trace["customdata"]} == horror
+    assert {trace["name"] for trace in shown} == {"Horror"}  # in its colour, whatever else they are
     page = opened(root, area="item.ids~toy-1~toy-2~toy-30", isolate="yes", top="none")
     (figure,) = figures(page)
     assert {i for trace in figure["data"] for i in trace["customdata"]} == {"toy-1", "toy-2", "toy-30"}
@@ -472,6 +478,9 @@ def test_bars_count_what_the_other_filters_and_the_selection_leave(path: Path, m
     (horror, _), years = everything["genres", "Horror"], [key for key in everything if key[0] == "year"]
     filters.act({"do": "filter", "name": "genres", "value": "Horror"})
     assert own["only"] == "genres~Horror"
+    by_genre = map_colouring.colouring(models.items, "genres")
+    coloured = filters.attribute_bars(dataclasses.replace(page, colours=by_genre), spaces.attributes(models))[0]
+    assert [rest["value"] for rest in coloured["rest"]] == [g for g in by_genre.groups if g in ("Other", "No value")]
     filtered = bars(page)
     assert filtered["genres", "Horror"] == everything["genres", "Horror"]  # an attribute does not filter itself
     assert sum(filtered[year][0] for year in years) == horror < sum(filtered[year][1] for year in years)

@@ -43,7 +43,7 @@ def show(models: Zoo, found: Catalogue) -> MapChoices:
         if any(place.of_codes for place in places):
             by = choice.selected("Colour codes by", "by", map_codes.CALLED, "level", key="map_by", width=150)
         text = _search()
-        colours = _colouring_of(models, found, colour)
+        colours = filters.recoloured(models, _colouring_of(models, found, colour))
         with st.popover("Display", type="tertiary", icon=":material/tune:"):
             layers = _layers(any(place.model is not None for place in places))
             if colours is not None and colours.numbers is not None:
@@ -158,16 +158,30 @@ def _told(models: Zoo, found: Catalogue, text: str, meant: str, hits: list[Hit])
         return
     if meant != text:
         st.caption(facets.nearest(text, meant))
-    with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
+    with st.container(horizontal=True, gap="xsmall", vertical_alignment="center", key="map_hits"):
         more = "at least " if len(hits) == MATCHES else ""
         st.caption(f"{more}{count(len(hits), 'item')} ringed. Choose one:", width="content")
         for hit in hits[:6]:
             st.button(
                 md(zoo.titled(models, hit.item), 50) + item_picker.reason(found, hit, meant),
                 key=f"map_hit_{hit.item}",
-                on_click=guard.callback(choose),
-                args=(hit.item_id,),
+                type="tertiary",
+                on_click=guard.callback(_choose_found),
+                args=(hit.item, hit.item_id),
             )
+        st.button(
+            "Zoom to all",
+            key="map_found_zoom",
+            type="tertiary",
+            icon=":material/center_focus_strong:",
+            on_click=guard.callback(zoom_to),
+            args=(tuple(hit.item for hit in hits),),
+        )
+
+
+def _choose_found(item: int, item_id: str) -> None:
+    zoom_to((item,))
+    choose(item_id)
 
 
 # --- kept

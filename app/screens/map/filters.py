@@ -4,6 +4,7 @@ isolated. The bars beside the map count what is shown, and of it what is selecte
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,19 @@ def shown(models: Zoo, selection: Sequence[int]) -> Items | None:
     return items
 
 
+def recoloured(models: Zoo, colours: Colouring | None) -> Colouring | None:
+    """With items that are shown for one of their values in the colour of that value."""
+    pressed = parameters.values(state.get().own).get(colours.name, ()) if colours is not None else ()
+    attribute = next((a for a in spaces.attributes(models) if colours is not None and a.name == colours.name), None)
+    if colours is None or colours.group is None or attribute is None or not colours.several:
+        return colours
+    group = colours.group.copy()
+    for value in reversed(pressed):
+        if (name := clean(value, 40)) in colours.groups:
+            group[attribute.having((value,))] = colours.groups.index(name)
+    return replace(colours, group=group)
+
+
 def show(page: MapChoices) -> None:
     """The selection and the bars, over the map's right edge."""
     attributes = spaces.attributes(page.models)
@@ -99,6 +113,7 @@ def attribute_bars(page: MapChoices, attributes: Sequence[Attribute]) -> list[di
                 for at in listed
             ],
             "more": len(attribute.values) - len(listed),
+            "rest": _rest(page.colours) if attribute.name == coloured else [],
         })  # fmt: skip
     return bars
 
@@ -115,6 +130,17 @@ def _colour(colours: Colouring | None, attribute: Attribute, value: str) -> dict
     name = clean(value, 40)
     known = name in colours.groups
     return {"colour": colours.colour(colours.groups.index(name if known else colours.groups[-1])), "legend": known}
+
+
+def _rest(colours: Colouring | None) -> list[dict[str, str]]:
+    """The groups of points that no value stands for, in the legend."""
+    if colours is None or colours.group is None:
+        return []
+    return [
+        {"value": name, "colour": colours.colour(place)}
+        for place, name in enumerate(colours.groups)
+        if colours.left_over(place)
+    ]
 
 
 def _selection(page: MapChoices) -> dict[str, Any] | None:
