@@ -75,12 +75,36 @@ export default function () {
     if (at.matches?.("input") && search && event.key === "Enter" && at.value.trim()) take(search[1], keys)
     else if (keys.length && !at.matches?.("input[type=text], input[type=search], textarea")) watch(keys)
   }
-  // A section that is opened from far down in another one begins at its beginning.
-  const opened = event => {
+  // A section that is opened from far down in another one begins at its beginning. It may be short: below it is as much room as
+  // leaves the row of tabs where it was, until the page is scrolled up.
+  const SECTIONS = '[class*="st-key-sections_"]'
+  const tabs = event => {
     const row = event.target.closest?.("[role=tablist]")
-    const section = row?.closest('[class*="st-key-sections_"]')
-    if (!section || (event.type === "keydown" && !/^(Arrow|Home|End)/.test(event.key))) return
-    if (section.getBoundingClientRect().top < row.getBoundingClientRect().top) section.scrollIntoView({ block: "start" })
+    const section = row?.closest(SECTIONS)
+    return section && (event.type !== "keydown" || /^(Arrow|Home|End)/.test(event.key)) ? { row, section } : null
+  }
+  const room = section => {
+    const main = document.querySelector("[data-testid=stMain]")
+    const [row, open] = [section.querySelector("[role=tablist]"), section.querySelector("[role=tabpanel]")]
+    if (!main || !row || !open) return null
+    const end = main.getBoundingClientRect()
+    const below = main.scrollHeight - main.scrollTop + end.top - open.getBoundingClientRect().bottom
+    return Math.max(0, end.bottom - row.getBoundingClientRect().bottom - below)
+  }
+  const keep = (section, height) => section.style.setProperty("--kept", `${height}px`)
+  const opening = event => {
+    const at = tabs(event)
+    if (at) keep(at.section, room(at.section) ?? 0)
+  }
+  const opened = event => {
+    const at = tabs(event)
+    if (at && at.section.getBoundingClientRect().top < at.row.getBoundingClientRect().top) at.section.scrollIntoView({ block: "start" })
+  }
+  const release = () => {
+    for (const section of document.querySelectorAll(SECTIONS)) {
+      const [kept, needed] = [parseFloat(section.style.getPropertyValue("--kept")), room(section)]
+      if (kept && needed !== null && needed < kept) keep(section, needed)
+    }
   }
   // The page is narrower beside the details, and what stands above what was clicked is longer then.
   const panel = () => document.querySelector(".st-key-item_panel")
@@ -108,12 +132,15 @@ export default function () {
     clicked = { at, root: at.getRootNode(), name, top: at.getBoundingClientRect().top }
   }
   const scrolled = () => {
+    release()
     if (clicked && beside === !!panel()) clicked.top = where(clicked)
   }
   const input = () => (typed = performance.now())
   document.addEventListener("keydown", down, true)
   document.addEventListener("input", input, true)
   document.addEventListener("pointerdown", stop, true)
+  document.addEventListener("pointerdown", opening, true) // a tab opens with this already
+  document.addEventListener("keydown", opening, true)
   document.addEventListener("click", opened, true)
   document.addEventListener("keydown", opened, true)
   document.addEventListener("click", remember, true)
@@ -124,6 +151,8 @@ export default function () {
     document.removeEventListener("keydown", down, true)
     document.removeEventListener("input", input, true)
     document.removeEventListener("pointerdown", stop, true)
+    document.removeEventListener("pointerdown", opening, true)
+    document.removeEventListener("keydown", opening, true)
     document.removeEventListener("click", opened, true)
     document.removeEventListener("keydown", opened, true)
     document.removeEventListener("click", remember, true)
