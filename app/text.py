@@ -192,6 +192,14 @@ def listed(words: list[str], last: str = "and") -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}" if words else ""
 
 
+def together(said: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """(title, what is said of it) → (titles of which the same is said, what), in their order."""
+    titles: dict[str, list[str]] = {}
+    for title, words in said:
+        titles.setdefault(words, []).append(title)
+    return [(listed(some), words) for words, some in titles.items()]
+
+
 def _isolated(text: str) -> str:
     if any(unicodedata.bidirectional(c) in ("R", "AL") for c in text):
         return f"{_ISOLATE}{text}{_END}"

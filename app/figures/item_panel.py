@@ -10,7 +10,7 @@ import numpy as np
 from app import styles
 from app.analysis import beam_search, floor, item_card, recommend, semantic_ids
 from app.store.catalogue import Catalogue
-from app.text import clean, compact_rank, count, listed, ordinal, percent, short
+from app.text import clean, compact_rank, count, listed, ordinal, percent, short, together
 from engine.errors import SeqscopeError
 from engine.runtime import LeaveOneOut, Neighbours, Zoo
 
@@ -179,11 +179,8 @@ def _cell(model: str, event: str, effect: LeaveOneOut, place: int) -> dict[str, 
 
 def _together(refusals: Sequence[str]) -> list[str]:
     """Models with the same reason in one sentence. refusals: each "title: reason"."""
-    titles: dict[str, list[str]] = {}
-    for refusal in refusals:
-        title, _, reason = refusal.partition(": ")
-        titles.setdefault(reason, []).append(title)
-    return [clean(f"{listed(some)}: {reason}") for reason, some in titles.items()]
+    said = (refusal.partition(": ")[::2] for refusal in refusals)
+    return [clean(f"{titles}: {reason}") for titles, reason in together(said)]
 
 
 def _sharing(items: int, prefix: Sequence[int]) -> str:

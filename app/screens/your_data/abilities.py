@@ -11,17 +11,17 @@ from app import home
 from app.analysis import floor, model_card
 from app.jobs import kinds
 from app.store.records import StoredDataset
-from app.text import count, md
+from app.text import count, md, together
 from engine.cards import Declaration, declarations
 from engine.files import read_json
 from engine.runtime import judge, protocols
 
-_COUNTS = "It counts interactions, which is what a log says."
-_NUMBERS = "It knows items by their numbers, which mean nothing before it has learned from a log."
-_WRITES = "It writes the codes of the next item, and must learn from a log which codes follow which."
+_COUNTS = "Interactions are counted, and a log has them."
+_NUMBERS = "Items are known by their numbers, which mean nothing before a log was learned from."
+_WRITES = "The codes of the next item are generated; which codes follow which is learned from a log."
 _LEARNED = "Trained on your log."
-_COUNTED = "It needs no training: counted from your log."
-_TASTE = "It reads words already, and learns from a log what users take after what."
+_COUNTED = "No training needed: counted from your log."
+_TASTE = "Words are read already; what follows what is learned from a log."
 
 
 AT = 10
@@ -49,17 +49,15 @@ def show(owner: str, dataset: StoredDataset) -> None:
             st.warning(words, icon=":material/spellcheck:")
     label = f"{count(len(now), 'model answers', 'models answer')} now, {len(later)} need training: which, and why"
     with st.expander(label, key=f"data_able_{dataset.id}", icon=":material/fact_check:"):
-        st.markdown("**At once**")
-        for able in now:
-            _line(":material/check_circle:", able)
-        if codes:
-            st.markdown("**Identifiers**")
-            for able in codes:
-                _line(":material/tag:", able)
-        if later:
-            st.markdown("**After training**")
-            for able in later:
-                _line(":material/school:", able)
+        for heading, icon, some in (
+            ("At once", ":material/check_circle:", now),
+            ("Identifiers", ":material/tag:", codes),
+            ("After training", ":material/school:", later),
+        ):
+            if some:
+                st.markdown(f"**{heading}**")
+            for titles, words in together((able.title, able.words) for able in some):
+                st.caption(f"{icon} **{md(titles, 1_000)}** – {md(words, 300)}")
 
 
 def baseline_words(exports: Path) -> str:
@@ -81,10 +79,6 @@ def baseline_words(exports: Path) -> str:
     return f"Without any training, {metric} over {people}: {', '.join(words)}. Metrics has the intervals."
 
 
-def _line(icon: str, able: Able) -> None:
-    st.caption(f"{icon} **{md(able.title, 60)}** – {md(able.words, 300)}")
-
-
 def answering(exports: Path) -> list[Able]:
     """The models that answer now."""
     able = []
@@ -92,9 +86,9 @@ def answering(exports: Path) -> list[Able]:
         manifest = read_json(path)
         carried = manifest.get("zero_shot")
         if carried:
-            words = f"Carried over from {carried.get('title', 'other data')}: it knows items by their words."
+            words = f"Carried over from {carried.get('title', 'other data')}: items are known by their words."
         elif manifest.get("sentence"):
-            words = "It needs no training: near is what reads alike."
+            words = "No training needed: near is what reads alike."
         else:
             words = _LEARNED if floor.needs_training(str(manifest.get("family"))) else _COUNTED
         part = manifest.get("text") or manifest.get("sentence")
@@ -120,8 +114,8 @@ def identifiers(exports: Path) -> list[Able]:
 
 def waiting(exports: Path, has_log: bool) -> list[Able]:
     """The models that have not learned anything from this dataset yet."""
-    mend = "Train it below." if has_log else "Add a log to train it."
-    soon = mend if has_log else "Add a log, and it is there within seconds."
+    mend = "Train below." if has_log else "Add a log to train."
+    soon = mend if has_log else "Add a log: then it takes seconds."
     models = kinds.models()
     untrained = [
         Able(name, model.title, f"{_why(model.declaration)} {soon if model.page.at_once else mend}")
@@ -129,7 +123,7 @@ def waiting(exports: Path, has_log: bool) -> list[Able]:
         if model.declaration.needs_log and not (exports / name / "manifest.json").is_file()
     ]
     # they take hours, and several runs before them
-    mend = "With a log it can be trained on the command line (seqscope train)."
+    mend = "With a log, train on the command line (seqscope train)."
     large = [
         Able(variant.name, variant.title, f"{_WRITES} {mend}")
         for declaration in declarations().models.values()
