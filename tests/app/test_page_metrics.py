@@ -205,6 +205,7 @@ def test_the_order_of_the_table_is_told_directly_above_it(opened: Opened) -> Non
     elements = list(page.main)
     place = next(place for place, element in enumerate(elements) if element.type == "dataframe")
     assert "no training" in elements[place - 1].value and "HR@5" in elements[place - 1].value
+    assert elements[place - 2].type != "caption"  # what the figures are of is said in the same one
 
 
 @pytest.mark.parametrize("ties", [4, 0])

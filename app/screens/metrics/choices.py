@@ -60,6 +60,14 @@ class MetricsChoices:
         """A table for the eye: titles in place of the models' names."""
         return table.assign(model=[clean(self.titles[name]) for name in table["model"]])
 
+    def basis(self) -> str:
+        """What the figures are of, as Markdown."""
+        info, users = self.models.info, next((ranks.people for ranks in self.people.values()), 0)
+        usual = self.protocol == naming.main(info.repeats, info.split.get("kind"))
+        ranking = naming.title(self.protocol) if usual else naming.sentence(self.protocol, len(self.models))
+        simulated = " · **simulated users**" if info.simulated else ""
+        return md(f"{ranking} · {metrics.asked(users, self.protocol)}", 1_000) + simulated
+
     def notes(self) -> dict[str, str]:
         """Row → why it is not compared, or what has to be known of it."""
         notes = {}
@@ -129,12 +137,4 @@ def choose(models: Zoo, protocols: list[str]) -> MetricsChoices:
                 "Models", "kind", {"all": "All", **learning}, "all", key="metrics_kind", wrap=True,
                 clears=("baseline",),
             )  # fmt: skip
-    this = MetricsChoices(models, protocol, name, int(k), kind)
-    users = next((ranks.people for ranks in this.people.values()), 0)
-    usual = protocol == naming.main(models.info.repeats, models.info.split.get("kind"))
-    words = [
-        naming.title(protocol) if usual else naming.sentence(protocol, len(models)),
-        metrics.asked(users, protocol),
-    ]
-    st.caption(md(" · ".join(words), 1_000) + (" · **simulated users**" if models.info.simulated else ""))
-    return this
+    return MetricsChoices(models, protocol, name, int(k), kind)

@@ -93,7 +93,8 @@ def _table(this: MetricsChoices) -> None:
         for metric in dict.fromkeys(standing["metric"])
     }
     counted = len(this.rows) > len(floor.learned(this.rows, this.families))
-    st.caption(f"{'Models that need no training first, then by' if counted else 'By'} {this.metric}.")
+    order = f"{'models that need no training first, then by' if counted else 'by'} {this.metric}"
+    st.caption(f"{this.basis()} · {order}")
     tables.show(
         table.style.apply(_bold, axis=None, best=list(zip(best["model"], best["metric"], strict=True)), rows=this.rows),
         column_config=columns,
