@@ -20,7 +20,7 @@ _ABLE = {
     "unseen_items": "items it has never seen",
     "trained_users": "vectors of trained users",
     "probability": "probabilities",
-    "contributions": "exact shares of events in a score",
+    "contributions": "exact parts of a score",
 }
 _WRITES = {
     "cross_attention": "attention from the codes it writes",

@@ -123,7 +123,7 @@ def leave_one_out(models: Zoo, model: str, history: History, item: int) -> Leave
 
 @cached(500, by=of_model)
 def contributions(models: Zoo, model: str, history: History, item: int) -> Contributions | None:
-    """What each event of the history gave to the item's score; None where scores are no such sums."""
+    """What each event of the history, or each part of the model, gave to the item's score; None where scores are no such sums."""
     bundle = models.bundles[model]
     return None if bundle.cannot("contributions") is not None else bundle.contributions(history, item)
 
@@ -365,7 +365,7 @@ class Why:
     cannot: list[str]
     """The others, with their reasons."""
     sums: dict[str, Contributions] = field(default_factory=dict)
-    """By name: what each event gave, of those models whose score is that sum."""
+    """By name: what a score adds up from, of those models whose score is a sum."""
 
 
 def explain(models: Zoo, model: str, history: tuple[int, ...], item: int) -> LeaveOneOut:
@@ -413,8 +413,9 @@ def sum_words(title: str, parts: Contributions, events: Sequence[str], most: int
     named = [f"{events[place]} {given[place]:+.3g}" for place in by_size[:most]]
     if len(by_size) > most:
         named.append(f"{count(len(by_size) - most, 'other')} {given[by_size[most:]].sum():+.3g}")
+    named += [f"{part} {value:+.3g}" for part, value in parts.parts.items()]
     if parts.prior:
-        named.append(f"how popular it is {parts.prior:+.3g}")
+        named.append(f"{'the item’s own bias' if parts.parts else 'how popular it is'} {parts.prior:+.3g}")
     if not named:
         return f"{title} has nothing for it: no item of the history leads there."
     return f"{title} adds up to {parts.score:.3g}, exactly: {listed(named)}."

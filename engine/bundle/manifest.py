@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     BaseModel,
@@ -241,7 +241,7 @@ class ZeroShot(Strict):
 
 
 class Index(Strict):
-    LATER = ("centred",)
+    LATER = ("centred", "parts")
 
     kind: Literal["dense", "identity", "generated"]
     """dense: score = query · row + bias. identity: the query is the score vector, plus bias. generated: there is none; the
@@ -252,6 +252,9 @@ class Index(Strict):
     centred: bool | None = None
     """True: rows have one large direction in common, so nearness is that of rows less their mean; scores are of the rows as they
     are. Absent: nearness is of the rows as they are."""
+    parts: dict[Annotated[str, Field(min_length=1, max_length=100)], Annotated[int, Field(ge=1)]] = {}
+    """Of a dense index whose scores are sums over parts: what each is called, as in "the user’s taste", and how many columns of
+    the query and of a row are its, in order. Absent where a score is one thing."""
 
 
 class Capabilities(Strict):
@@ -395,6 +398,11 @@ class Manifest(Strict):
             )
         if sums and self.index.kind != "identity":
             raise ValueError("item_to_item belongs to an index of the kind identity")
+        if self.index.parts and (self.index.kind != "dense" or sum(self.index.parts.values()) != self.encoder.dim):
+            raise ValueError(
+                f"index.parts have {sum(self.index.parts.values())} columns, the query has {self.encoder.dim}; only a dense "
+                "index has parts, and their columns add up"
+            )
         if "weights.npy" in self.files and self.schema_version < 5:
             raise ValueError("weights.npy belongs to schema_version 5")
         if self.graph is not None and (writes or reads or asks or self.index.kind != "dense"):

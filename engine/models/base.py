@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -54,6 +55,7 @@ class Recommender(nn.Module):
         unseen_items: the model knows items by their words, so it can read those that training did not have.
         per_item: the tensor that holds something of each item it was trained on, which it has afresh for others.
         needs: what else the model is built from, by the names that engine.training.materials knows.
+        score_parts: where a score is a sum over parts of the query, what each is called and how many columns it has, in order.
         exports: the parts of its bundle, by the names that engine.export.bundle knows; empty where bundles hold no such model.
         needs_log: False where it learns from nobody, so that a catalogue without a log will do.
     """
@@ -74,6 +76,7 @@ class Recommender(nn.Module):
 
     num_items: int
     max_length: int
+    score_parts: Mapping[str, int] = {}
     beam: int | None = None
     """How many candidates are searched for where scoring all items is too dear; None where it never is."""
     histories: int = 512

@@ -283,6 +283,7 @@ class FPMC(WithUsers):
         self.last = random_table(num_items, config.dim, config.init_std, generator, pad=True)
         self.next = random_table(num_items, config.dim, config.init_std, generator)
         self.fold_in = FoldIn(graph, config.dim, config.dim)
+        self.score_parts = {"the user’s taste": config.dim, "what follows the last item": config.dim}
         self.register_load_state_dict_post_hook(fitted_anew)
 
     def of_user(self, users: Tensor, last: Tensor | None) -> tuple[Tensor, ...]:
@@ -294,8 +295,3 @@ class FPMC(WithUsers):
 
     def query(self, items: Tensor, users: Tensor | None = None) -> Tensor:
         return torch.cat([self.user_vectors(items, users), self.last(items[:, -1])], dim=1)
-
-    def parts(self, items: Tensor, users: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """What the user and what the last item give to every score, which is their sum: float32 [batch, items] each."""
-        user, last = self.query(items, users).chunk(2, dim=1)
-        return user @ self.taste.weight.T, last @ self.next.weight.T

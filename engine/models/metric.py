@@ -115,6 +115,7 @@ class PRME(Metric):
         self.taste = random_table(num_items, config.dim, config.init_std, generator)  # P
         self.sequence = random_table(num_items, config.dim, config.init_std, generator, pad=True)  # S
         self.weights = torch.tensor([config.preference, 1 - config.preference]).repeat_interleave(config.dim)
+        self.score_parts = {"the user’s taste": config.dim, "what follows the last item": config.dim}
 
     def folded(self, items: Tensor) -> Tensor:
         return mean_vector(items, self.taste.weight, self.pad)

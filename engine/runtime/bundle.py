@@ -36,7 +36,7 @@ from engine.runtime.graph_paths import (
     read_layers,
     read_paths,
 )
-from engine.runtime.item_to_item import FILE, Contributions
+from engine.runtime.item_to_item import FILE, Contributions, by_parts
 from engine.runtime.leave_one_out import LeaveOneOut, leave_one_out
 from engine.runtime.retrieval import Answerer, Indexed, Ranked, Recommendations, padded
 from engine.runtime.sessions import ItemsGraph
@@ -140,8 +140,8 @@ class Bundle:
         capability: "attention", "rollout" (of attention through the layers), "neighbours", "map", "unseen_items",
         "trained_users", "reads_order" (of a history), "identifiers" (write them, and show the beam), "cross_attention", "words"
         (read them, and show which it looked at), "paths" (show those through people and items that lead to an item),
-        "contributions" (say what each event gives to a score), "probability" (say how likely each item is to be the next), or
-        "distinct_items" (tell every item from every other); KeyError for any other.
+        "contributions" (say what each event, or each part of the model, gives to a score), "probability" (say how likely each
+        item is to be the next), or "distinct_items" (tell every item from every other); KeyError for any other.
         """
         if capability == "distinct_items":
             return self._cannot_tell_apart()
@@ -266,7 +266,8 @@ class Bundle:
         return leave_one_out(self, history, item)
 
     def contributions(self, history: History, item: int) -> Contributions:
-        """What each event of the history gives to the score of `item`; with the item's prior these add up to it.
+        """What each event of the history, or each part of the model, gives to the score of `item`, and what the item has anyway:
+        these add up to it.
 
         Raises CapabilityError where scores are no such sums.
         """
@@ -275,9 +276,11 @@ class Bundle:
             raise CapabilityError(reason)
         events = self.check_history(history)
         self.check_items([item])
+        assert isinstance(self._answers, Indexed)
+        if self.manifest.index.parts:
+            return by_parts(self._answers.query(events), self.index, self.manifest.index.parts, item)
         read = self.used(events)
         given = np.zeros(len(events), np.float32)
-        assert isinstance(self._answers, Indexed)
         given[read.start :] = self._answers.weights.contributions(events[read.start :], item)
         return Contributions(given, float(self.index.table[item, 0]))
 

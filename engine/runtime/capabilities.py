@@ -16,7 +16,7 @@ _REASONS = {
     "identifiers": "This model does not write identifiers; it matches the history with a vector of every item.",
     "words": "This model knows items by their numbers, not by their words.",
     "paths": "This model does not carry a graph of people and items.",
-    "contributions": "Its scores are no sums of what each event gives.",
+    "contributions": "Its scores are no sums of parts that mean something.",
     "cross_attention": "This model has no attention between what it writes and the history to show.",
 }
 
@@ -33,7 +33,7 @@ def cannot(manifest: Manifest, capability: str) -> str | None:
         return default if manifest.text is None else cannot(manifest, "attention")
     writes = manifest.generator
     parts = {
-        "contributions": manifest.item_to_item is not None,
+        "contributions": manifest.item_to_item is not None or bool(manifest.index.parts),
         "paths": manifest.graph is not None,
         "identifiers": writes is not None,
         "cross_attention": writes is not None and writes.cross_attention,

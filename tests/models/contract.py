@@ -218,6 +218,8 @@ class Contract:
         assert scores.shape == (len(items), ITEMS)  # none for padding or another token
         assert scores.dtype == torch.float32
         close(scores.double(), (query if rows is None else query @ rows.double().T) + bias.double())
+        if model.score_parts:
+            assert rows is not None and sum(model.score_parts.values()) == query.shape[1]
 
     def test_row_i_is_item_i(self, name: str) -> None:
         """Renumber the items of the model and of the history: the same scores, renumbered."""

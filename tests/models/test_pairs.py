@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from engine.models.base import Comparing
-from engine.models.factorisation import FPMC, RIDGE, WithUsers
+from engine.models.factorisation import RIDGE, WithUsers
 from engine.models.metric import Metric, TransRec
 from engine.models.neumf import NeuMF, NeuMFConfig
 from engine.training.objectives import OBJECTIVES
@@ -123,16 +123,6 @@ def test_a_new_user_of_transrec_moves_as_everybody() -> None:
     torch.testing.assert_close(arrival - start, model.everybody.expand(2, -1))
     start, arrival = model.translation(torch.tensor([[3], [5]]), torch.tensor([1, 2]))
     torch.testing.assert_close(arrival - start, model.everybody + model.users.weight[1:3])
-
-
-def test_what_a_user_and_what_the_last_item_give() -> None:
-    model = comparing("fpmc")
-    assert isinstance(model, FPMC)
-    items, users = batch(model, histories(model)), torch.arange(7)
-    for known in (None, users):
-        torch.testing.assert_close(sum(model.parts(items, known)), model.scores(items, known))
-    model.last.weight.data[:] = 0
-    assert not model.parts(items)[1].any()
 
 
 def test_a_catalogue_that_is_too_large_for_a_network_over_pairs() -> None:

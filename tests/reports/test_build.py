@@ -278,18 +278,21 @@ def test_metrics_say_what_held_out_items_are_before_any_verdict(copied: Path) ->
 
 
 def test_scores_that_are_sums_are_told_part_by_part() -> None:
-    """Of models of weights between items: the parts add up to the score of the list, and what is read again says the same."""
+    """Of weights between items, or of parts of a model: they add up to the score, and what is read again says the same."""
     films = Zoo.open(Path(__file__).parents[2] / "exports" / "films")
     history = films.item_ids[5:45:10]
-    shown = films.bundles["counting"].recommend_one([films.position(item_id) for item_id in history], 1)
+    places = [films.position(item_id) for item_id in history]
+    shown = films.bundles["counting"].recommend_one(places, 1)
     asked = Asked(
-        history=history, item=films.item_ids[int(shown.items[0])], models=["counting", "sasrec"], k=1,
+        history=history, item=films.item_ids[int(shown.items[0])], models=["counting", "fpmc", "sasrec"], k=1,
         parts=["history", "lists", "effects"],
     )  # fmt: skip
     report = build(films, asked)
     assert report.effects is not None and report.lists is not None
     listed = {listing.model: listing for listing in report.lists}
-    counting, sasrec = sorted(report.effects.models, key=lambda effect: effect.model)
+    counting, fpmc, sasrec = sorted(report.effects.models, key=lambda effect: effect.model)
+    assert fpmc.sums is not None and not fpmc.given and "parts" not in counting.model_dump()
+    assert fpmc.sums.score == pytest.approx(films.bundles["fpmc"].scores(places)[shown.items[0]], abs=1e-5)
     assert counting.sums is not None and sasrec.sums is None
     assert counting.sums.score == pytest.approx(listed["counting"].items[0].score, abs=1e-5)
     assert "given" not in sasrec.model_dump() and "adds up to" in str(effects.PART.blocks(report.effects, report))

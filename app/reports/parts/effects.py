@@ -25,7 +25,7 @@ _EVENTS = 24  # rows of the figure, the latest ones
 
 
 class Effect(ReportModel):
-    LATER: ClassVar[tuple[str, ...]] = ("log_probability", "given", "prior")
+    LATER: ClassVar[tuple[str, ...]] = ("log_probability", "given", "prior", "parts")
 
     model: Name
     cannot: str | None = None
@@ -43,12 +43,15 @@ class Effect(ReportModel):
     in reports of before."""
     prior: float | None = None
     """What the item has whatever the history; None where nothing is given."""
+    parts: dict[str, float] = {}
+    """Of a model whose score is the sum of parts that have names and of `prior`: what an average item has, and what each part
+    puts on top of it."""
 
     @property
     def sums(self) -> Contributions | None:
         if self.prior is None:
             return None
-        return Contributions(np.array(self.given, np.float32), self.prior)
+        return Contributions(np.array(self.given, np.float32), self.prior, self.parts)
 
     @property
     def moves(self) -> list[float | None]:
@@ -96,7 +99,7 @@ class EffectsPart(OfItem[Effects]):
             raise ValueError("effects are of another length than the history")
         if any(effect.effect and effect.rank is None for effect in content.models):
             raise ValueError("effects without a rank")
-        if any((effect.prior is None) == bool(effect.given) for effect in content.models):
+        if any((effect.prior is None) == bool(effect.given or effect.parts) for effect in content.models):
             raise ValueError("parts of a score without one another")
 
     def texts(self, content: Effects) -> Iterable[str]:
@@ -172,7 +175,11 @@ def _effect(source: Source, model: str, item: int) -> Effect:
     sums = recommend.contributions(source.models, model, source.history, item)
     parts: dict[str, Any] = {}
     if sums is not None:
-        parts = {"given": [number(part) for part in sums.events.tolist()], "prior": number(sums.prior)}
+        parts = {
+            "given": [number(part) for part in sums.events.tolist()],
+            "prior": number(sums.prior),
+            "parts": {name: number(part) for name, part in sums.parts.items()},
+        }
     if beam_search.slow(source.models, model, len(source.history)) and not source.asked.slow:
         reason = (
             "It would write every item's codes anew for each event left out, which takes long; it was not asked to."
