@@ -121,6 +121,8 @@ def _train(
         checkpoint.check(folder / "best.safetensors", key)
     built = recipe if selection is None else settled(recipe, selection.chosen)
     model = build_model(built, dataset.num_items, dataset.num_users, materials)
+    if world.leads and (words := read_in_part(dataset, model.max_length)):
+        note(words)
     record = provenance(recipe.to_dict(), dataset, where) | {"fitted_on": TRAINING}
     if selection is not None:
         record |= {"fitted_on": WITH_VALIDATION, "selected_by": str(selection.run)}
@@ -181,6 +183,19 @@ def _fit(model: Any, recipe: Recipe, dataset: Dataset, *, search: bool) -> list[
         return list(model.fit(items, offsets, lambda: judge(model)))
     except ValueError as error:
         raise UsageError(f"{recipe.name}: {error}") from None
+
+
+def read_in_part(dataset: Dataset, longest: int) -> str:
+    """How many users have more than the latest `longest` items that a model reads, in a sentence; "" where there is nobody, or where
+    it reads the last item alone."""
+    lengths = dataset.training.lengths
+    longer = int((lengths > longest).sum())
+    if longest == 1 or not longer:
+        return ""
+    return (
+        f"{longer:,} of {len(lengths):,} users ({longer / len(lengths):.0%}) have more than {longest:,} training events; where a "
+        f"list is asked for, the latest {longest:,} are read"
+    )
 
 
 def settled(recipe: Recipe, chosen: Any) -> Recipe:

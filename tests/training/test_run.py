@@ -324,6 +324,15 @@ def test_the_shared_dataset_is_made_once(shared: Path, dataset: Dataset) -> None
     assert tiny_dataset(shared) is dataset
 
 
+def test_who_is_read_in_part_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = write_log(tmp_path / "data", [[*range(3 + length)] for length in (1, 2, 3, 4, 5)], 8)
+    longest = {"model": {"max_length": 3}, "training": SHORT}
+    train(recipe("sasrec", **longest), data, tmp_path / "sasrec", device="cpu")
+    assert "3 of 5 users (60%) have more than 3 training events" in "".join(capsys.readouterr())
+    train(recipe("popularity"), data, tmp_path / "popularity", device="cpu")
+    assert "training events" not in "".join(capsys.readouterr())
+
+
 @pytest.mark.parametrize(
     ("histories", "reason"), [([[0, 1, 2, 3]], "two users"), ([[0, 1, 2], [0, 2, 1]], "two items")]
 )
