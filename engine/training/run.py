@@ -186,7 +186,7 @@ def _fit(model: Any, recipe: Recipe, dataset: Dataset, *, search: bool) -> list[
 
 
 def read_in_part(dataset: Dataset, longest: int) -> str:
-    """How many users have more than the latest `longest` items that a model reads, in a sentence; "" where there is nobody, or where
+    """How many users have more than the latest `longest` items that a model reads, in a sentence; "" for nobody, or where
     it reads the last item alone."""
     lengths = dataset.training.lengths
     longer = int((lengths > longest).sum())
