@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from app.analysis import floor
-from app.figures.style import LEGEND, QUIET, laid_out
+from app.figures.style import QUIET, laid_out, with_legend
 from app.styles import Style
 from app.text import label, short
 
@@ -93,8 +93,10 @@ def differences(
     return laid_out(fig, _height(len(rows)))
 
 
-def trade_off(table: pd.DataFrame, metric: str, k: int, titles: Titles, looks: Looks) -> go.Figure:
-    """Accuracy against coverage, a mark per model. table: model, mean, coverage."""
+def trade_off(
+    table: pd.DataFrame, metric: str, k: int, titles: Titles, looks: Looks, narrow: bool = False
+) -> go.Figure:
+    """Accuracy against coverage, a mark per model. table: model, mean, coverage. narrow: for a phone, here and below."""
     fig = go.Figure()
     for row in table.itertuples():
         fig.add_scatter(
@@ -107,10 +109,10 @@ def trade_off(table: pd.DataFrame, metric: str, k: int, titles: Titles, looks: L
         )
     fig.update_xaxes(title=f"Coverage@{k}", tickformat=".0%", rangemode="tozero")
     fig.update_yaxes(title=metric, rangemode="tozero")
-    return laid_out(fig, 360, showlegend=True, legend=LEGEND)
+    return with_legend(fig, 360, narrow)
 
 
-def slices(table: pd.DataFrame, metric: str, titles: Titles, looks: Looks) -> go.Figure:
+def slices(table: pd.DataFrame, metric: str, titles: Titles, looks: Looks, narrow: bool = False) -> go.Figure:
     """One band per slice, a dot with its interval per model; pale where fewer than 30 users are in it. table: of `slices`."""
     bands = list(dict.fromkeys(table["slice"]))
     sizes = table.drop_duplicates("slice").set_index("slice")["n"]
@@ -147,10 +149,12 @@ def slices(table: pd.DataFrame, metric: str, titles: Titles, looks: Looks) -> go
         fig.add_hline(y=edge - 0.5, line={"width": 1, "color": "rgba(138,148,150,0.25)"})
     _named_rows(fig, [f"{label(short(band, 22))}<br>n = {sizes[band]:,}" for band in bands])
     fig.update_xaxes(title=metric, rangemode="tozero", nticks=6)
-    return laid_out(fig, 110 + max(44, 12 * len(models) + 16) * len(bands), showlegend=True, legend=LEGEND)
+    return with_legend(fig, 110 + max(44, 12 * len(models) + 16) * len(bands), narrow, 1)
 
 
-def validation(table: pd.DataFrame, along: str, words: str, titles: Titles, looks: Looks) -> go.Figure:
+def validation(
+    table: pd.DataFrame, along: str, words: str, titles: Titles, looks: Looks, narrow: bool = False
+) -> go.Figure:
     """Validation NDCG of every model while it was trained. table: of `curves`."""
     fig = go.Figure()
     for name, part in table.dropna(subset=["ndcg"]).groupby("model", sort=False):
@@ -166,17 +170,21 @@ def validation(table: pd.DataFrame, along: str, words: str, titles: Titles, look
         )
     fig.update_xaxes(title=words, rangemode="tozero", showgrid=False)
     fig.update_yaxes(title="validation NDCG@10", rangemode="tozero")
-    return laid_out(fig, 340, showlegend=True, legend=LEGEND)
+    return with_legend(fig, 340, narrow)
 
 
-def losses(table: pd.DataFrame, along: str, words: str, titles: Titles, looks: Looks) -> go.Figure:
+def losses(
+    table: pd.DataFrame, along: str, words: str, titles: Titles, looks: Looks, narrow: bool = False
+) -> go.Figure:
     """Training loss, a panel of its own per model: losses of different models have different units."""
     part = table.dropna(subset=["loss"])
     models = list(dict.fromkeys(part["model"]))
-    columns = min(4, max(1, len(models)))
+    columns = min(2 if narrow else 4, max(1, len(models)))
     deep = -(-len(models) // columns) or 1
     names = [label(short(titles[name], 24)) for name in models]
-    fig = make_subplots(deep, columns, subplot_titles=names, horizontal_spacing=0.08, vertical_spacing=0.35 / deep)
+    fig = make_subplots(
+        deep, columns, subplot_titles=names, horizontal_spacing=0.16 if narrow else 0.08, vertical_spacing=0.35 / deep
+    )
     for at, name in enumerate(models):
         curve, look = part[part["model"] == name], looks[name]
         trace = go.Scatter(

@@ -11,6 +11,11 @@ import plotly.graph_objects as go
 QUIET = "#8a9496"
 """Of lines and marks, never of text: on white it has 3 : 1. Text without a colour gets the theme's."""
 LEGEND = {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0}
+_BELOW = {
+    "orientation": "h", "yref": "container", "yanchor": "bottom", "y": 0, "xref": "container", "x": 0, "maxheight": 1,
+    "entrywidthmode": "fraction", "font": {"size": 11},
+}  # fmt: skip
+_LINE = 21  # pixels of a line of it
 _MOST = 7  # labels of an axis
 _STEPS: tuple[tuple[int, ...], ...] = ((1, 2, 5), (1, 3), (1,))  # labelled within each power of ten, the most first
 
@@ -57,3 +62,24 @@ def log_axis(values: Sequence[float]) -> dict[str, Any]:
 def laid_out(fig: go.Figure, height: int, **more: object) -> go.Figure:
     look: dict[str, object] = {"showlegend": False, "margin": {"l": 8, "r": 12, "t": 12, "b": 44}, **more}
     return fig.update_layout(height=height, dragmode=False, **look)
+
+
+def with_legend(fig: go.Figure, height: int, narrow: bool, columns: int = 2, **more: object) -> go.Figure:
+    """With its legend above what is drawn. narrow: for a phone, with the legend below in some columns, for which the figure is
+    higher, and the title of the vertical axis above it."""
+    if not narrow:
+        return laid_out(fig, height, showlegend=True, legend=LEGEND, **more)
+    room = _LINE * math.ceil(sum(trace.showlegend is not False for trace in fig.data) / columns)
+    title = {
+        "text": fig.layout.yaxis.title.text,
+        "x": 0,
+        "xref": "paper",
+        "y": 1,
+        "yanchor": "top",
+        "pad": {"t": 4},
+        "font": {"size": 13, "weight": 400},
+    }
+    fig.update_yaxes(title=None)
+    margin = {"l": 8, "r": 12, "t": 32, "b": 60 + room}
+    legend = {**_BELOW, "entrywidth": 1 / columns - 0.01}
+    return laid_out(fig, height + room, showlegend=True, legend=legend, margin=margin, title=title, **more)

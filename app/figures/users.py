@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import plotly.graph_objects as go
 
-from app.figures.style import QUIET, laid_out, log_axis
+from app.figures.style import QUIET, laid_out, log_axis, with_legend
 from app.styles import Style
 from app.text import label
 
@@ -25,9 +25,9 @@ class Curve:
     """[ranks]: of users whose held-out item is among so many first."""
 
 
-def distribution(curves: list[Curve], k: int, marks: Mapping[str, float]) -> go.Figure:
+def distribution(curves: list[Curve], k: int, marks: Mapping[str, float], narrow: bool = False) -> go.Figure:
     """The share of users whose held-out item is among the first x, a line per model; k: a line at the top k. marks: title of a
-    model → the rank of one user's held-out item, a mark on that model's line."""
+    model → the rank of one user's held-out item, a mark on that model's line. narrow: for a phone."""
     fig = go.Figure()
     for curve in curves:
         fig.add_scatter(
@@ -52,5 +52,7 @@ def distribution(curves: list[Curve], k: int, marks: Mapping[str, float]) -> go.
     last = max((int(curve.ranks[-1]) for curve in curves), default=1)
     fig.update_xaxes(title="rank of the held-out item", **log_axis([1, last]))
     fig.update_yaxes(title="share of users", tickformat=".0%", rangemode="tozero")
+    if narrow:
+        return with_legend(fig, 260, narrow)
     legend = {"orientation": "h", "x": 0, "y": -0.42, "yanchor": "top", "font": {"size": 12}}
     return laid_out(fig, 290, showlegend=True, legend=legend)

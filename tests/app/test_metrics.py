@@ -278,5 +278,19 @@ def test_curves_of_models_that_were_trained() -> None:
     figures.losses(found, "epoch", "epochs", TITLES, LOOKS)
 
 
+def test_on_a_phone_panels_stand_two_in_a_row_and_the_legend_takes_nothing_of_the_figure() -> None:
+    names = [f"m{place}" for place in range(8)]
+    curve = pa.table({"step": [1], "epoch": [1.0], "seconds": [1.0], "loss": [2.0], "valid_ndcg": [0.1]})
+    drawn = (
+        metrics.curves(dict.fromkeys(names, curve)), "epoch", "epochs", dict.fromkeys(names, "Model"),
+        dict.fromkeys(names, LOOKS["a"]),
+    )  # fmt: skip
+    wide, narrow = (figures.validation(*drawn, on_phone) for on_phone in (False, True))
+    assert narrow.layout.height - narrow.layout.margin.b >= wide.layout.height - 60
+    assert [
+        len({panel.x for panel in figures.losses(*drawn, phone).layout.annotations}) for phone in (False, True)
+    ] == [4, 2]
+
+
 def test_spans() -> None:
     assert [metrics.span(x) for x in (0.0, 10.6, 120, 7200)] == ["0.0 s", "10.6 s", "2.0 min", "2.0 h"]

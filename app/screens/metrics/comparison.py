@@ -110,7 +110,9 @@ def beyond(this: MetricsChoices) -> None:
         shown = shown.drop(columns="Note")
     drawn = table.dropna().merge(scored, on="model")
     export.figure(
-        export.shared_figure(figures.trade_off, drawn, this.metric, this.k, this.titles, this.looks),
+        export.shared_figure(
+            figures.trade_off, drawn, this.metric, this.k, this.titles, this.looks, widgets.on_phone()
+        ),
         key="metrics_beyond",
         alt=f"{this.metric} against Coverage@{this.k} of every model.",
         table=shown,

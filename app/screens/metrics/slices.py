@@ -8,7 +8,7 @@ import streamlit as st
 from app import export
 from app.analysis import evaluation, floor, metrics
 from app.analysis import evaluation as verdicts
-from app.components import choice, sections
+from app.components import choice, sections, widgets
 from app.figures import metrics as figures
 from app.screens.metrics.choices import MetricsChoices
 from app.text import clean, md
@@ -35,7 +35,9 @@ def show(this: MetricsChoices) -> None:
         return
     drawn = _few(this)
     export.figure(
-        export.shared_figure(figures.slices, table[table["model"].isin(drawn)], this.metric, this.titles, this.looks),
+        export.shared_figure(
+            figures.slices, table[table["model"].isin(drawn)], this.metric, this.titles, this.looks, widgets.on_phone()
+        ),
         key="metrics_slices",
         alt=f"{this.metric} of {len(drawn)} models by {clean(options[by], 80).lower()}, with 95 % intervals.",
         table=this.named(table),

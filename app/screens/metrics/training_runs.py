@@ -7,7 +7,7 @@ import streamlit as st
 
 from app import export, guard
 from app.analysis import evaluation, floor, metrics
-from app.components import choice, sections
+from app.components import choice, sections, widgets
 from app.figures import metrics as figures
 from app.screens.metrics import parameters
 from app.screens.metrics.choices import MetricsChoices
@@ -36,7 +36,9 @@ def _curves(this: MetricsChoices) -> None:
     along = choice.segmented("Along", "along", _ALONG, "epoch", key="metrics_along")
     if table["ndcg"].notna().any():
         export.figure(
-            export.shared_figure(figures.validation, table, along, _ALONG[along], this.titles, this.looks),
+            export.shared_figure(
+                figures.validation, table, along, _ALONG[along], this.titles, this.looks, widgets.on_phone()
+            ),
             key="metrics_validation",
             alt=f"NDCG@10 on the validation items along {_ALONG[along]} of training.",
             table=this.named(table),
@@ -49,7 +51,9 @@ def _curves(this: MetricsChoices) -> None:
         sections.heading("Loss")
         st.caption("Each model in units of its own.")
         st.plotly_chart(
-            export.shared_figure(figures.losses, table, along, _ALONG[along], this.titles, this.looks),
+            export.shared_figure(
+                figures.losses, table, along, _ALONG[along], this.titles, this.looks, widgets.on_phone()
+            ),
             key="metrics_losses",
             alt=f"Training loss of every model along {_ALONG[along]}; the table above has the numbers.",
             config=export.config("training loss"),

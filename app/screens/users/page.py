@@ -8,7 +8,7 @@ import streamlit as st
 
 from app import export, guard, zoo
 from app.analysis import users
-from app.components import sections
+from app.components import sections, widgets
 from app.figures import users as figures
 from app.screens.users import listing, selection, user
 from app.session import state
@@ -70,7 +70,7 @@ def _distribution(models: Zoo, rows: users.Ints, row: int | None, shown: users.U
     frame = users.summary(table, rows, some, _CUTOFFS)
     frame["model"] = [clean(models.bundles[name].manifest.title) for name in frame["model"]]
     export.figure(
-        export.shared_figure(figures.distribution, curves, shown.k, marks),
+        export.shared_figure(figures.distribution, curves, shown.k, marks, widgets.on_phone()),
         key="users_distribution",
         alt=f"Share of users whose held-out item is among the first x, for {md(count(len(some), 'model'))}.",
         table=frame,
