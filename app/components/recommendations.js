@@ -20,6 +20,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     if (model.cannot) card.append(element("p", "cannot", model.cannot))
     else if (model.before) {
       const both = element("div", "both")
+      both.style.setProperty("--rows", 1 + Math.max(model.before.length, model.rows.length))
       both.append(pinned(model.before), edited(ranked(model, setTriggerValue)))
       card.append(both)
     } else card.append(ranked(model, setTriggerValue))

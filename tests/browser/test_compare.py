@@ -275,6 +275,16 @@ def test_all_bars_are_drawn_on_tracks_of_one_length(page: Page, go: Callable[[st
         assert max(bars) == pytest.approx(max(tracks), abs=1) and min(bars) < max(bars) / 2
 
 
+def test_the_same_rank_of_both_lists_of_a_what_if_stands_at_the_same_height(
+    page: Page, go: Callable[[str], Page]
+) -> None:
+    go("/?ds=hostile&h=toy-1~toy-2~toy-3&b=toy-2~toy-1")
+    tops = "all => all.map(row => row.getBoundingClientRect().top)"
+    card = page.locator(".model .both").first
+    original, edited = (card.locator(f"> div:nth-child({side}) li").evaluate_all(tops) for side in (1, 2))
+    assert len(original) == 10 and edited[:10] == pytest.approx(original, abs=1)
+
+
 def test_a_model_says_what_it_can_and_cannot_do_without_a_rerun(page: Page, go: Callable[[str], Page]) -> None:
     go("/?ds=toys&h=toy-1~toy-2")
     for width in (1440, 390):
