@@ -231,7 +231,7 @@ def tree(prefixes: Tree, colours: Colours, titles: Sequence[str], events: Ints) 
             depth[node], left[node] = depth[parent] + 1, left[parent] + taken[parent]
             taken[parent] += sizes[node]
     wide = (
-        sizes > 0.012 * sizes[0]
+        sizes > 0.008 * sizes[0]
     )  # a line around a box that is hardly wider than the line would be all there is to see
     fig = go.Figure(
         go.Bar(
@@ -246,7 +246,6 @@ def tree(prefixes: Tree, colours: Colours, titles: Sequence[str], events: Ints) 
             text=[name(prefixes, node, short_form=True) if wide[node] else "" for node in range(len(prefixes))],
             textposition="inside",
             insidetextanchor="middle",
-            textangle=0,
             insidetextfont={"color": [_readable(colour) for colour in colours.of]},
             marker={
                 "color": colours.of,
@@ -291,7 +290,7 @@ def tree(prefixes: Tree, colours: Colours, titles: Sequence[str], events: Ints) 
         dragmode=False,
         bargap=0,
         showlegend=bool(colours.legend),
-        uniformtext={"minsize": 10, "mode": "hide"},
+        uniformtext={"minsize": 9, "mode": "hide"},
         legend={"orientation": "h", "yanchor": "top", "y": -0.01, "x": 0, "itemclick": False, "itemdoubleclick": False},
         margin={"l": 4, "r": 4, "t": 4, "b": 4},
     )

@@ -155,6 +155,8 @@ def test_a_branch_is_drawn_under_its_own_prefix_and_boxes_stand_within_their_par
     for node in range(1, len(branch)):
         parent = branch.parent[node]
         assert left[parent] <= left[node] < right[node] <= right[parent] and bars.base[node] == bars.base[parent] - 1
+    assert list(bars.text) == ["0", "1", "0", "1", "6", "2", "2"]
+    assert bars.textangle in (None, "auto")  # a code that is wider than its box is written upright
 
 
 def test_a_large_tree_is_cut_and_loses_nobody() -> None:
