@@ -66,24 +66,28 @@ def in_markdown(title: str, about: bool) -> str:
 
 
 def sentence(branches: Sequence[Branch], item: int, titles: Titles, model: str, say: Say = in_markdown) -> str:
-    """What leads to the item most, in words. model: what it is called, as it fits there."""
+    """The path to the item that adds most, in words; of a score that is no sum over paths, the one of most weight. model: what
+    it is called, as it fits there."""
     aimed = say(titles[item], True)
     ways = [(branch, step) for branch in branches for step in branch.steps if step.item == item]
     if not ways:
         return (
             f"Nobody in the log has {aimed} together with an item of this history: no path of three steps leads there."
         )
-    best, step = max(ways, key=lambda way: way[1].weight)
-    people = count(step.people, "user")
-    words = f"The broadest way to {aimed}: {say(titles[best.item], False)} ← {people} who had both → {say(titles[item], False)}."
     adds = [branch.adds for branch in branches]
-    if None in adds:
+    summed = None not in adds
+    best, step = max(ways, key=lambda way: (way[1].adds or 0.0) if summed else way[1].weight)
+    words = (
+        f"The path to {aimed} with the largest {'contribution' if summed else 'weight'}: {say(titles[best.item], False)} ← "
+        f"{count(step.people, 'user')} in common → {say(titles[item], False)}."
+    )
+    if not summed:
         return (
-            f"{words} {model} bends what flows along its paths; its score is no sum of them. Widths: weights of walks."
+            f"{words} {model}'s layers are not linear, so its score is no sum over paths. Widths: weights of the paths."
         )
     score = sum(part for part in adds if part is not None)
     share = sum(step.adds or 0.0 for _, step in ways)
-    return f"{words} Paths that end in it add {share:.3g} to its score of {score:.3g}."
+    return f"{words} All paths that end in it add {share:.3g} to its score of {score:.3g}."
 
 
 def phone(branches: Sequence[Branch], item: int, titles: Titles) -> str:
@@ -126,9 +130,9 @@ def key(sums: bool, opened: int, all_of_them: int) -> str:
     """What a tree of paths shows. sums: scores are sums over paths; opened: branches drawn, of `all_of_them`."""
     note = "Users are counted, nobody is shown. "
     if sums:
-        note += "Broad paths add much to the score, brown ones take away from it."
+        note += "The broader a path, the more it adds to the score; brown ones lower it."
     else:
-        note += "Broad paths have much weight."
+        note += "The broader a path, the more it weighs."
     if opened < all_of_them:
         note += f" Drawn are the {opened} items of the history that matter most, of {all_of_them}; the table has all."
     return note
@@ -154,8 +158,8 @@ def layer_columns(by_layer: Float32) -> list[str]:
 def layers_words(by_layer: Float32) -> tuple[str, str]:
     """(what meets what in a sum of `by_layer`, what leaving a layer out means), in words that end a sentence."""
     if by_layer.ndim == 1:
-        return "each layer of the history meets the same layer of the item", "left out of the sum"
-    return "what layer of the history meets what layer of the item", "left out of both means"
+        return "one contribution per layer, of the history with the same layer of the item", "left out of the sum"
+    return "one contribution per pair of layers, of the history and of the item", "left out of both averages"
 
 
 def without_table(ranks: Mapping[int | None, Mapping[int, int]], shown: Sequence[int], titles: Titles) -> pd.DataFrame:

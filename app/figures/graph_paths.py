@@ -126,8 +126,8 @@ _LINE = 32  # pixels of a node
 # of a column's names: beside their nodes, where no lines are
 _PLACES = ("middle left", "top right", "bottom left", "middle right")
 # by depth: names of items have room to the right
-_COLUMNS = {1: (0.0, 1.0), 2: (0.0, 1.0, 2.0), 3: (0.0, 0.55, 2.05, 3.0)}
-_RIGHT = {1: 0.8, 2: 0.4, 3: 1.35}  # of the last column
+_COLUMNS = {1: (0.0, 1.0), 2: (0.0, 1.0, 2.0), 3: (0.0, 0.45, 2.1, 3.0)}
+_LEFT, _NAMED = 80, 220  # pixels that the names of the outer columns need, however narrow the page
 
 
 def tree(branches: Sequence[Branch], item: int, titles: Titles, colour: str, depth: int) -> go.Figure:
@@ -138,9 +138,10 @@ def tree(branches: Sequence[Branch], item: int, titles: Titles, colour: str, dep
         _line(figure, line, _COLUMNS[depth])
     for column, nodes in groupby(sorted(layout.nodes, key=lambda node: node.column), lambda node: node.column):
         _nodes(figure, column, list(nodes), _COLUMNS[depth][column])
-    figure.update_xaxes(visible=False, range=[-0.45, depth + _RIGHT[depth]], fixedrange=True)
+    figure.update_xaxes(visible=False, range=[0, depth], fixedrange=True)
     figure.update_yaxes(visible=False, range=[layout.rows, -0.6], fixedrange=True)
-    figure.update_layout(height=90 + _LINE * layout.rows, showlegend=False, margin={"l": 4, "r": 4, "t": 4, "b": 12})
+    margin = {"l": _LEFT, "r": _LEFT if depth == 2 else _NAMED, "t": 4, "b": 12}
+    figure.update_layout(height=90 + _LINE * layout.rows, showlegend=False, margin=margin)
     return figure
 
 

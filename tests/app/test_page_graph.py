@@ -98,6 +98,24 @@ def test_page(open_app: Callable[..., AppTest], carrying: Path, model: str) -> N
     assert ("What each layer adds" in [heading.value for heading in page.header]) == (model != "gamma")
 
 
+def test_the_sentence_names_the_path_that_adds_most(zoo: Zoo) -> None:
+    titles = {number: f"Item {number}" for number in range(ITEMS)}
+    branches = graph_paths.branches(zoo, "alpha", HISTORY, 9)
+    ways = [
+        (step.adds or 0.0, branch.item, step.people) for branch in branches for step in branch.steps if step.item == 9
+    ]
+    _, start, people = max(ways)
+    words = graph_paths.sentence(branches, 9, titles, "Alpha")
+    assert f"largest contribution: Item {start} ← {people} user" in words and "in common → Item 9." in words
+
+
+def test_titles_at_the_end_of_the_tree_have_their_room_on_a_narrow_page(zoo: Zoo) -> None:
+    branches = graph_paths.branches(zoo, "alpha", HISTORY, 9)
+    figure = graph_figures.tree(branches, 9, {number: "Title" for number in range(ITEMS)}, "#000000", 3)
+    assert figure.layout.xaxis.range[1] == max(max(trace.x) for trace in figure.data)
+    assert figure.layout.margin.r >= 6 * graph_figures.TITLE
+
+
 def test_a_report_offers_the_graph_of_its_models(open_app: Callable[..., AppTest], carrying: Path) -> None:
     page = open_app(carrying, page="report", ds="toys", h="toy-1~toy-2~toy-3", m="alpha~beta", parts="graph")
     (frame,) = page.get("iframe")

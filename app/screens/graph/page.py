@@ -13,7 +13,7 @@ from app.session import state
 from app.text import clean, md
 from engine.runtime import Zoo
 
-_DEPTHS = {"1": "History", "2": "and their users", "3": "and the items of these"}
+_DEPTHS = {"1": "History", "2": "+ users of its items", "3": "+ items of these users"}
 
 
 def page() -> None:
@@ -21,8 +21,8 @@ def page() -> None:
     now = state.get()
     models = zoo.open_zoo(now.dataset)
     st.markdown(
-        "Some models learn along the graph of users and items: whoever shares an item with you shares a path with you. Here the "
-        "tree of paths opens from the history, layer by layer."
+        "Some models pass vectors along the graph of users and items. A path leads from an item of the history over a user who "
+        "interacted with it to another item of this user; here are the paths that a recommendation comes from, layer by layer."
     )
     able = graph_paths.carriers(models)
     if not able:
@@ -57,7 +57,7 @@ def _paths(models: Zoo, name: str, history: tuple[int, ...], item: int) -> None:
     aimed, title = clean(titles[item]), models.bundles[name].manifest.title
     sections.heading("Paths from the history")
     st.markdown(graph_paths.sentence(branches, item, titles, md(title)))
-    depth = int(choice.segmented("Layers", "layers", _DEPTHS, "3", key="graph_layers"))
+    depth = int(choice.segmented("Length of the paths", "layers", _DEPTHS, "3", key="graph_layers"))
     export.figure(
         figures.tree(branches, item, titles, zoo.style(models, name).colour, depth),
         key="graph_tree",
@@ -108,13 +108,17 @@ def _layers(models: Zoo, name: str, history: tuple[int, ...], item: int) -> None
     )
     titles = {listed: zoo.titled(models, listed) for listed in layers.items}
     st.markdown(f"**The list without a layer**: where its first items would stand if one layer were {left_out}.")
+    without = graph_paths.without_table(layers.ranks, layers.items, titles)
     tables.show(
-        graph_paths.without_table(layers.ranks, layers.items, titles),
+        without,
         alt="The first items of the list with their ranks without each layer",
         key="graph_without",
         on_select=item_picker.on_click("graph_without", [models.item_ids[listed] for listed in layers.items]),
         selection_mode="single-row",
-        column_config={"item": st.column_config.TextColumn(width="medium")},
+        column_config={
+            "item": st.column_config.TextColumn(width=270),
+            **{name: st.column_config.NumberColumn(width="small") for name in without.columns[1:]},
+        },
     )
 
 
