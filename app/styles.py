@@ -9,7 +9,7 @@ from typing import Literal
 
 from app.analysis.cache import cached
 from engine.bundle.items import FEW
-from engine.cards import Colour, colours, declarations
+from engine.cards import Colour, Kind, colours, declarations
 from engine.runtime import Bundle, Zoo
 
 
@@ -76,10 +76,17 @@ def _colours(of: Literal["models", "tokenizers"]) -> tuple[tuple[str, Colour], .
     return tuple(colours(getattr(declarations(), of)).items())
 
 
+@cache
+def _kinds() -> dict[str, Kind]:
+    models = declarations().models.values()
+    return {variant.name: model.kind for model in models if model.kind for variant in model.card.variants}
+
+
 @lru_cache(64)
 def _looks(names: tuple[str, ...], declared: tuple[tuple[str, Colour], ...]) -> dict[str, Style]:
     """By name, no two alike: what it declares where nobody before it has that, else the next that is free. With more names than
-    colours, every colour comes again with the marker of another."""
+    colours, every colour comes again with the marker of another: while there is one, of none of its kind, nor of one that counts,
+    which stand beside every kind."""
     styles = list(PALETTE.values())
     again = [
         dataclasses.replace(styles[at], marker=styles[at - turn].marker, sign=styles[at - turn].sign)
@@ -90,8 +97,14 @@ def _looks(names: tuple[str, ...], declared: tuple[tuple[str, Colour], ...]) -> 
     for name, colour in declared:
         if name in names and PALETTE[colour] not in looks.values():
             looks[name] = PALETTE[colour]
-    free = (look for look in (*styles, *again) if look not in looks.values())
-    return {name: looks[name] if name in looks else next(free) for name in names}
+    kinds = _kinds()
+    for name in names:
+        if name not in looks:
+            free = [look for look in (*styles, *again) if look not in looks.values()]
+            beside = [looks[other] for other in looks if kinds.get(other) in (kinds.get(name), "counting")]
+            taken = {part for look in beside for part in (look.colour, look.marker)}
+            looks[name] = next((look for look in free if not {look.colour, look.marker} & taken), free[0])
+    return {name: looks[name] for name in names}
 
 
 def titled(zoo: Zoo, item: int) -> str:

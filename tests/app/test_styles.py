@@ -6,7 +6,9 @@ import re
 import tomllib
 from pathlib import Path
 
-from app.styles import _colours, _looks
+from app.analysis import model_card
+from app.styles import _colours, _looks, style
+from engine.runtime import Zoo
 
 
 def test_no_two_of_many_models_look_alike_and_those_of_before_stay_as_they_are() -> None:
@@ -14,6 +16,15 @@ def test_no_two_of_many_models_look_alike_and_those_of_before_stay_as_they_are()
     looks = _looks(names, _colours("models"))
     assert len({(look.colour, look.marker) for look in looks.values()}) == len(names)
     assert looks["sasrec"] == _looks(("sasrec",), _colours("models"))["sasrec"]
+
+
+def test_models_that_are_first_shown_and_those_of_a_kind_differ_by_colour_and_by_sign(root: Path) -> None:
+    for dataset in ("films", "sample"):
+        models = Zoo.open(root / "exports" / dataset)
+        kinds = model_card.by_kind(models)
+        for names in (model_card.usual(models), *({*some, *kinds["Counting"]} for some in kinds.values())):
+            looks = [style(models, name) for name in names]
+            assert len({look.sign for look in looks}) == len({look.colour for look in looks}) == len(looks)
 
 
 def test_colours_of_both_themes_that_the_style_sheet_repeats_are_the_themes_own(root: Path) -> None:
