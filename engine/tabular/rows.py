@@ -384,18 +384,17 @@ def _depth(text: str) -> int:
     return deepest
 
 
-_CODE = re.compile(r"<[a-z]+_\d+>")
+_CODE = re.compile(r"<[a-z]+_(\d{1,8})>")
 """As LETTER, LC-Rec and MiniOneRec write the codes of an item: <a_17>."""
 _SHIPPED = {"catalogue": ".item.json", "log": ".inter.json"}
 
 
-def _is_index(entry: Any) -> bool:
-    """Whether it is the semantic ID of an item."""
-    return (
-        isinstance(entry, list)
-        and bool(entry)
-        and all(isinstance(code, str) and _CODE.fullmatch(code) for code in entry)
+def codes_of(entry: Any) -> list[int]:
+    """The codes of an item's semantic ID; none where it is no semantic ID."""
+    codes = (
+        [_CODE.fullmatch(code) if isinstance(code, str) else None for code in entry] if isinstance(entry, list) else []
     )
+    return [int(code[1]) for code in codes if code] if all(codes) else []
 
 
 _FORMS = {
@@ -461,9 +460,9 @@ def _rows(document: Any, kind: str) -> Iterator[dict[str, Any]]:
             yield _Doubled([named, *entry.pairs]) if isinstance(entry, _Doubled) else {named[0]: key, **entry}
         elif isinstance(document, dict) and kind == "catalogue" and isinstance(entry, str):
             yield {"id": key, "title": entry}
-        elif isinstance(document, dict) and kind == "log" and isinstance(entry, list) and not _is_index(entry):
+        elif isinstance(document, dict) and kind == "log" and isinstance(entry, list) and not codes_of(entry):
             yield from ({"user": key, "item": item} for item in entry)
-        elif _is_index(entry):
+        elif codes_of(entry):
             raise Refused(
                 "This is an index of semantic IDs (TIGER, LETTER, MiniOneRec), which says nothing of items or events. Upload the "
                 f"{_SHIPPED[kind]} file that came with it; semantic IDs are made anew here."

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from engine.cli import main
@@ -130,3 +131,24 @@ def test_principal_axes() -> None:
     assert np.allclose(np.linalg.norm(places[:, None] - places[None], axis=-1), apart, atol=1e-4)
     assert principal(np.ones((3, 4), np.float32))[1] == 1.0
     assert principal(np.ones((1, 4), np.float32))[0].tolist() == [[0, 0]]
+
+
+def test_semantic_ids_of_others_are_read_by_item_id(
+    dataset: Dataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ids = pq.read_table(dataset.path / "items.parquet").sort_by("item")["item_id"].to_pylist()
+    index = {item_id: [f"<a_{n % 5}>", f"<b_{n // 5}>"] for n, item_id in enumerate(ids)}
+    index[ids[3]], file = [*index[ids[3]], "<c_1>"], tmp_path / "Beauty.index.json"
+    words = ["export", str(file), "--dataset", str(dataset.path), "--to", str(tmp_path / "exports")]
+    file.write_text(json.dumps({**index, "not of this catalogue": ["<a_0>"]}))
+    assert main(words) == 0
+    zoo = Zoo.open(tmp_path / "exports", warm=True)
+    one = zoo.tokenizations["beauty"]
+    assert zoo.refused == [] and one.about.title == "Beauty.index.json" and one.about.shape.ends
+    assert one.identifiers.codes[:5].tolist() == [[0, 0, -1], [1, 0, -1], [2, 0, -1], [3, 0, 1], [4, 0, -1]]
+    assert one.cannot("codebooks_map") == "Its codes have no vectors."
+    for text in (json.dumps({ids[0]: ["<a_1>"]}), json.dumps(index | {ids[1]: ["a"]}), "[]", "{"):
+        file.write_text(text)
+        assert main(words) == 1
+    assert "has no codes for" in capsys.readouterr().err
+    assert main(words[:2] + words[4:]) == 2
