@@ -5,8 +5,9 @@ export default function ({ data, parentElement, setTriggerValue }) {
   grid.tabIndex = -1
   const many = data?.models?.length ?? 0
   const sides = data?.models?.some(model => model.before)
-  const deep = Math.ceil(many / (sides ? 3 : 6)) // rows, all about equally long
-  grid.style.setProperty("--columns", Math.ceil(many / Math.max(deep, 1)) || 1)
+  const even = most => Math.ceil(many / Math.ceil(many / most)) || 1 // cards in a row, so that rows are about equally long
+  grid.style.setProperty("--wide", even(sides ? 3 : 6))
+  grid.style.setProperty("--narrow", even(3))
   for (const model of data?.models ?? []) {
     const card = element("section", "model")
     const heading = element("h2")

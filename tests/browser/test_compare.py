@@ -285,6 +285,23 @@ def test_the_same_rank_of_both_lists_of_a_what_if_stands_at_the_same_height(
     assert len(original) == 10 and edited[:10] == pytest.approx(original, abs=1)
 
 
+def test_beside_the_details_of_an_item_a_what_if_is_short_and_says_what_was_dropped(
+    visit: Callable[[str], Page],
+) -> None:
+    page = visit("/?ds=films&view=lists&h=star-wars-1977~star-wars-episode-v-the-empire-strikes-back-1980~jaws-1975")
+    page.get_by_role("button", name="Remove last").click()
+    page.locator(".model .pinned").first.wait_for()
+    of_a = page.locator(".model .pinned li")
+    both = of_a.count()
+    assert all(row.is_visible() for row in of_a.all())
+    page.locator(".model .title").first.click()
+    page.locator(".st-key-item_panel").wait_for()
+    settle(page, 1.5)
+    shown = page.locator(".model .pinned li:visible")
+    assert 0 < shown.count() < both and shown.count() == page.locator(".model .pinned li.dropped").count()
+    assert page.get_by_test_id("stMain").evaluate("main => main.scrollHeight") <= 3_500
+
+
 def test_a_model_says_what_it_can_and_cannot_do_without_a_rerun(page: Page, go: Callable[[str], Page]) -> None:
     go("/?ds=toys&h=toy-1~toy-2")
     for width in (1440, 390):

@@ -59,7 +59,10 @@ def _lists(
     k, chosen = state.get().k, state.selected(models)
     key = f"compare_{view}"
     if pinned is not None:
-        sides = {"lists": "Recommendations for B beside those for A", "ranks": "Ranks for B; arrows compare with A"}
+        sides = {
+            "lists": "Recommendations for B compared with those for A",
+            "ranks": "Ranks for B; arrows compare with A",
+        }
         st.caption(f"{sides[view]}. The sections below look at B.")
     act = guard.callback(partial(actions.clicked, key))
     if view == "lists":
