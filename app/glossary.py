@@ -33,21 +33,21 @@ METRICS = (
     ),
     Entry(
         "Outside the beam",
-        "The share of held-out items that a beam of the given width did not write, in a full ranking by beam. They share the "
+        "The share of held-out items that a beam of the given width did not generate, in a full ranking by beam. They share the "
         "mean of the places that are left, so they count as missed in every list.",
         "after Rajput et al., NeurIPS 2023, who rank by beam search",
     ),
     *(Entry(metric.title, metric.meaning, metric.source) for metric in judge.BEYOND.values()),
     Entry(
         "95 % interval",
-        "Users are drawn anew, with replacement, 2,000 times, and the middle 95 % of the results is kept. "
+        "Users are resampled with replacement 2,000 times, and the middle 95 % of the results is kept. "
         "It covers the choice of users, "
         "not the luck of one training run.",
         "Efron & Tibshirani 1993, chapter 13",
     ),
     Entry(
         "Paired comparison",
-        "The difference of two models is taken for each user, then drawn anew in the same way. That is "
+        "The difference of two models is taken for each user, and users are resampled in the same way. That is "
         "much sharper than comparing two "
         "intervals by eye.",
         "Efron & Tibshirani 1993",
@@ -111,13 +111,13 @@ CODES = (
     ),
     Entry(
         "Prefix tree",
-        "Every box is a prefix, as wide as it has items; the row below splits it by one more code. Its colour is the commonest "
+        "Every box is a prefix, as wide as it has items; the row below splits it by one more code. Its colour is the most common "
         "value of its items, paler where that is a smaller share, or how popular they are.",
         "Icicle plot: Kruskal & Landwehr, The American Statistician 1983",
     ),
     Entry(
         "Prefix purity",
-        "Of the items that share their first codes with another one, the share that has the commonest category of its group. "
+        "Of the items that share their first codes with another one, the share that has the most common category of its group. "
         "Small groups are pure by chance, so a permutation baseline, the same with categories shuffled, is shown with it.",
         "Manning, Raghavan & Schütze 2008, section 16.3",
     ),
@@ -174,7 +174,7 @@ VIEWS = (
     Entry(
         "Beam agreement@k",
         "How many of the k items with the highest exact probability a beam finds among its own first k. Exact scores come from "
-        "writing the codes of every item of the catalogue.",
+        "scoring the codes of every item of the catalogue.",
         "on what beams miss: Stahlberg & Byrne, EMNLP 2019",
     ),
     Entry(
@@ -201,7 +201,7 @@ VIEWS = (
     Entry(
         "Attention of codes",
         "A model that reads items as codes attends between codes; grouped by item, what an item gets is the sum over its codes. "
-        "While codes are written, each one looks back at the history: one column per written code, mean over heads.",
+        "While codes are generated, each one looks back at the history: one column per generated code, mean over heads.",
         "cross-attention: Vaswani et al. 2017; as TIGER has it: Rajput et al., NeurIPS 2023",
         ("What the generated codes looked at", "Layer of the decoder"),
     ),
@@ -238,7 +238,7 @@ VIEWS = (
     Entry(
         "Map of words",
         "Items drawn by vectors that a sentence encoder makes of their texts: near are items of which much the same is said. No "
-        "history plays a part, so what lies together here but not on a model's map is what users do not take together.",
+        "history plays a part, so what lies together here but not on a model's map is what users do not choose together.",
         "Reimers & Gurevych, EMNLP 2019; MiniLM: Wang et al., NeurIPS 2020",
     ),
     Entry(

@@ -23,7 +23,7 @@ _ABLE = {
     "contributions": "exact parts of a score",
 }
 _WRITES = {
-    "cross_attention": "attention from the codes it writes",
+    "cross_attention": "cross-attention of the codes it generates",
     "distinct_items": "unique IDs",
 }
 """Of models that write codes; others have nothing to say of them."""
@@ -55,9 +55,9 @@ def writes(bundle: Bundle) -> dict[str, str]:
     )
     length = f"{'up to ' if about.ends else ''}{count(about.levels, 'code')} per item ({codes})"
     return {
-        "Writes": f"{length}, with a beam of {about.beam}",
+        "Generates": f"{length}, with a beam of {about.beam}",
         "Invalid codes": (
-            "none: it is held to identifiers of items at every step. Let free, it may write some that no item has; "
+            "none: decoding is constrained to the semantic IDs of items. Unconstrained, it may generate some that no item has; "
             "the beam on Compare counts them"
         ),
         "Ties": bundle.cannot("distinct_items") or "none: no two items share an identifier",
@@ -75,7 +75,7 @@ def in_short(bundle: Bundle) -> dict[str, str]:
         **({} if unordered is None else {"Order of the history": unordered}),
         "Items it has never seen": unseen or "It reads what is said of an item, so it can recommend new ones, too.",
         "Ties": "Every item has a score of its own; equal scores stand in the order of the catalogue.",
-        "Invalid codes": "It scores items and generates no codes, so nothing but items can come out.",
+        "Invalid codes": "It scores items and generates no codes, so it recommends items of the catalogue alone.",
         **{term: f"{words[0].upper()}{words[1:].rstrip('.')}." for term, words in writes(bundle).items()},
         "Can show": f"Its recommendations{''.join(f', {words}' for words in shows)}.",
     } | {f"No {ability.words}": ability.cannot for ability in others if ability.cannot is not None}

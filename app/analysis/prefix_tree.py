@@ -91,7 +91,7 @@ class Colours:
 
 
 def by_category(tree: Tree, of: Labels) -> Colours:
-    """The commonest category of a node's items; the paler, the smaller its share."""
+    """The most common category of a node's items; the paler, the smaller its share."""
     colours, words, used = [], [], set()
     for items in tree.items:
         known = of.of[items]
@@ -122,7 +122,7 @@ def by_popularity(tree: Tree, events: Ints) -> Colours:
     # of the items, so that the trees of all tokenizers have one scale; few items far out would take all colours
     low, high = (float(end) for end in np.quantile(np.log10(np.maximum(events, 1)), (0.1, 0.9)))
     places = np.clip((logs - low) / (high - low), 0, 1) if high > low else np.full(len(logs), 0.5)
-    words = [f"{mean:,.0f} training events an item" for mean in means]
+    words = [f"{mean:,.0f} training events per item" for mean in means]
     return Colours(sample_colorscale(SCALE, places.tolist()), words, scale=(low, high))
 
 

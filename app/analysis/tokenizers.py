@@ -141,9 +141,9 @@ def shape_words(one: Tokenization) -> str:
 
 
 _POLICIES = {
-    "append": "a further number tells apart items with the same codes",
+    "append": "a further number disambiguates items with the same codes",
     "needed": "items with the same codes get a further number",
-    "sinkhorn": "items with the same codes were given other last codes, as far as there were any",
+    "sinkhorn": "items with the same codes got other last codes where any were free",
     "keep": "items with the same codes stay tied",
 }
 
@@ -239,7 +239,7 @@ def counts_table(found: Sequence[tuple[str, Usage]]) -> pd.DataFrame:
             pd.DataFrame(
                 {
                     "Tokenizer": clean(title),
-                    "Place": np.arange(1, level.size + 1),
+                    "Rank": np.arange(1, level.size + 1),
                     "Code": order,
                     "Items": level.counts[order],
                 }
@@ -276,7 +276,7 @@ def purity_table(found: Sequence[tuple[str, Sequence[Depth]]]) -> pd.DataFrame:
             "Tokenizer": clean(title),
             "Codes in common": depth.depth,
             "Prefixes": depth.groups,
-            "Items in company": depth.items,
+            "Items in groups": depth.items,
             "Purity": round(depth.purity, 4),
             "By chance": round(depth.chance, 4),
         }
@@ -293,7 +293,7 @@ def popularity_table(found: Sequence[tuple[str, Popular]]) -> pd.DataFrame:
                 "Tokenizer": clean(title),
                 "Code": codes.code,
                 "Items": codes.items,
-                "Training events an item": codes.events.round(1),
+                "Training events per item": codes.events.round(1),
             }
         )
         for title, codes in found

@@ -90,7 +90,7 @@ def lorenz(found: Sequence[tuple[Named, Usage]]) -> go.Figure:
 
 
 def purity(found: Sequence[tuple[Named, Sequence[Depth]]]) -> go.Figure:
-    """Per depth of a prefix the share of items of their group's commonest category, and that by chance."""
+    """Per depth of a prefix the share of items of their group's most common category, and that by chance."""
     fig = go.Figure()
     for (title, look), depths in found:
         some = [depth for depth in depths if depth.items]
@@ -104,7 +104,7 @@ def purity(found: Sequence[tuple[Named, Sequence[Depth]]]) -> go.Figure:
             marker={"symbol": look.marker, "size": 9},
             customdata=[[depth.items, depth.groups] for depth in some],
             hovertemplate=(
-                f"{label(title)}<br>the first %{{x}}: %{{y:.0%}}<br>%{{customdata[0]:,}} items in company, "
+                f"{label(title)}<br>the first %{{x}}: %{{y:.0%}}<br>%{{customdata[0]:,}} items that share it, "
                 "%{customdata[1]:,} prefixes<extra></extra>"
             ),
         )
@@ -140,7 +140,7 @@ def popularity(found: Sequence[tuple[Named, Popular]]) -> go.Figure:
         )
     fig.update_xaxes(title="items with the code", rangemode="tozero", showgrid=False)
     fig.update_yaxes(log_axis([value for _, codes in found for value in np.maximum(codes.events, 0.1).tolist()]))
-    fig.update_yaxes(title="training events an item")
+    fig.update_yaxes(title="training events per item")
     return laid_out(fig, 360, showlegend=True, legend=LEGEND)
 
 

@@ -110,7 +110,7 @@ def test_what_each_page_says_instead(alone: Path, open_app: Callable[..., AppTes
         test.session_state[f"about_card_{name}"] = True
     test.run()
     cards = " ".join(str(cell) for one in test.table for cell in one.value.to_numpy().ravel())
-    assert "has learned nothing from this dataset" in cards
+    assert "not on this dataset" in cards
 
 
 def test_an_item_s_card(alone: Path, open_app: Callable[..., AppTest]) -> None:

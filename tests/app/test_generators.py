@@ -92,11 +92,14 @@ def test_a_column_says_what_becomes_of_ties_and_invalid_codes(models: Zoo) -> No
     found = recommend.ask(models, ["alpha", "writer"], HISTORY, 5)
     alpha, writer = (card["can"] for card in compare.cards(models, found, HISTORY))
     assert writer["Ties"] == models.bundles["writer"].cannot("distinct_items")
-    assert "held to identifiers of items" in writer["Invalid codes"] and "codes per item" in writer["Writes"]
-    assert "generates no codes" in alpha["Invalid codes"] and "Writes" not in alpha
+    assert (
+        "constrained to the semantic IDs of items" in writer["Invalid codes"]
+        and "codes per item" in writer["Generates"]
+    )
+    assert "generates no codes" in alpha["Invalid codes"] and "Generates" not in alpha
     card = cards.model_card(models.bundles["writer"])
-    assert {term: md(writer[term]).removesuffix(".") for term in ("Ties", "Writes")} == {
-        term: card[term].removesuffix(".") for term in ("Ties", "Writes")
+    assert {term: md(writer[term]).removesuffix(".") for term in ("Ties", "Generates")} == {
+        term: card[term].removesuffix(".") for term in ("Ties", "Generates")
     }
 
 
@@ -392,11 +395,11 @@ def test_the_page_metrics_says_so(root: Path, writers: Path, monkeypatch: pytest
 
 def test_the_card_says_what_a_writer_writes(models: Zoo) -> None:
     card = cards.model_card(models.bundles["writer"])
-    assert card["Writes"] == "3 codes per item (4 × 5 × 6), with a beam of 5"
+    assert card["Generates"] == "3 codes per item (4 × 5 × 6), with a beam of 5"
     assert "share an identifier" in card["Ties"] and "none" in card["Invalid codes"]
-    assert cards.model_card(models.bundles["ragged"])["Writes"].startswith("up to 4 codes")
-    assert "Writes" not in cards.model_card(models.bundles["alpha"])
+    assert cards.model_card(models.bundles["ragged"])["Generates"].startswith("up to 4 codes")
+    assert "Generates" not in cards.model_card(models.bundles["alpha"])
     missing = " ".join(cards.cannot(models.bundles["ragged"]))
-    assert "Attention from the codes it writes" in missing
+    assert "Cross-attention of the codes it generates" in missing
     assert "codes" not in " ".join(cards.cannot(models.bundles["alpha"])).lower()
     assert json.dumps(card)

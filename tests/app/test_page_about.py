@@ -65,7 +65,7 @@ def test_cards(path: Path) -> None:
     assert card["Time"] == "the order of events alone" and "left out of the candidates" in card["Repeats"]
     for bundle in zoo.bundles.values():
         card = views.model_card(bundle)
-        assert card["Paper"] == md("None.") and "does not have" in card["Recommends"]
+        assert card["Paper"] == md("None.") and "not in the history" in card["Recommends"]
     made = zoo.bundles["alpha"].manifest.training.model_dump()
     for best, patience, words in ((1, 1, ()), (1, 2, (NOT_SETTLED,)), (2, 1, (STILL_IMPROVING,))):
         recipe = {"training": {"patience": patience}}

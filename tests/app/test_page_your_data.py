@@ -67,7 +67,7 @@ def test_the_card_says_what_there_is(root: Path) -> None:
     text = said(test)
     assert "40 items · no log" in text and "unless it is used" in text
     assert "1 of 20 datasets" in text
-    assert "Items are known by their numbers" in text and "Add a log to train" in text
+    assert "knows items by their ids alone" in text and "Add a log to train" in text
     said_of = [one.value.partition(" – ")[2] for one in test.caption if " – " in one.value]
     assert len(said_of) > 2 and len(set(said_of)) == len(said_of)  # models with the same reason stand together
     assert not [one for one in test.expander if one.label.startswith("Train models")]

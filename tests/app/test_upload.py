@@ -194,7 +194,7 @@ def test_what_cannot_be_read_is_said_and_another_file_taken(root: Path) -> None:
 def test_one_file_of_transactions_with_titles_is_enough(root: Path) -> None:
     test = page(root, ANNA)
     drop(test, "catalogue", TRANSACTIONS.encode(), "sales.csv")  # at the wrong place
-    assert "taken for one" in said(test) and "made of the log" in said(test)
+    assert "read as one" in said(test) and "made of the log" in said(test)
     assert test.selectbox(key="upload_role_log_title_0").value == "what it is"
     press(test, "check")
     press(test, "use")

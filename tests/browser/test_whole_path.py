@@ -74,7 +74,7 @@ def test_from_a_messy_export_to_a_verified_report(
 
     menu(page, "Your data")
     page.get_by_text("Train models on the log").click()
-    page.get_by_test_id("stButtonGroup").get_by_text("All that the recipe allows").click()
+    page.get_by_test_id("stButtonGroup").get_by_text("As many as the recipe allows").click()
     page.get_by_role("button", name="How long would that take?").click()
     page.get_by_text("if nothing else runs here").wait_for(timeout=SLOW)
     messy.enabled(page, "Train 1 model").click(timeout=SLOW)

@@ -11,7 +11,7 @@ from app.text import count, md
 from engine.runtime import Bundle, DatasetInfo, repeats
 
 LIMITS = (
-    "The test asks for held-out items alone, one per user or a set. A list that would have pleased but missed them "
+    "The test asks for held-out items alone, one per user or a set. A list of other items that the user would have liked "
     "counts as a miss.",
     "Logs hold what users did under another system and its own recommendations; none of the numbers is "
     "the outcome of an experiment.",
@@ -77,8 +77,8 @@ def model_card(bundle: Bundle) -> dict[str, str]:
         "Paper": md(said.paper, 2_000),
         "Reads": f"the latest {count(read, 'item')}"
         + ("" if said.capabilities.reads_order else ", but not their order")
-        + ("" if said.encoder.min_history else ", and answers without any"),
-        "Recommends": "what the history does not have"
+        + ("" if said.encoder.min_history else ", and answers an empty history"),
+        "Recommends": "items that are not in the history"
         if bundle.excludes_history
         else "items of the history, too: repeats count",
         "Size": f"{count(made.parameters, 'parameter')}, {'embedding' if said.generator is None else 'hidden'} size "
@@ -114,7 +114,7 @@ def _carried(bundle: Bundle) -> dict[str, str]:
     about, asks = bundle.manifest.zero_shot, bundle.manifest.sentence
     if about is not None:
         cut = f"; of {count(about.cut, 'item')} not all words are read" if about.cut else ""
-        return {"Zero-shot": md(f"trained on {about.title}, it has learned nothing from this dataset{cut}", 1_000)}
+        return {"Zero-shot": md(f"trained on {about.title}, not on this dataset{cut}", 1_000)}
     if asks is not None:
         without = f"; {count(asks.without, 'item')} without any" if asks.without else ""
         return {"Words": md(f"{', '.join(asks.fields)}, by {asks.title}{without}", 1_000)}

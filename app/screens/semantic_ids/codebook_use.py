@@ -91,7 +91,7 @@ def _plane(page: Selection, level: int) -> None:
                 st.caption(f"It has no level {level + 1}.")
                 continue
             if table is None or how is None:
-                st.info("Its codes have no vectors: they are names, not places in a space.", icon=":material/block:")
+                st.info("Its codes are labels without vectors, so there is nothing to plot.", icon=":material/block:")
                 continue
             counts = tokenizers.usage(tokenization)
             export.figure(

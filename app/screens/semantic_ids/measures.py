@@ -124,16 +124,16 @@ def collisions(page: Selection) -> None:
 def _groups(page: Selection, one: Tokenization) -> None:
     groups, said = tokenizers.groups(one), one.about.figures
     if not groups:
-        moved = f" {count(said.moved, 'item')} got other codes for that." if said.moved else ""
+        moved = f" {count(said.moved, 'item')} got other codes to avoid collisions." if said.moved else ""
         st.success(f"Unique IDs: no two items have the same codes.{moved}", icon=":material/check:")
         return
     together = sum(len(part) for part in groups)
     held = said.after.groups == 0
     words = f"{count(len(groups), 'group')} of {count(together, 'item')} in all, the largest of {len(groups[0]):,}"
     words += (
-        ". Disambiguated by a further number, which says nothing of the items."
+        ". A further number disambiguates them; it carries no meaning."
         if held
-        else ". A model that generates one of their IDs means all of them: they are tied."
+        else ". A model that generates their ID recommends all of them, tied."
     )
     st.caption(md(words))
     export_name = f"collisions {one.name}"

@@ -39,7 +39,7 @@ def show(page: Selection) -> None:
     words = "Each row is one more code, a box as wide as it has items. Click a box to open its branch"
     words += ", the top one to go back." if prefix else "."
     if column in kinds:
-        words += " Colour: the commonest value (of several the first), paler for a smaller share of the items."
+        words += " Colour: the most common value (an item's first), paler for a smaller share of the items."
     st.caption(md(words))
     with guard.watch("the items of the branch"):
         _items(page, name, prefix)
@@ -120,14 +120,14 @@ def _purity(page: Selection, column: str) -> None:
     export.figure(
         export.shared_figure(figures.purity, purities),
         key="semantic_purity",
-        alt=f"Share of items with their prefix's commonest value of {caption(column).lower()}, by depth, beside that by chance.",
+        alt=f"Share of items with their prefix's most common value of {caption(column).lower()}, by depth, and by chance.",
         table=lambda: tokenizers.purity_table(titled),
         name=f"prefix purity by {column}",
     )
     st.caption(
         md(
-            "Of the items that have company at their prefix, the share that has its commonest value of "
-            f"{caption(column).lower()} (of several the first). Small groups are pure by chance: "
+            "Of the items that share their prefix with others, the share that has its most common value of "
+            f"{caption(column).lower()} (an item's first). Small groups are pure by chance: "
             "dotted, the permutation baseline."
         )
     )
@@ -182,7 +182,9 @@ def _listed(page: Selection, one: Tokenization, prefix: tuple[int, ...], order: 
         st.info("No item has these codes. Choose others.", icon=":material/search_off:")
         return
     words = (
-        f"{count(len(order), 'item')} with codes that begin {semantic_ids.spelled(prefix)}" if prefix else "All items"
+        f"{count(len(order), 'item')} with codes that begin with {semantic_ids.spelled(prefix)}"
+        if prefix
+        else "All items"
     )
     most = "most popular" if models.has_log else "first"
     more = f", the {ROWS} {most} listed" if len(order) > ROWS else ""

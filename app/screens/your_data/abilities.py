@@ -16,12 +16,12 @@ from engine.cards import Declaration, declarations
 from engine.files import read_json
 from engine.runtime import judge, protocols
 
-_COUNTS = "Interactions are counted, and a log has them."
-_NUMBERS = "Items are known by their numbers, which mean nothing before a log was learned from."
-_WRITES = "The codes of the next item are generated; which codes follow which is learned from a log."
+_COUNTS = "It counts interactions, so it needs a log."
+_NUMBERS = "It knows items by their ids alone, so it learns all about them from a log."
+_WRITES = "It generates the semantic ID of the next item, and learns from a log which one follows."
 _LEARNED = "Trained on your log."
 _COUNTED = "No training needed: counted from your log."
-_TASTE = "Words are read already; what follows what is learned from a log."
+_TASTE = "It reads items' texts already, and learns from a log what users choose next."
 
 
 AT = 10
@@ -51,7 +51,7 @@ def show(owner: str, dataset: StoredDataset) -> None:
     with st.expander(label, key=f"data_able_{dataset.id}", icon=":material/fact_check:"):
         for heading, icon, some in (
             ("At once", ":material/check_circle:", now),
-            ("Identifiers", ":material/tag:", codes),
+            ("Semantic IDs", ":material/tag:", codes),
             ("After training", ":material/school:", later),
         ):
             if some:
@@ -86,9 +86,9 @@ def answering(exports: Path) -> list[Able]:
         manifest = read_json(path)
         carried = manifest.get("zero_shot")
         if carried:
-            words = f"Carried over from {carried.get('title', 'other data')}: items are known by their words."
+            words = f"Zero-shot: trained on {carried.get('title', 'other data')}, it reads items' texts."
         elif manifest.get("sentence"):
-            words = "No training needed: near is what reads alike."
+            words = "No training needed: it recommends items with similar texts."
         else:
             words = _LEARNED if floor.needs_training(str(manifest.get("family"))) else _COUNTED
         part = manifest.get("text") or manifest.get("sentence")
@@ -106,7 +106,7 @@ def _able(name: str, about: dict[str, Any], words: str, unknown: object) -> Able
 def identifiers(exports: Path) -> list[Able]:
     """The tokenizers that gave the items codes."""
     return [
-        _able(path.parent.name, about, "Gave every item a code of its words.", about.get("unknown"))
+        _able(path.parent.name, about, "Made semantic IDs of the items' texts.", about.get("unknown"))
         for path in sorted(exports.glob("identifiers/*/about.json"))
         for about in [read_json(path)]
     ]

@@ -71,7 +71,7 @@ def _found(draft: Draft, checked: CheckResult) -> None:
         st.markdown(f":material/error: **{md(count(checked.bad_rows, 'row'))} cannot be used**")
         st.markdown(_listed(bad))
     if warnings:
-        st.markdown(":material/warning: **Used, and worth knowing**")
+        st.markdown(":material/warning: **Used, with warnings**")
         st.markdown(_listed(warnings))
     more = f"the first {SHOWN} of {checked.findings:,}" if checked.findings > SHOWN else f"all {checked.findings:,}"
     with st.expander(f"Findings line by line: {more}", key=draft.key("findings")):

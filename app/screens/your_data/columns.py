@@ -41,7 +41,7 @@ def show(draft: Draft, what: FileKind) -> None:
                     with st.container(width=230, gap="xsmall"):
                         _choice(draft, what, choice)
             if guess.foreign:
-                st.caption("The lines that the encoding decides on, as each one reads them:")
+                st.caption("The lines that encodings read differently:")
                 tables.show(views.foreign_table(guess), alt="Lines as each encoding reads them")
             if guess.head:
                 st.caption("The first lines as they stand:")
@@ -184,7 +184,7 @@ def _attributes(draft: Draft, what: FileKind, reading: Reading, seen: dict[str, 
         placeholder="None",
         on_change=guard.callback(_use),
         args=(draft, what, key),
-        help="What else is known about the items. Models read their words; filters and colours are made of them.",
+        help="What else is known about the items. Models read them as text; pages filter and colour by them.",
     )
     if used:
         with st.expander("What the attributes hold, and what they are called", type="compact"):

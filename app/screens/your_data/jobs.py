@@ -49,7 +49,7 @@ def _begin(owner: str, dataset: StoredDataset, label: str) -> None:
         st.warning(md(f"It could not begin by itself. {words}", 1_000), icon=":material/block:")
     st.button(
         label, key=f"data_prepare_{dataset.id}", icon=":material/play_arrow:", on_click=guard.callback(_began),
-        args=(owner, dataset.id), help="Models that need no training or read words, identifiers and maps",
+        args=(owner, dataset.id), help="Models that need no training or read texts, semantic IDs and maps",
     )  # fmt: skip
 
 

@@ -65,7 +65,7 @@ def _whose(who: Owner) -> str:
         )
     return (
         f"What you bring belongs to this browser, and nobody else sees it. It is deleted {kept} after it was last used. "
-        "With your key (*Access key* in the sidebar) you have it in another browser, too."
+        "With your key (*Access key* in the sidebar) you can open it in another browser, too."
     )
 
 
@@ -161,7 +161,7 @@ def _buttons(dataset: StoredDataset, ready: bool, *, busy: bool, adding: bool) -
         elif upload.can_add_log(dataset):
             st.button(
                 "Add a log", key=f"data_addlog_{dataset.id}", icon=":material/playlist_add:", disabled=busy,
-                help="When its preparation has ended" if busy else "Who took what: models learn from it",
+                help="When its preparation has ended" if busy else "Who interacted with what: models learn from it",
                 on_click=guard.callback(_ask), args=("log", dataset.id),
             )  # fmt: skip
         for action, icon in (("Rename", ":material/edit:"), ("Delete", ":material/delete:")):

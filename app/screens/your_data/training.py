@@ -24,7 +24,7 @@ _BUDGETS: dict[str, tuple[str, int | None]] = {
     "least": ("3 epochs", 3),
     "short": ("A quick look: 10 epochs", 10),
     "medium": ("40 epochs", 40),
-    "full": ("All that the recipe allows", None),
+    "full": ("As many as the recipe allows", None),
 }
 
 
@@ -56,7 +56,7 @@ def show(owner: str, dataset: StoredDataset, busy: bool) -> None:
             budget = st.segmented_control(
                 "At most", list(_BUDGETS), default="short", required=True, key=f"data_budget_{dataset.id}",
                 format_func=lambda name: _BUDGETS[name][0] if name in _BUDGETS else str(name),
-                help="Training stops earlier where it brings nothing any more. Models that count need no epochs.",
+                help="Training stops earlier once validation no longer improves. Models that count need no epochs.",
             )  # fmt: skip
         chosen = tuple(name for name in offered if name in (models or ()))
         budget = budget if budget in _BUDGETS else "short"
@@ -134,7 +134,8 @@ def _answer(owner: str, dataset: StoredDataset, estimates: _Estimates, busy: boo
     st.markdown(f"**{most}{md(training.span(seconds))}** in all, on {md(where)}, if nothing else runs here.")
     if seconds > LONG and estimates.budget != "least":
         st.warning(
-            "That is more than an hour. Fewer epochs take less, and learn less.", icon=":material/hourglass_top:"
+            "That is more than an hour. Fewer epochs take less time, and the models learn less.",
+            icon=":material/hourglass_top:",
         )
     st.button(
         f"Train {count(len(able), 'model')}", key=f"data_train_{dataset.id}", type="primary", icon=":material/play_arrow:",
@@ -159,9 +160,9 @@ def choice_words(choice: TrainingChoice) -> str:
 def words(found: JobEstimate) -> str:
     """What an estimate says, in words."""
     if not found.epochs:
-        return f"about {training.span(found.seconds)}: it counts, and is evaluated and exported"
+        return f"about {training.span(found.seconds)}: counted, evaluated and exported"
     learn, judge = training.span(found.train + found.validation), training.span(found.evaluate + found.export)
-    parts = f"{learn} to learn, {judge} to judge and export"
+    parts = f"{learn} of training, {judge} of evaluation and export"
     most = "at most" if found.at_most else "about"
     return f"{most} {training.span(found.seconds)}: {count(found.epochs, 'epoch')} of {count(found.steps, 'step')}; {parts}"
 

@@ -98,7 +98,7 @@ _WORDS: dict[FileKind, tuple[str, str]] = {
     "catalogue": ("Catalogue", "One item per row: an id, a title, and what else is known about it."),
     "log": (
         "Log",
-        "One event per row: a user, an item, and the time where it is known. With the items' titles in it, it is enough.",
+        "One event per row: a user, an item, and the time where it is known. A log with the items' titles needs no catalogue.",
     ),
 }
 
@@ -151,7 +151,7 @@ def _guess(draft: Draft, kind: FileKind, fixed: dict[str, str], say: Progress) -
     if other in draft.kinds and other not in draft.names:
         files.move(draft.folder, kind, other)
         draft.names[other] = draft.names.pop(kind)
-        draft.notes[other] = f"Its columns are those of a {other}, so it was taken for one."
+        draft.notes[other] = f"Its columns are those of a {other}, so it is read as one."
         kind = other
         guess = files.guess(draft.folder, kind, draft.bounded(), owner=draft.owner, on_progress=say)
     draft.guesses[kind], draft.fixed[kind] = guess, fixed

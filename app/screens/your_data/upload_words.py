@@ -217,12 +217,12 @@ def offers(found: HeldOut, reading: Reading) -> list[Offer]:
     """Those that would change something, or do."""
     ties, negative = reading.ties == "shuffle", reading.drop_negative
     possible = (
-        (found.counts.get("ties"), Offer("ties", "Shuffle ties", "Events of one user at one time in an order drawn by lot", ties,
+        (found.counts.get("ties"), Offer("ties", "Shuffle ties", "Events of one user at one time in random order", ties,
                                          "shuffle", "file")),
         (found.counts.get("negative"), Offer("drop_negative", "Drop negative quantities", "Leave cancellations out", negative,
                                              True, False)),
-        (found.measured["repeated_events"], Offer("repeats", "First occurrence only", "Leave out events with an item that their "
-                                                  "user had before. Else repeats count, and history stays recommendable",
+        (found.measured["repeated_events"], Offer("repeats", "First occurrence only", "Leave out events with an item that the "
+                                                  "user had before. Else repeats count, and the history may be recommended",
                                                   found.repeats == "first", "first", "count")),
     )  # fmt: skip
     return [offer for there, offer in possible if there or (offer.chosen and offer.field != "repeats")]
