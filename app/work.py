@@ -40,7 +40,7 @@ from app.turns import Ahead
 from app.uploads import files
 from app.uploads.clean import fingerprint
 from engine.errors import SeqscopeError
-from engine.files import read_json, write_json
+from engine.files import read_json, replacing, write_json
 from engine.runtime import Zoo
 from engine.runtime.zoo import IDENTIFIERS, SPACES
 from engine.tabular.reading import Reading
@@ -273,6 +273,24 @@ def prepare(owner: str, id: str, *, exports: Path) -> Job:
         return kinds.prepare(
             job, home.here().dataset(owner, id).path, home.root() / "jobs", name=id, title=dataset.title,
             items=dataset.rows_items, log=log, reading=_log_reading(owner, id), sources=carried, owner=owner, dataset=id,
+        )  # fmt: skip
+
+    return submit(owner, id, "prepare", {"log": bool(log)}, make)
+
+
+def add_index(owner: str, id: str, content: bytes) -> Job:
+    """Semantic IDs for the items, in place of those that were brought before. Raises SeqscopeError."""
+    store = open_store()
+    dataset, path, log = store.datasets.get(owner, id), home.here().dataset(owner, id).path, log_columns(owner, id)
+    store.quota.check(owner, bytes=len(content))
+    with replacing(path / kinds.INDEX) as staged:
+        staged.write_bytes(content)
+    store.datasets.measure(owner, id)
+
+    def make(job: str) -> spec.Job:
+        return kinds.index(
+            job, path, home.root() / "jobs", name=id, title=dataset.title, log=log, reading=_log_reading(owner, id),
+            owner=owner, dataset=id,
         )  # fmt: skip
 
     return submit(owner, id, "prepare", {"log": bool(log)}, make)

@@ -30,6 +30,8 @@ from engine.files import read_json
 from engine.tabular.reading import Reading
 
 ITEMS, LOG = "clean/items.parquet", "clean/log.parquet"
+INDEX = "index.json"
+"""Semantic IDs that a visitor brought."""
 PREPARED = "data/dataset.json"
 ABOUT = "Uploaded by a visitor."
 LISTS = "Lists for many histories"
@@ -225,8 +227,28 @@ def prepare(
                 weight=20 + items / 1_000,
             ),
         ]
+    if (folder / INDEX).is_file():
+        steps.append(_indexed(into).model_copy(update={"may_fail": True}))
     steps += [*_searched(items, into), *_turn(into)]
     return _job(id, "prepare", f"Prepare {title}"[:200], folder, jobs, steps, owner, dataset)
+
+
+def index(
+    id: str,
+    folder: Path,
+    jobs: Path,
+    *,
+    name: str,
+    title: str,
+    log: Sequence[str] = (),
+    reading: Reading | None = None,
+    owner: str = "",
+    dataset: str = "",
+) -> Job:
+    """Shows the semantic IDs that were brought (`INDEX`). Otherwise as `prepare`."""
+    into = _into(folder, bool(log))
+    steps = [_import(name, title, log, reading), _fresh(into), _indexed(into), *_turn(into)]
+    return _job(id, "prepare", f"Semantic IDs for {title}"[:200], folder, jobs, steps, owner, dataset, short=True)
 
 
 def train(
@@ -351,6 +373,11 @@ def _into(folder: Path, log: bool) -> str:
 
 def _fresh(into: str) -> JobStep:
     return JobStep(title="Make room", program="app.jobs.fresh", words=("data", into, "runs"), weight=1)
+
+
+def _indexed(into: str) -> JobStep:
+    words = ("export", INDEX, "--dataset", "data", "--to", into, "--name", "uploaded", "--title", "Uploaded")
+    return JobStep(title="Read the semantic IDs", words=words, goal=True, weight=10)
 
 
 def _searched(items: int, into: str) -> list[JobStep]:

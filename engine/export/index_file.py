@@ -17,13 +17,16 @@ from engine import __version__
 from engine.bundle.tokenizers import ABOUT, About, CodeShape, Collisions, Figures, Tokenization
 from engine.data.dataset import Dataset
 from engine.data.identifiers import ABOUT as OF_RUN
-from engine.data.identifiers import CODES, LEVELS, NONE, Identifiers
+from engine.data.identifiers import LEVELS, NONE, Identifiers
 from engine.errors import SeqscopeError
 from engine.export.staging import TITLE, USERS, check_name_and_title, exported, file_of
 from engine.runtime.bundle import Catalogue
 from engine.runtime.zoo import IDENTIFIERS
 from engine.tabular.rows import codes_of
 from engine.tokenizers import report
+
+CODES = 1 << 16
+"""Codes of a level that are read: pages count each of them, used or not."""
 
 
 def export_index(

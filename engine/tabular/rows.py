@@ -465,7 +465,7 @@ def _rows(document: Any, kind: str) -> Iterator[dict[str, Any]]:
         elif codes_of(entry):
             raise Refused(
                 "This is an index of semantic IDs (TIGER, LETTER, MiniOneRec), which says nothing of items or events. Upload the "
-                f"{_SHIPPED[kind]} file that came with it; semantic IDs are made anew here."
+                f"{_SHIPPED[kind]} file that came with it, and then add these to the dataset."
             )
         else:
             raise Refused(f"As one JSON document, a {kind} is {_FORMS[kind]}. The entry “{str(key)[:60]}” is neither.")

@@ -16,6 +16,7 @@ from streamlit.testing.v1 import AppTest
 
 from app import home, work, zoo
 from app.components import jobs
+from app.jobs import kinds
 from app.jobs.estimate import JobEstimate
 from app.jobs.status import Status
 from app.screens.your_data import abilities, training
@@ -71,6 +72,19 @@ def test_the_card_says_what_there_is(root: Path) -> None:
     said_of = [one.value.partition(" – ")[2] for one in test.caption if " – " in one.value]
     assert len(said_of) > 2 and len(set(said_of)) == len(said_of)  # models with the same reason stand together
     assert not [one for one in test.expander if one.label.startswith("Train models")]
+
+
+def test_semantic_ids_are_added_to_a_dataset_that_is_ready(root: Path, launcher: Nobody) -> None:
+    dataset = ready(ANNA, "My shop")
+    test = page(root, ANNA)
+    test.button(key=f"data_index_{dataset.id}").click().run()
+    index = b'{"toy-0": ["<a_1>"]}'
+    test.file_uploader(key=f"data_index_file_{dataset.id}").set_value(("a.json", index, "application/json")).run()
+    assert not test.error and not test.exception
+    assert (home.here().dataset(ANNA, dataset.id).path / kinds.INDEX).read_bytes() == index
+    (job,) = work.of(ANNA, dataset.id)
+    assert job.job is not None and "Read the semantic IDs" in [step.title for step in job.job.steps]
+    assert test.button(key=f"data_index_{dataset.id}").disabled
 
 
 def test_what_is_open_stays_open_when_more_is_there(

@@ -147,7 +147,13 @@ def test_semantic_ids_of_others_are_read_by_item_id(
     assert zoo.refused == [] and one.about.title == "Beauty.index.json" and one.about.shape.ends
     assert one.identifiers.codes[:5].tolist() == [[0, 0, -1], [1, 0, -1], [2, 0, -1], [3, 0, 1], [4, 0, -1]]
     assert one.cannot("codebooks_map") == "Its codes have no vectors."
-    for text in (json.dumps({ids[0]: ["<a_1>"]}), json.dumps(index | {ids[1]: ["a"]}), "[]", "{"):
+    for text in (
+        json.dumps({ids[0]: ["<a_1>"]}),
+        json.dumps(index | {ids[1]: ["a"]}),
+        json.dumps(index | {ids[1]: ["<a_65536>"]}),
+        "[]",
+        "{",
+    ):
         file.write_text(text)
         assert main(words) == 1
     assert "has no codes for" in capsys.readouterr().err

@@ -97,6 +97,17 @@ def test_what_a_catalogue_gets_at_once(tmp_path: Path) -> None:
     assert [step.goal for step in steps].count(True) == 4
 
 
+def test_semantic_ids_that_were_brought_are_read_and_once_more_with_the_next_log(tmp_path: Path) -> None:
+    folder = tmp_path / "owners" / "a" / "datasets" / "x"
+    folder.mkdir(parents=True)
+    job = kinds.index("id", folder, tmp_path / "jobs", name="x", title="A shop")
+    words = next(words for words in commands(job) if words[0] == "export")
+    assert build_parser(words).parse_args(words).runs == [Path(kinds.INDEX)]
+    assert words not in commands(prepare(tmp_path))
+    (folder / kinds.INDEX).write_text("{}")
+    assert words in commands(prepare(tmp_path, log=("user", "item")))
+
+
 def test_models_that_declare_it_are_made_as_soon_as_there_is_a_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

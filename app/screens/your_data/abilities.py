@@ -22,6 +22,7 @@ _WRITES = "It generates the semantic ID of the next item, and learns from a log 
 _LEARNED = "Trained on your log."
 _COUNTED = "No training needed: counted from your log."
 _TASTE = "It reads items' texts already, and learns from a log what users choose next."
+_GIVEN = "Read from the file that you added."
 
 
 AT = 10
@@ -106,7 +107,12 @@ def _able(name: str, about: dict[str, Any], words: str, unknown: object) -> Able
 def identifiers(exports: Path) -> list[Able]:
     """The tokenizers that gave the items codes."""
     return [
-        _able(path.parent.name, about, "Made semantic IDs of the items' texts.", about.get("unknown"))
+        _able(
+            path.parent.name,
+            about,
+            _GIVEN if about.get("tokenizer") == "index" else "Made semantic IDs of the items' texts.",
+            about.get("unknown"),
+        )
         for path in sorted(exports.glob("identifiers/*/about.json"))
         for about in [read_json(path)]
     ]

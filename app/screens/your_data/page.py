@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import streamlit as st
 
-from app import batches, guard, home, owner, work, zoo
+from app import batches, guard, home, owner, received, work, zoo
 from app.components import account, widgets
 from app.components.jobs import batches_of
 from app.owner import Owner
@@ -15,7 +15,9 @@ from app.session import state
 from app.store.records import MAX_NAME, StoredDataset, keep_days
 from app.store.server import open_store
 from app.text import amount, clean, count, md
+from app.uploads.limits import UploadLimits
 from engine.errors import SeqscopeError
+from engine.tabular.reading import MB
 
 _DOING = "data_doing"  # (what, id) that a card asks about
 _SAID = "data_said"
@@ -126,6 +128,9 @@ def _card(owner: str, dataset: StoredDataset) -> None:
         if adding:
             with st.container(key=f"data_adding_{dataset.id}"), guard.watch("the log"):
                 upload.add_log(owner, dataset)
+        elif which == dataset.id and doing == "index" and active is None and ready:
+            with guard.watch("the semantic IDs"):
+                _index(owner, dataset)
     if not home.here().dataset(owner, dataset.id).path.is_dir():
         st.error(f"{work.GONE} Bring it again, and delete this one.", icon=":material/error:")
         return
@@ -164,6 +169,12 @@ def _buttons(dataset: StoredDataset, ready: bool, *, busy: bool, adding: bool) -
                 help="When its preparation has ended" if busy else "Who interacted with what: models learn from it",
                 on_click=guard.callback(_ask), args=("log", dataset.id),
             )  # fmt: skip
+        if ready:
+            st.button(
+                "Add semantic IDs", key=f"data_index_{dataset.id}", icon=":material/account_tree:", disabled=busy,
+                help="From an index.json of TIGER, LETTER or MiniOneRec", on_click=guard.callback(_ask),
+                args=("index", dataset.id),
+            )  # fmt: skip
         for action, icon in (("Rename", ":material/edit:"), ("Delete", ":material/delete:")):
             st.button(
                 action, key=f"data_{action.lower()}_{dataset.id}", icon=icon, on_click=guard.callback(_ask),
@@ -182,6 +193,27 @@ def _no_log(id: str) -> None:
 
 def _leave() -> None:
     st.session_state.pop(_DOING, None)
+
+
+def _index(owner: str, dataset: StoredDataset) -> None:
+    st.caption(
+        'An index.json that says the codes of every item by its item id, `{"17": ["<a_3>", "<b_90>"], …}`, is shown beside '
+        "the tokenizers on Semantic IDs."
+    )
+    uploaded = st.file_uploader(
+        "Semantic IDs",
+        type="json",
+        key=f"data_index_file_{dataset.id}",
+        max_upload_size=UploadLimits.of_environment().upload // MB,
+        label_visibility="collapsed",
+    )
+    if uploaded is not None:
+        content = uploaded.getvalue()
+        received.drop(uploaded)
+        work.add_index(owner, dataset.id, content)
+        _leave()
+        st.rerun()
+    st.button("Cancel", key=f"data_noindex_{dataset.id}", on_click=_leave)
 
 
 def _rename(owner: str, dataset: StoredDataset) -> None:
