@@ -72,11 +72,14 @@ def test_every_page(
     assert not foreign_requests
 
 
-@pytest.mark.parametrize("options", ({}, PHONE), ids=("wide", "phone"))
-def test_no_page_is_long_as_it_is_opened(
-    server: Server, new_page: Callable[..., Page], options: dict[str, object]
-) -> None:
-    page = new_page(**options)
+@pytest.fixture(scope="module")
+def phone(open_page: Callable[..., Page]) -> Page:
+    return open_page(**PHONE)
+
+
+@pytest.mark.parametrize("kind", ("page", "phone"))
+def test_no_page_is_long_as_it_is_opened(server: Server, request: pytest.FixtureRequest, kind: str) -> None:
+    page: Page = request.getfixturevalue(kind)
     heights = {}
     for name in ("", "metrics", "semantic_ids", "users"):
         page.goto(f"{server.url}/{name}?ds=films")
@@ -86,16 +89,16 @@ def test_no_page_is_long_as_it_is_opened(
     assert {name: height for name, height in heights.items() if not 1_000 < height <= HEIGHT} == {}
 
 
-def test_compare_is_not_wider_than_a_narrow_window(server: Server, new_page: Callable[..., Page]) -> None:
+def test_compare_is_not_wider_than_a_narrow_window(server: Server, page: Page) -> None:
     """Of a computer: a phone's browser makes its window as wide as the page."""
-    page = new_page(viewport={"width": 390, "height": 844})
+    page.set_viewport_size({"width": 390, "height": 844})
     page.goto(f"{server.url}/?ds=films")
     settle(page, 1.5)
     assert page.get_by_test_id("stMain").evaluate("main => main.scrollWidth - main.clientWidth") <= 0
 
 
-def test_on_a_phone_the_list_of_a_beam_stands_before_its_tree(server: Server, new_page: Callable[..., Page]) -> None:
-    page = new_page(**PHONE)
+def test_on_a_phone_the_list_of_a_beam_stands_before_its_tree(server: Server, phone: Page) -> None:
+    page = phone
     page.goto(f"{server.url}/?ds=writers&h=toy-11~toy-12&beam=writer")
     tree = page.locator(".st-key-beam_columns .js-plotly-plot")
     tree.wait_for()
