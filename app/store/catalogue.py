@@ -335,18 +335,18 @@ class Catalogue:
         """The text with its mistyped words replaced."""
         near = [self._ask(_NEAR_WORDS, {"token": token, "wrong": min(2, len(token) // 3)}) for token in tokens]
         readings = sorted(product(*near), key=lambda words: sum(distance for _, distance in words))
-        found: tuple[int, str] | None = None
+        of_attributes: tuple[int, str] | None = None
         for words in readings[:_READINGS]:
             wrong, text = sum(distance for _, distance in words), " ".join(word for word, _ in words)
-            if found is not None and wrong > found[0]:
+            if of_attributes is not None and wrong > of_attributes[0]:
                 break
             query = _Query.read(text)
             by = self._match(query) if wrong and query is not None else None
             if by == "title":
                 return text
-            if by is not None and found is None:
-                found = wrong, text
-        return found[1] if found is not None else None
+            if by is not None and of_attributes is None:
+                of_attributes = wrong, text
+        return of_attributes[1] if of_attributes is not None else None
 
 
 def _fill(con: duckdb.DuckDBPyConnection, items: pa.Table) -> None:

@@ -41,12 +41,12 @@ def export_index(
     data = Dataset(dataset)
     items = pq.read_table(data.path / "items.parquet", columns=["item", "item_id"]).sort_by("item")
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    found = read_index(path, items["item_id"].to_pylist())
-    measured = report.collisions(found.codes)
+    identifiers = read_index(path, items["item_id"].to_pylist())
+    measured = report.collisions(identifiers.codes)
     collisions = Collisions(**{key: measured[key] for key in Collisions.model_fields})
     target = out / IDENTIFIERS / name
     with exported(target, data, out, users) as folder:
-        found.write(folder)
+        identifiers.write(folder)
         (folder / OF_RUN).unlink()
         about = About(
             name=name,
@@ -58,12 +58,12 @@ def export_index(
             fingerprint=data.info.fingerprint,
             num_items=data.num_items,
             shape=CodeShape(
-                levels=found.levels,
-                sizes=list(found.sizes),
-                names=list(found.names),
-                shared=found.shared,
-                ends=found.ends,
-                own=list(found.sizes),
+                levels=identifiers.levels,
+                sizes=list(identifiers.sizes),
+                names=list(identifiers.names),
+                shared=identifiers.shared,
+                ends=identifiers.ends,
+                own=list(identifiers.sizes),
             ),
             policy="keep",
             figures=Figures(before=collisions, after=collisions, moved=0),
