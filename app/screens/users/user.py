@@ -8,12 +8,14 @@ import streamlit as st
 
 from app import examples, guard, zoo
 from app.analysis import users
-from app.components import item_picker, sections
+from app.components import item_picker, sections, widgets
 from app.session import state
 from app.text import clean, count, md, percent
 from engine.runtime import Zoo
 
 _LATEST = 8  # items of the history that are listed
+_LIKE = "Users like this one"
+_JACCARD = "By the Jaccard similarity of histories: shared items ÷ items of either"
 
 
 def chosen_row(models: Zoo, rows: users.Ints) -> int | None:
@@ -49,7 +51,14 @@ def show(models: Zoo, row: int) -> None:
         if ranks:
             st.caption(ranks)
         _history(models, row)
-        _similar(models, row)
+        if not widgets.on_phone():
+            st.markdown(f"**{_LIKE}**", help=_JACCARD)
+            _similar(models, row)
+            return
+        folded = st.expander(_LIKE, key="users_like", on_change="rerun", type="compact")  # at the end of a long page
+        if folded.open:
+            with folded:
+                _similar(models, row)
 
 
 def _ranks(models: Zoo, row: int) -> str:
@@ -78,9 +87,6 @@ def _similar(models: Zoo, row: int) -> None:
     if not len(similar.rows):
         st.caption("No other user has an item of this history.")
         return
-    st.markdown(
-        "**Users like this one**", help="By the Jaccard similarity of histories: shared items ÷ items of either"
-    )
     if not models.info.sets:
         st.caption(
             f"{similar.have_target} of these {len(similar.rows)} have this user's held-out item in their histories."
