@@ -59,7 +59,7 @@ _HARMLESS = re.compile(r"/[^/]+/_stcore/(health|host-config)")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
     for item in items:
-        if here in item.path.parents:
+        if item.path.parent == here:
             item.add_marker(pytest.mark.browser)
 
 
