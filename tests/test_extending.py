@@ -8,7 +8,6 @@ import os
 import re
 import subprocess
 import sys
-import tarfile
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ import pytest
 from app.session.pages import Page, Parameter, is_item, ordered
 from engine.errors import SeqscopeError
 from engine.evaluation import metrics
-from tests.golden import ARCHIVE
+from tests.golden import ARCHIVE, unpack
 
 
 def install(recipe: str, root: Path, folder: Path) -> None:
@@ -43,8 +42,7 @@ def install(recipe: str, root: Path, folder: Path) -> None:
 def carry_out(recipe: str, script: str, root: Path, tmp_path: Path) -> tuple[dict[str, Any], str]:
     """What `script` prints as JSON last, and all that it prints, beside the golden dataset and with the recipe installed."""
     install(recipe, root, tmp_path / "site")
-    with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(tmp_path / "golden", filter="data")
+    unpack(ARCHIVE, tmp_path / "golden")
     site = [str(tmp_path / "site"), str(root), os.environ.get("PYTHONPATH", "")]
     environment = {
         **os.environ, "PYTHONPATH": os.pathsep.join(filter(None, site)), "OMP_NUM_THREADS": "1",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tarfile
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -11,3 +12,9 @@ OF_FORMAT_6 = {"archive": HERE / "weights-6.tar.xz", "answers": HERE / "answers-
 KEPT_ANSWERS, KEPT_STATES, KEPT_METRICS = HERE / "answers.npz", HERE / "addresses.json", HERE / "metrics.json"
 OWNER, VISITOR = "a" + "1" * 32, "b" + "2" * 32
 """An account, and a browser with a key."""
+
+
+def unpack(archive: Path, folder: Path) -> None:
+    with tarfile.open(archive) as files:
+        files.extraction_filter = getattr(tarfile, "data_filter", None)  # before Python 3.11.4 there is none
+        files.extractall(folder)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from engine.runtime import Zoo
 from engine.tokenizers.run import open_tokenizer
 from engine.training.run import open_run
 from tests.app.own import own_home
-from tests.golden import ARCHIVE, KEPT_ANSWERS, KEPT_METRICS, KEPT_STATES, OF_FORMAT_6, OWNER, VISITOR
+from tests.golden import ARCHIVE, KEPT_ANSWERS, KEPT_METRICS, KEPT_STATES, OF_FORMAT_6, OWNER, VISITOR, unpack
 from tests.golden.addresses import ADDRESSES
 from tests.golden.answers import HISTORY, answers, decoded, printed
 from tests.golden.make import COUNTED, MODELS, ODD, carried_out, command
@@ -44,8 +43,7 @@ def installed(name: str) -> None:
 @pytest.fixture(scope="module")
 def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("golden")
-    with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(folder, filter="data")
+    unpack(ARCHIVE, folder)
     return folder
 
 
@@ -71,8 +69,7 @@ def test_every_bundle_opens_and_answers_as_it_did(zoo: Zoo) -> None:
 
 
 def test_weights_between_items_that_are_not_packed_are_read(unpacked: Path, tmp_path: Path) -> None:
-    with tarfile.open(OF_FORMAT_6["archive"]) as archive:
-        archive.extractall(tmp_path, filter="data")
+    unpack(OF_FORMAT_6["archive"], tmp_path)
     for file in ("dataset.json", "items.parquet", "users.parquet"):
         shutil.copy(unpacked / "exports" / "golden" / file, tmp_path / "golden")
     zoo = Zoo.open(tmp_path / "golden", warm=True)
