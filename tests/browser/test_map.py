@@ -202,5 +202,5 @@ def test_from_a_code_to_its_items_to_semantic_ids(
     settle(page)
     page.get_by_role("link", name="Open in Semantic IDs").click()
     page.wait_for_url(re.compile(r"[?&]prefix=2(&|$)"))
-    page.get_by_text(re.compile(f"^{items} items? with codes that begin 2")).wait_for()
+    page.get_by_text(re.compile(f"^{items} items? with codes that begin with 2")).wait_for()
     assert not console_errors and not foreign_requests
