@@ -14,6 +14,12 @@ from tests.training.tiny import once
 __all__ = ["dataset", "exports", "one_thread", "run_of", "shared"]
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """The first test of a worker that asks for the bundles makes them, which takes minutes on a busy machine."""
+    if "exports" in getattr(item, "fixturenames", ()) and item.get_closest_marker("timeout") is None:
+        item.add_marker(pytest.mark.timeout(900))
+
+
 @pytest.fixture(scope="session")
 def exports(shared: Path, run_of: Callable[[str], Path]) -> Path:
     """The bundles of all small runs. No test may change them. Workers that need them at once share the work: a minute of it."""
