@@ -279,11 +279,11 @@ def prepare(owner: str, id: str, *, exports: Path) -> Job:
 
 
 def add_index(owner: str, id: str, content: bytes) -> Job:
-    """Semantic IDs for the items, in place of those that were brought before. Raises SeqscopeError."""
+    """Semantic IDs for the items, in place of those that were brought before, once these can be read. Raises SeqscopeError."""
     store = open_store()
     dataset, path, log = store.datasets.get(owner, id), home.here().dataset(owner, id).path, log_columns(owner, id)
     store.quota.check(owner, bytes=len(content))
-    with replacing(path / kinds.INDEX) as staged:
+    with replacing(path / kinds.BROUGHT_INDEX) as staged:
         staged.write_bytes(content)
     store.datasets.measure(owner, id)
 

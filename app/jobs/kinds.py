@@ -30,8 +30,8 @@ from engine.files import read_json
 from engine.tabular.reading import Reading
 
 ITEMS, LOG = "clean/items.parquet", "clean/log.parquet"
-INDEX = "index.json"
-"""Semantic IDs that a visitor brought."""
+BROUGHT_INDEX, INDEX = "brought.index.json", "index.json"
+"""Semantic IDs that a visitor brought: those to be read, and those that were read without a fault, for every new log again."""
 PREPARED = "data/dataset.json"
 ABOUT = "Uploaded by a visitor."
 LISTS = "Lists for many histories"
@@ -228,7 +228,7 @@ def prepare(
             ),
         ]
     if (folder / INDEX).is_file():
-        steps.append(_indexed(into).model_copy(update={"may_fail": True}))
+        steps.append(_indexed(INDEX, into).model_copy(update={"may_fail": True}))
     steps += [*_searched(items, into), *_turn(into)]
     return _job(id, "prepare", f"Prepare {title}"[:200], folder, jobs, steps, owner, dataset)
 
@@ -245,9 +245,10 @@ def index(
     owner: str = "",
     dataset: str = "",
 ) -> Job:
-    """Shows the semantic IDs that were brought (`INDEX`). Otherwise as `prepare`."""
+    """Shows the semantic IDs in `BROUGHT_INDEX`, and keeps them where they can be read. Otherwise as `prepare`."""
     into = _into(folder, bool(log))
-    steps = [_import(name, title, log, reading), _fresh(into), _indexed(into), *_turn(into)]
+    kept = JobStep(title="Keep them", program="app.jobs.keep", words=(BROUGHT_INDEX, INDEX))
+    steps = [_import(name, title, log, reading), _fresh(into), _indexed(BROUGHT_INDEX, into), kept, *_turn(into)]
     return _job(id, "prepare", f"Semantic IDs for {title}"[:200], folder, jobs, steps, owner, dataset, short=True)
 
 
@@ -375,8 +376,8 @@ def _fresh(into: str) -> JobStep:
     return JobStep(title="Make room", program="app.jobs.fresh", words=("data", into, "runs"), weight=1)
 
 
-def _indexed(into: str) -> JobStep:
-    words = ("export", INDEX, "--dataset", "data", "--to", into, "--name", "uploaded", "--title", "Uploaded")
+def _indexed(file: str, into: str) -> JobStep:
+    words = ("export", file, "--dataset", "data", "--to", into, "--name", "uploaded", "--title", "Uploaded")
     return JobStep(title="Read the semantic IDs", words=words, goal=True, weight=10)
 
 

@@ -103,6 +103,12 @@ class Identifiers:
 
     def write(self, folder: Path) -> None:
         """Both files, the table first: a folder without identifiers.json holds none."""
+        self.write_table(folder)
+        about = {name: value for name, value in dataclasses.asdict(self).items() if name != "codes"}
+        write_json(folder / ABOUT, about | {"items": len(self), "digest": self.digest()})
+
+    def write_table(self, folder: Path) -> None:
+        """identifiers.parquet alone: beside a manifest that says the rest."""
         present = self.codes != NONE
         values = pa.array(self.codes[present])
         offsets = np.concatenate([[0], np.cumsum(present.sum(1))]).astype(np.int32)
@@ -114,8 +120,6 @@ class Identifiers:
         )
         with replacing(folder / TABLE) as staged:
             pq.write_table(table, staged, compression="zstd")
-        about = {name: value for name, value in dataclasses.asdict(self).items() if name != "codes"}
-        write_json(folder / ABOUT, about | {"items": len(self), "digest": self.digest()})
 
     @classmethod
     def read(cls, folder: Path) -> Identifiers:

@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from engine import __version__
-from engine.bundle.tokenizers import ABOUT, About, CodeShape, Collisions, Figures, Tokenization
+from engine.bundle.tokenizers import ABOUT, About, Figures, Tokenization
 from engine.data.dataset import Dataset
-from engine.data.identifiers import ABOUT as OF_RUN
 from engine.data.identifiers import LEVELS, NONE, Identifiers
 from engine.errors import SeqscopeError
 from engine.export.staging import TITLE, USERS, check_name_and_title, exported, file_of
+from engine.export.tokenization import collisions, shape_of
 from engine.runtime.bundle import Catalogue
 from engine.runtime.zoo import IDENTIFIERS
 from engine.tabular.rows import codes_of
@@ -42,12 +42,10 @@ def export_index(
     items = pq.read_table(data.path / "items.parquet", columns=["item", "item_id"]).sort_by("item")
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     identifiers = read_index(path, items["item_id"].to_pylist())
-    measured = report.collisions(identifiers.codes)
-    collisions = Collisions(**{key: measured[key] for key in Collisions.model_fields})
+    sharing = collisions(report.collisions(identifiers.codes))
     target = out / IDENTIFIERS / name
     with exported(target, data, out, users) as folder:
-        identifiers.write(folder)
-        (folder / OF_RUN).unlink()
+        identifiers.write_table(folder)
         about = About(
             name=name,
             title=(title or path.name)[:TITLE],
@@ -57,16 +55,9 @@ def export_index(
             dataset=data.info.name,
             fingerprint=data.info.fingerprint,
             num_items=data.num_items,
-            shape=CodeShape(
-                levels=identifiers.levels,
-                sizes=list(identifiers.sizes),
-                names=list(identifiers.names),
-                shared=identifiers.shared,
-                ends=identifiers.ends,
-                own=list(identifiers.sizes),
-            ),
+            shape=shape_of(identifiers, identifiers.sizes),
             policy="keep",
-            figures=Figures(before=collisions, after=collisions, moved=0),
+            figures=Figures(before=sharing, after=sharing, moved=0),
             recipe={},
             command="seqscope " + " ".join(sys.argv[1:]),
             commit=None,

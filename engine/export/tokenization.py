@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -131,14 +132,7 @@ def _fill(
         dataset=data.info.name,
         fingerprint=data.info.fingerprint,
         num_items=data.num_items,
-        shape=CodeShape(
-            levels=table.levels,
-            sizes=list(table.sizes),
-            names=list(table.names),
-            shared=table.shared,
-            ends=table.ends,
-            own=list(tokenizer.sizes),
-        ),
+        shape=shape_of(table, tokenizer.sizes),
         policy=str(report.get("policy") or table.about.get("collisions") or "unknown"),
         codebooks=columns,
         latents=latents,
@@ -161,15 +155,24 @@ def _fill(
     )
 
 
+def shape_of(table: Identifiers, own: Sequence[int]) -> CodeShape:
+    """own: codes of each level that say something of the item."""
+    return CodeShape(
+        levels=table.levels, sizes=list(table.sizes), names=list(table.names), shared=table.shared, ends=table.ends, own=list(own)
+    )  # fmt: skip
+
+
+def collisions(counted: dict[str, Any]) -> Collisions:
+    """counted: of `engine.tokenizers.report.collisions`."""
+    return Collisions(**{key: counted[key] for key in Collisions.model_fields})
+
+
 def _taught(record: dict[str, Any]) -> Teacher | None:
     records = record.get("about", {}).get("teacher")
     return None if records is None else Teacher(**{key: records[key] for key in Teacher.model_fields})
 
 
 def _figures(report: dict[str, Any]) -> Figures:
-    def collisions(found: dict[str, Any]) -> Collisions:
-        return Collisions(**{key: found[key] for key in Collisions.model_fields})
-
     near, ranked = report.get("neighbours"), report.get("ranking")
     return Figures(
         before=collisions(report["before"]),

@@ -175,7 +175,7 @@ def _number(con: duckdb.DuckDBPyConnection, values: list[str]) -> ReadingChoice 
 def _valid(form: str, column: str = "value") -> str:
     """SQL: a moment from 1900 on that is not far in the future. Before 1970 is a finding, not another format."""
     moment = seconds(column, form)
-    return f"({moment} BETWEEN -2208988800 AND {LATEST} - 1)"
+    return f"({moment} >= -2208988800 AND {moment} < {LATEST})"
 
 
 def _share(con: duckdb.DuckDBPyConnection, conditions: list[str]) -> list[float]:

@@ -76,5 +76,5 @@ def test_what_answers_on_your_data(root: Path) -> None:
     (warning,) = [one.value for one in test.warning if "may say little" in one.value]
     assert warning.endswith(FEW) and "Recformer \\<b\\>" in warning
     text = said(test)
-    assert f"it reads items' texts. {FEW}" in text
+    assert f"items' texts are read. {FEW}" in text
     assert "Made semantic IDs of the items' texts. It knows 90% of the words" in text

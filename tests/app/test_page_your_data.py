@@ -68,7 +68,7 @@ def test_the_card_says_what_there_is(root: Path) -> None:
     text = said(test)
     assert "40 items · no log" in text and "unless it is used" in text
     assert "1 of 20 datasets" in text
-    assert "knows items by their ids alone" in text and "Add a log to train" in text
+    assert "Items are known by their ids alone" in text and "Add a log to train" in text
     said_of = [one.value.partition(" – ")[2] for one in test.caption if " – " in one.value]
     assert len(said_of) > 2 and len(set(said_of)) == len(said_of)  # models with the same reason stand together
     assert not [one for one in test.expander if one.label.startswith("Train models")]
@@ -81,7 +81,7 @@ def test_semantic_ids_are_added_to_a_dataset_that_is_ready(root: Path, launcher:
     index = b'{"toy-0": ["<a_1>"]}'
     test.file_uploader(key=f"data_index_file_{dataset.id}").set_value(("a.json", index, "application/json")).run()
     assert not test.error and not test.exception
-    assert (home.here().dataset(ANNA, dataset.id).path / kinds.INDEX).read_bytes() == index
+    assert (home.here().dataset(ANNA, dataset.id).path / kinds.BROUGHT_INDEX).read_bytes() == index
     (job,) = work.of(ANNA, dataset.id)
     assert job.job is not None and "Read the semantic IDs" in [step.title for step in job.job.steps]
     assert test.button(key=f"data_index_{dataset.id}").disabled

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from app.jobs import fresh, kinds
+from app.jobs import fresh, keep, kinds
 from app.jobs.estimate import JobEstimate
 from app.jobs.kinds import TrainingChoice
 from app.jobs.spec import Job, JobStep
@@ -102,10 +102,26 @@ def test_semantic_ids_that_were_brought_are_read_and_once_more_with_the_next_log
     folder.mkdir(parents=True)
     job = kinds.index("id", folder, tmp_path / "jobs", name="x", title="A shop")
     words = next(words for words in commands(job) if words[0] == "export")
-    assert build_parser(words).parse_args(words).runs == [Path(kinds.INDEX)]
-    assert words not in commands(prepare(tmp_path))
+    assert build_parser(words).parse_args(words).runs == [Path(kinds.BROUGHT_INDEX)]
+    (at,) = [at for at, step in enumerate(job.steps) if list(step.words) == words]
+    assert (
+        job.steps[at + 1].program == "app.jobs.keep" and not job.steps[at].may_fail
+    )  # what cannot be read replaces nothing
+    kept = [kinds.INDEX if word == kinds.BROUGHT_INDEX else word for word in words]
+    assert kept not in commands(prepare(tmp_path))
     (folder / kinds.INDEX).write_text("{}")
-    assert words in commands(prepare(tmp_path, log=("user", "item")))
+    assert kept in commands(prepare(tmp_path, log=("user", "item")))
+
+
+def test_a_file_that_was_read_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
+    brought, kept = tmp_path / "brought", tmp_path / "kept"
+    with pytest.raises(FileNotFoundError):
+        keep.keep(brought, kept)
+    for content in ("first", "second"):
+        brought.write_text(content)
+        keep.keep(brought, kept)
+        keep.keep(brought, kept)  # once more, after an interruption
+        assert kept.read_text() == content and not brought.exists()
 
 
 def test_models_that_declare_it_are_made_as_soon_as_there_is_a_log(

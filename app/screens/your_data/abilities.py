@@ -16,12 +16,12 @@ from engine.cards import Declaration, declarations
 from engine.files import read_json
 from engine.runtime import judge, protocols
 
-_COUNTS = "It counts interactions, so it needs a log."
-_NUMBERS = "It knows items by their ids alone, so it learns all about them from a log."
-_WRITES = "It generates the semantic ID of the next item, and learns from a log which one follows."
+_COUNTS = "Interactions are counted, so a log is needed."
+_NUMBERS = "Items are known by their ids alone; all about them is learned from a log."
+_WRITES = "The semantic ID of the next item is generated; which one follows is learned from a log."
 _LEARNED = "Trained on your log."
 _COUNTED = "No training needed: counted from your log."
-_TASTE = "It reads items' texts already, and learns from a log what users choose next."
+_TASTE = "Items' texts are read already; what users choose next is learned from a log."
 _GIVEN = "Read from the file that you added."
 
 
@@ -87,9 +87,9 @@ def answering(exports: Path) -> list[Able]:
         manifest = read_json(path)
         carried = manifest.get("zero_shot")
         if carried:
-            words = f"Zero-shot: trained on {carried.get('title', 'other data')}, it reads items' texts."
+            words = f"Zero-shot: trained on {carried.get('title', 'other data')}, items' texts are read."
         elif manifest.get("sentence"):
-            words = "No training needed: it recommends items with similar texts."
+            words = "No training needed: items with similar texts are recommended."
         else:
             words = _LEARNED if floor.needs_training(str(manifest.get("family"))) else _COUNTED
         part = manifest.get("text") or manifest.get("sentence")

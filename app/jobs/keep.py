@@ -1,0 +1,28 @@
+"""A step of jobs: a file that was brought takes the place of the one before, once it was read without a fault.
+
+python -m app.jobs.keep BROUGHT KEPT
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+
+def keep(brought: Path, kept: Path) -> None:
+    """Done again after an interruption it changes nothing. Raises FileNotFoundError where there is neither."""
+    if brought.exists() or not kept.exists():
+        os.replace(brought, kept)
+
+
+def main() -> int:
+    if len(sys.argv) != 3:
+        print("seqscope: usage: python -m app.jobs.keep BROUGHT KEPT", file=sys.stderr)
+        return 2
+    keep(*map(Path, sys.argv[1:]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
