@@ -30,7 +30,7 @@ from engine.files import read_json
 from engine.tabular.reading import Reading
 
 ITEMS, LOG = "clean/items.parquet", "clean/log.parquet"
-BROUGHT_INDEX, INDEX = "brought.index.json", "index.json"
+BROUGHT_INDEX, INDEX = "new.index.json", "index.json"
 """Semantic IDs that a visitor brought: those to be read, and those that were read without a fault, for every new log again."""
 PREPARED = "data/dataset.json"
 ABOUT = "Uploaded by a visitor."
