@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.cards import Card, OnPage, Variant
+from engine.models.factorisation import TASTE
 from engine.models.graph import Graph
 from engine.models.layers import dropout
 from engine.models.windowed import UserAndWindow
@@ -60,7 +61,7 @@ class Caser(UserAndWindow):
         self.columns = nn.Linear(config.window, config.vertical, bias=False)
         self.joint = nn.Linear(config.horizontal * config.window + config.vertical * config.dim, config.dim)
         self.bias = nn.Parameter(torch.zeros(num_items))
-        self.score_parts = {"the latest items, through the filters": config.dim, "the user’s taste": config.dim}
+        self.score_parts = {"the latest items, through the filters": config.dim, TASTE: config.dim}
         for matrix in (*self.rows, self.columns.weight, self.joint.weight):
             nn.init.xavier_uniform_(matrix, generator=generator)
         nn.init.zeros_(self.joint.bias)

@@ -26,6 +26,8 @@ from engine.models.graph import Graph, distinct, squared
 
 RIDGE = 1e-3
 """Of the fold-in's regression: a share of the variance of the means that it reads."""
+TASTE, SUCCESSOR = "the user’s taste", "what follows the last item"
+"""Parts of a score (`Recommender.score_parts`), as pages call them."""
 
 
 class FoldIn(nn.Module):
@@ -283,7 +285,7 @@ class FPMC(WithUsers):
         self.last = random_table(num_items, config.dim, config.init_std, generator, pad=True)
         self.next = random_table(num_items, config.dim, config.init_std, generator)
         self.fold_in = FoldIn(graph, config.dim, config.dim)
-        self.score_parts = {"the user’s taste": config.dim, "what follows the last item": config.dim}
+        self.score_parts = {TASTE: config.dim, SUCCESSOR: config.dim}
         self.register_load_state_dict_post_hook(fitted_anew)
 
     def of_user(self, users: Tensor, last: Tensor | None) -> tuple[Tensor, ...]:

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from engine.cards import Card, OnPage, Variant
 from engine.models.base import Comparing, ItemIndex
-from engine.models.factorisation import mean_vector, random_table
+from engine.models.factorisation import SUCCESSOR, TASTE, mean_vector, random_table
 from engine.models.graph import squared
 from engine.models.layers import clip_to_ball
 
@@ -115,7 +115,7 @@ class PRME(Metric):
         self.taste = random_table(num_items, config.dim, config.init_std, generator)  # P
         self.sequence = random_table(num_items, config.dim, config.init_std, generator, pad=True)  # S
         self.weights = torch.tensor([config.preference, 1 - config.preference]).repeat_interleave(config.dim)
-        self.score_parts = {"the user’s taste": config.dim, "what follows the last item": config.dim}
+        self.score_parts = {TASTE: config.dim, SUCCESSOR: config.dim}
 
     def folded(self, items: Tensor) -> Tensor:
         return mean_vector(items, self.taste.weight, self.pad)
