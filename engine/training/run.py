@@ -155,7 +155,7 @@ def _train(
                 "compute": state.compute | {"processor": devices.processor()},
             }
     record |= {
-        "seconds": record.get("seconds") or round(state.seconds, 1),
+        "seconds": record.get("seconds") or round(state.seconds, 3),
         "epochs": state.epoch,
         "best_epoch": state.best_epoch,
         "improving": improving(state.best_epoch, validated(state.curve)),

@@ -424,6 +424,24 @@ def test_an_estimate_goes_on_when_a_job_draws_the_page_anew(root: Path, monkeypa
     assert tried == ["sasrec", "markov", "markov", "popularity"] and "At most 6 min" in said(test)
 
 
+def test_a_click_outlives_a_job_that_draws_the_page_anew(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepared, interruptions = work.log_prepared, [""]
+
+    def interrupted(folder: home.Folder) -> bool:
+        if not interruptions:
+            interruptions.append("")
+            st.rerun()
+        return prepared(folder)
+
+    monkeypatch.setattr(training, "estimate", lambda folder, model, settings, **more: two_minutes(model))
+    monkeypatch.setattr(work, "log_prepared", interrupted)
+    dataset = trainable()
+    test = page(root, ANNA)
+    interruptions.clear()
+    test.button(key=f"data_estimate_{dataset.id}").click().run()
+    assert interruptions and "At most 6 min" in said(test)
+
+
 def test_models_that_come_after_others_are_estimated_with_them(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, object]] = []
 

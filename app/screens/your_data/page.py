@@ -118,7 +118,10 @@ def _card(owner: str, dataset: StoredDataset) -> None:
             st.badge("New", color="violet", icon=":material/new_releases:")
     st.caption(md(" · ".join(_facts(dataset)), 400))
     doing, which = st.session_state.get(_DOING, ("", ""))
-    if which == dataset.id and doing == "rename":
+    if which == dataset.id and doing == "open":
+        _leave()
+        st.switch_page("screens/compare/page.py", query_params={"ds": dataset.id})
+    elif which == dataset.id and doing == "rename":
         _rename(owner, dataset)
     elif which == dataset.id and doing == "delete":
         _delete(owner, dataset, active is not None)
@@ -154,11 +157,11 @@ def _facts(dataset: StoredDataset) -> list[str]:
 
 def _buttons(dataset: StoredDataset, ready: bool, *, busy: bool, adding: bool) -> None:
     with st.container(horizontal=True, gap="small"):
-        if st.button(
+        st.button(
             "Open in Compare", key=f"data_open_{dataset.id}", type="primary", icon=":material/compare_arrows:",
             disabled=not ready, help=None if ready else "Nothing is ready to be looked at yet",
-        ):  # fmt: skip
-            st.switch_page("screens/compare/page.py", query_params={"ds": dataset.id})
+            on_click=guard.callback(_ask), args=("open", dataset.id),
+        )  # fmt: skip
         if adding:
             st.button(
                 "Add no log", key=f"data_nolog_{dataset.id}", on_click=guard.callback(_no_log), args=(dataset.id,)

@@ -64,11 +64,12 @@ def show(owner: str, dataset: StoredDataset, busy: bool) -> None:
         estimates: _Estimates | None = st.session_state.get(key)
         if estimates is not None and (estimates.models, estimates.budget) != (chosen, budget):
             estimates = None
-        if st.button(
+        # by a callback: a job that draws the page anew in the moment of the click takes what st.button returns with it
+        st.button(
             "How long would that take?", key=f"data_estimate_{dataset.id}", disabled=not chosen, icon=":material/timer:",
-            type="secondary" if estimates else "primary",
-        ):  # fmt: skip
-            estimates = _Estimates(chosen, budget)
+            type="secondary" if estimates else "primary", on_click=guard.callback(_estimate),
+            args=(dataset.id, tuple(offered)),
+        )  # fmt: skip
         if estimates is not None:
             if left := chosen[len(estimates.tried) :]:
                 with st.spinner("Trying some steps of each model on this machine …", show_time=True):
@@ -81,6 +82,14 @@ def show(owner: str, dataset: StoredDataset, busy: bool) -> None:
                     place.empty()
                 st.session_state[key] = estimates
             _answer(owner, dataset, estimates, busy)
+
+
+def _estimate(id: str, offered: tuple[str, ...]) -> None:
+    """Begins the estimates of what is chosen as the button is clicked."""
+    models = st.session_state.get(f"data_models_{id}") or ()
+    budget = st.session_state.get(f"data_budget_{id}")
+    chosen = tuple(name for name in offered if name in models)
+    st.session_state[f"data_estimates_{id}"] = _Estimates(chosen, budget if budget in _BUDGETS else "short")
 
 
 def settings(model: str, budget: str) -> dict[str, int | float | str | bool]:
