@@ -52,7 +52,8 @@ class File(Strict):
 
 
 class Encoder(Strict):
-    """history → query. Input `items`: int64 [batch, length], left-padded; output `query`: float32 [batch, dim].
+    """history → query. Input `items`: int64 [batch, length], left-padded; output `query`: float32 [batch, dim], and where that
+    is a sum (`Manifest.adds_parts`) output `parts`: float32 [batch, parts, dim].
 
     The encoder of a generator answers with its memory instead, see `Generator`."""
 
@@ -252,9 +253,12 @@ class Index(Strict):
     centred: bool | None = None
     """True: rows have one large direction in common, so nearness is that of rows less their mean; scores are of the rows as they
     are. Absent: nearness is of the rows as they are."""
-    parts: dict[Annotated[str, Field(min_length=1, max_length=100)], Annotated[int, Field(ge=1)]] = {}
+    parts: dict[Annotated[str, Field(min_length=1, max_length=100)], Annotated[int, Field(ge=1)]] = Field(
+        default={}, max_length=64
+    )
     """Of a dense index whose scores are sums over parts: what each is called, as in "the user’s taste", and how many columns of
-    the query and of a row are its, in order. Absent where a score is one thing."""
+    the query and of a row are its, in order: all of them where the query is a sum (`Manifest.adds_parts`). Absent where a score
+    is one thing."""
 
 
 class Capabilities(Strict):
@@ -384,6 +388,11 @@ class Manifest(Strict):
         part = self.text or self.sentence
         return None if part is None else part.unknown
 
+    @property
+    def adds_parts(self) -> bool:
+        """Whether each part of a score is as wide as the query and they add up to it: encoder.onnx then has an output `parts`."""
+        return bool(self.index.parts) and sum(self.index.parts.values()) != self.encoder.dim
+
     @model_validator(mode="after")
     def _complete(self) -> Manifest:
         """The version, the kind of index and the files are those of one kind of model."""
@@ -398,10 +407,11 @@ class Manifest(Strict):
             )
         if sums and self.index.kind != "identity":
             raise ValueError("item_to_item belongs to an index of the kind identity")
-        if self.index.parts and (self.index.kind != "dense" or sum(self.index.parts.values()) != self.encoder.dim):
+        widths, dim = list(self.index.parts.values()), self.encoder.dim
+        if widths and (self.index.kind != "dense" or (sum(widths) != dim and set(widths) != {dim})):
             raise ValueError(
-                f"index.parts have {sum(self.index.parts.values())} columns, the query has {self.encoder.dim}; only a dense "
-                "index has parts, and their columns add up"
+                f"index.parts have {', '.join(map(str, widths))} columns, the query has {dim}; only a dense index has parts, and "
+                "their columns add up, or each has all of them"
             )
         if "weights.npy" in self.files and self.schema_version < 5:
             raise ValueError("weights.npy belongs to schema_version 5")

@@ -20,8 +20,11 @@ class _Query(nn.Module):
         super().__init__()
         self.model = model
 
-    def forward(self, items: Tensor) -> Tensor:
-        return self.model.query(items)
+    def forward(self, items: Tensor) -> Tensor | tuple[Tensor, Tensor]:
+        if not self.model.adds_parts:
+            return self.model.query(items)
+        parts = self.model.query_parts(items)
+        return parts.sum(1), parts
 
 
 class _Attention(nn.Module):
@@ -34,13 +37,14 @@ class _Attention(nn.Module):
 
 
 def write_encoder(model: Recommender, path: Path) -> None:
-    """encoder.onnx: items int64 [batch, length] → query float32 [batch, dim]"""
-    _write(_Query(model), "query", model, path)
+    """encoder.onnx: items int64 [batch, length] → query float32 [batch, dim] and, where the model adds parts up to it, parts
+    float32 [batch, parts, dim]"""
+    _write(_Query(model), ["query", *["parts"] * model.adds_parts], model, path)
 
 
 def write_attention(model: Recommender, path: Path) -> None:
     """attention.onnx: the same input → attention float32 [batch, layers, heads, positions, positions]"""
-    _write(_Attention(model), "attention", model, path)
+    _write(_Attention(model), ["attention"], model, path)
 
 
 def histories(model: Recommender) -> tuple[Tensor, dict[int, str]]:
@@ -50,9 +54,9 @@ def histories(model: Recommender) -> tuple[Tensor, dict[int, str]]:
     return example, {0: "batch"} | ({1: "length"} if model.max_length > 1 else {})
 
 
-def _write(module: nn.Module, output: str, model: Recommender, path: Path) -> None:
+def _write(module: nn.Module, outputs: list[str], model: Recommender, path: Path) -> None:
     example, free = histories(model)
-    save(module, {"items": (example, free)}, [output], path)
+    save(module, {"items": (example, free)}, outputs, path)
 
 
 def save(module: nn.Module, inputs: dict[str, tuple[Tensor, dict[int, str]]], outputs: list[str], path: Path) -> None:

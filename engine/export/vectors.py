@@ -82,7 +82,7 @@ def lengths(max_length: int) -> list[int]:
 def compare(
     folder: Path, model: Recommender, cases: Cases, seed: int, encode: Encode | None = None
 ) -> tuple[int, list[int], float]:
-    """Scores of encoder.onnx (or `encode`) and index.npy (and the weights of attention.onnx) against the model's own.
+    """Scores of encoder.onnx (or `encode`) and index.npy (and what else the graphs answer) against the model's own.
 
     Histories are those of real people, repeated end to end where nobody's is long enough. Returns how many were compared,
     their lengths, and the largest difference relative to the largest score (absolute where that is below 1). Raises
@@ -112,6 +112,9 @@ def compare(
             else query @ index[:, :-1].T + index[:, -1]
         )
         worst = max(worst, difference(got, expected))
+        if model.adds_parts:
+            parts = sessions["encoder"].run(["parts"], {"items": items})[0]
+            worst = max(worst, difference(parts, model.query_parts(torch.from_numpy(items)).numpy()))
         if "attention" in sessions:
             weights = sessions["attention"].run(["attention"], {"items": items})[0]
             worst = max(worst, difference(weights, model.query_with_attention(torch.from_numpy(items))[1].numpy()))

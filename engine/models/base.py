@@ -55,7 +55,8 @@ class Recommender(nn.Module):
         unseen_items: the model knows items by their words, so it can read those that training did not have.
         per_item: the tensor that holds something of each item it was trained on, which it has afresh for others.
         needs: what else the model is built from, by the names that engine.training.materials knows.
-        score_parts: where a score is a sum over parts of the query, what each is called and how many columns it has, in order.
+        score_parts: where a score is a sum over parts of the query, what each is called and how many columns it has, in order;
+            all of the query's where they are added up to it (`query_parts`) instead of standing side by side in it.
         exports: the parts of its bundle, by the names that engine.export.bundle knows; empty where bundles hold no such model.
         needs_log: False where it learns from nobody, so that a catalogue without a log will do.
     """
@@ -103,6 +104,15 @@ class Recommender(nn.Module):
         from the history (models without user vectors ignore it). Returns float32 [batch, dim].
         """
         raise TypeError(f"{type(self).__name__} defines no query")
+
+    def query_parts(self, items: Tensor, users: Tensor | None = None) -> Tensor:
+        """What `query` adds up, in the order of `score_parts`: float32 [batch, parts, dim]. items, users: as there."""
+        raise TypeError(f"{type(self).__name__} adds no parts up")
+
+    @property
+    def adds_parts(self) -> bool:
+        """Whether the parts of a score are added up to the query, as a model that defines `query_parts` has it."""
+        return type(self).query_parts is not Recommender.query_parts
 
     def index(self) -> ItemIndex:
         raise TypeError(f"{type(self).__name__} defines no index")

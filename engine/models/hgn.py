@@ -20,8 +20,12 @@ import torch
 from torch import Tensor, nn
 
 from engine.cards import Card, OnPage, Variant
+from engine.models.factorisation import TASTE
 from engine.models.graph import Graph
 from engine.models.windowed import UserAndWindow
+
+GATED, BESIDE = "the latest items, through the gates", "each of the latest items, beside it"
+"""Parts of a score."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,7 @@ class HGN(UserAndWindow):
         for gate in (self.feature_item, self.feature_user, self.instance_item, self.instance_user):
             nn.init.xavier_uniform_(gate.weight, generator=generator)
         nn.init.zeros_(self.feature_item.bias)
+        self.score_parts = dict.fromkeys((TASTE, GATED, BESIDE), config.dim)
         if config.variant == "code":
             self.bias = nn.Parameter(torch.zeros(num_items))
 
@@ -91,7 +96,6 @@ class HGN(UserAndWindow):
         _, features, instances = self._gates(self.window(items), self.people(items, users))
         return features, instances
 
-    def parts(self, items: Tensor, users: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """The query as the sum of three: taste, gated window, item beside item; float32 [batch, dim] each. The product of each
-        with an item's row is what it gives to that item's score."""
-        return self._parts(self.window(items), self.people(items, users))
+    def query_parts(self, items: Tensor, users: Tensor | None = None) -> Tensor:
+        """Taste, gated window, item beside item: float32 [batch, 3, dim]."""
+        return torch.stack(self._parts(self.window(items), self.people(items, users)), dim=1)

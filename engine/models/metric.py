@@ -162,6 +162,7 @@ class TransRec(Metric):
         self.everybody = nn.Parameter(torch.empty(config.dim).normal_(std=config.init_std, generator=generator))  # t
         self.users = nn.Embedding(num_users, config.dim)  # τ
         self.bias = nn.Embedding(num_items, 1)  # β
+        self.score_parts = {"where the last item stands": config.dim, "the step from there": config.dim}
         nn.init.zeros_(self.users.weight)
         nn.init.zeros_(self.bias.weight)
         self.constrain()
@@ -171,7 +172,10 @@ class TransRec(Metric):
 
     def point(self, user: Tensor | None, last: Tensor | None) -> Tensor:
         assert last is not None
-        return self.items(last) + (self.everybody if user is None else self.everybody + user)
+        return self.items(last) + self._step(user)
+
+    def _step(self, user: Tensor | None) -> Tensor:
+        return self.everybody if user is None else self.everybody + user
 
     def of_items(self, items: Tensor) -> Tensor:
         return self.items(items)
@@ -184,11 +188,11 @@ class TransRec(Metric):
         """Items stay in the unit ball (paper, 3.1)."""
         clip_to_ball(self.items)
 
-    def translation(self, items: Tensor, users: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Where each history's last item stands and where its person moves from there, float32 [batch, dim] each: a score is β
-        less the squared distance from there."""
-        last = items[:, -1]
-        return self.items(last), self.point(None if users is None else self.users(users), last)
+    def query_parts(self, items: Tensor, users: Tensor | None = None) -> Tensor:
+        """Twice γ_l and t + τ_u (t of somebody who is not known): float32 [batch, 2, dim]."""
+        last = self.items(items[:, -1])
+        step = self._step(None if users is None else self.users(users))
+        return 2 * torch.stack([last, step.expand_as(last)], dim=1)
 
 
 # --- CML

@@ -68,6 +68,7 @@ class NARM(Recommender):
         self.from_each = nn.Linear(config.hidden, config.hidden, bias=False)  # A2
         self.weigh = nn.Linear(config.hidden, 1, bias=False)  # v
         self.bilinear = nn.Linear(2 * config.hidden, config.dim, bias=False)  # B
+        self.score_parts = {"the whole history in order": config.dim, "what it is about now": config.dim}
         nn.init.normal_(self.items.weight, std=config.dim**-0.5, generator=generator)
         for matrix in (self.from_last, self.from_each, self.weigh, self.bilinear):
             nn.init.xavier_uniform_(matrix.weight, generator=generator)
@@ -98,6 +99,13 @@ class NARM(Recommender):
     def query(self, items: Tensor, users: Tensor | None = None) -> Tensor:
         states = self._states(items)
         return self._joined(states, self._alpha(items, states, LAST), LAST)[:, 0]
+
+    def query_parts(self, items: Tensor, users: Tensor | None = None) -> Tensor:
+        """B [c_g; 0] and B [0; c_l], without dropout: float32 [batch, 2, dim]."""
+        states = self._states(items)
+        looked_at = self._alpha(items, states, LAST) @ states
+        of_global, of_local = self.bilinear.weight.split(self.config.hidden, dim=1)
+        return torch.cat([F.linear(states[:, LAST], of_global), F.linear(looked_at, of_local)], dim=1)
 
     @property
     def table(self) -> Tensor:

@@ -91,7 +91,7 @@ class Bundle:
         if shape is not None and "attention.onnx" in files:
             sizes = (None, shape.layers, shape.heads, None, None)
             self._attention = ItemsGraph(
-                folder, "attention.onnx", files, manifest.encoder.max_length, "attention", sizes
+                folder, "attention.onnx", files, manifest.encoder.max_length, {"attention": sizes}
             )
         self._tables = {file: self._table(file, columns) for file, columns in side_tables(items).items()}
 
@@ -279,7 +279,7 @@ class Bundle:
         self.check_items([item])
         assert isinstance(self._answers, Indexed)
         if self.manifest.index.parts:
-            return by_parts(self._answers.query(events), self.index, self.manifest.index.parts, item)
+            return by_parts(self._answers.query_parts(events), self.index, self.manifest.index.parts, item)
         read = self.used(events)
         given = np.zeros(len(events), np.float32)
         given[read.start :] = self._answers.weights.contributions(events[read.start :], item)

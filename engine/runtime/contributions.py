@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -28,14 +28,13 @@ class Contributions:
         return float(self.events.sum(dtype=np.float64)) + sum(self.parts.values()) + self.prior
 
 
-def by_parts(query: Float32, index: ItemIndex, widths: Mapping[str, int], item: int) -> Contributions:
+def by_parts(parts: Float32, index: ItemIndex, names: Iterable[str], item: int) -> Contributions:
     """The score of an item as the mean score of all items and what each part puts on top of that, for zero means nothing to a
-    product of vectors. query: float32 [dim]; widths: of `Index.parts`."""
+    product of vectors. parts: float32 [parts, dim], which add up to the query; names: of each."""
     average = index.table.mean(0, dtype=np.float64)
     above = index.table[item] - average
-    first = np.cumsum([0, *widths.values()])[:-1]
-    given = np.add.reduceat(query * above[:-1], first).tolist()
-    mean = float(query @ average[:-1] + average[-1])
+    given = (parts @ above[:-1]).tolist()
+    mean = float((parts @ average[:-1]).sum() + average[-1])
     return Contributions(
-        np.zeros(0, np.float32), float(above[-1]), {AVERAGE: mean, **dict(zip(widths, given, strict=True))}
+        np.zeros(0, np.float32), float(above[-1]), {AVERAGE: mean, **dict(zip(names, given, strict=True))}
     )

@@ -80,6 +80,7 @@ _NUMBERS = 1 << 24  # of one batch of queries: 64 MiB
 _PER_ITEM = (
     128  # numbers that an encoder holds of each item on its way to a score, where it scores all items itself (NeuMF)
 )
+_ROUNDING = 1e-4  # how far parts may be from the query that they add up to, relative to the largest number above 1
 _MATCHED = 1 << 22  # scores of many histories at a time: 16 MiB, and twice that to find the best
 
 
@@ -98,7 +99,10 @@ class Indexed:
         if manifest.item_to_item is not None:
             self._weights = Lazy(lambda: read_weights(folder, manifest))
         else:
-            self._graph = ItemsGraph(folder, "encoder.onnx", files, longest, "query", (None, dim))
+            outputs: dict[str, tuple[int | None, ...]] = {"query": (None, dim)}
+            if manifest.adds_parts:
+                outputs["parts"] = (None, len(manifest.index.parts), dim)
+            self._graph = ItemsGraph(folder, "encoder.onnx", files, longest, outputs)
         self._index = Lazy(lambda: read_index(folder, files["index.npy"], items, dim, identity))
         if folder.size("index.npy", limit=ARRAY_BYTES, expected=files["index.npy"]) <= EAGER_BYTES:
             self._index.value()
@@ -162,6 +166,18 @@ class Indexed:
         """float32 [dim]"""
         query: Float32 = self._encoder.run(self._input([events]))[0]
         return query
+
+    def query_parts(self, events: Events) -> Float32:
+        """What adds up to the query, float32 [parts, dim], in the order of `manifest.index.parts`."""
+        query, widths = self.query(events), list(self.manifest.index.parts.values())
+        if not self.manifest.adds_parts:
+            part_of = np.repeat(np.arange(len(widths)), widths)
+            return np.where(part_of == np.arange(len(widths))[:, None], query, np.float32(0))
+        assert self._graph is not None
+        parts: Float32 = self._graph.run(self._input([events]), "parts")[0]
+        if np.abs(parts.sum(0) - query).max() > _ROUNDING * max(1.0, float(np.abs(parts).max())):
+            raise self.folder.fault("encoder.onnx", "its parts do not add up to its query")
+        return parts
 
     def scores_near(self, histories: Sequence[Events], items: npt.NDArray[np.int64]) -> Iterator[Float32]:
         """In padded batches of bounded size; every item's score is exact."""

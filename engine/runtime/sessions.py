@@ -123,9 +123,9 @@ class Session(abc.ABC):
 
 
 class ItemsGraph(Session):
-    """A graph with the one input `items` int64 [batch, length] and one float32 output called as given here.
+    """A graph with the one input `items` int64 [batch, length].
 
-    longest: the most columns it is ever asked with; shape: the output's, None where a size varies.
+    longest: the most columns it is ever asked with; outputs: name → shape, all float32, None where a size varies.
     """
 
     def __init__(
@@ -134,21 +134,22 @@ class ItemsGraph(Session):
         file: str,
         files: Mapping[str, File],
         longest: int,
-        output: str,
-        shape: tuple[int | None, ...],
+        outputs: Mapping[str, tuple[int | None, ...]],
     ) -> None:
-        self.output, self.shape = output, shape
+        self.outputs = outputs
         self._longest = longest
         super().__init__(folder, file, files)
 
-    def run(self, items: npt.NDArray[np.int64]) -> Float32:
-        """items: int64 [batch, length] → the output, float32, batch first, of the promised shape and finite."""
-        (answer,) = self.call([self.output], {"items": items})
-        return self.checked(answer, (len(items), *self.shape[1:]))
+    def run(self, items: npt.NDArray[np.int64], output: str | None = None) -> Float32:
+        """items: int64 [batch, length] → an output (None: the first), float32, batch first, of the promised shape and finite."""
+        output = output or next(iter(self.outputs))
+        (answer,) = self.call([output], {"items": items})
+        return self.checked(answer, (len(items), *self.outputs[output][1:]))
 
     def _agree(self, signature: Signature) -> None:
         agree_items(signature, self._longest)
-        agree_output(signature, self.output, self.shape)
+        for name, shape in self.outputs.items():
+            agree_output(signature, name, shape)
 
 
 class Network(Session):

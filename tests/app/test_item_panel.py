@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from app.components import item_panel
 from app.figures import item_panel as contents
 from app.session import state
 from engine.runtime import Zoo
+from tests.runtime.bundles import PARTS, TOYS, with_parts
 
 Open = Callable[..., AppTest]
 HISTORY = (1, 2, 3)
@@ -89,6 +91,16 @@ def test_leave_one_out_has_a_cell_per_event_and_model(models: Zoo) -> None:
 def test_models_that_cannot_say_why_for_the_same_reason_share_a_sentence(models: Zoo) -> None:
     (refusal,) = contents.why(models, ["alpha", "beta"], (1,), 9, slow=False)["cannot"]
     assert refusal.startswith("Alpha and Beta: ") and "nothing can be left out" in refusal
+
+
+def test_parts_that_a_query_adds_up_are_told(exports: Path, tmp_path: Path) -> None:
+    shutil.copytree(exports / "toys", tmp_path / "toys")
+    with_parts(tmp_path / "toys" / "alpha", TOYS[0])
+    models = Zoo.open(tmp_path / "toys")
+    (words,) = contents.why(models, ["alpha", "popular"], HISTORY, 9, slow=False)["sums"]
+    score = models.bundles["alpha"].scores(HISTORY)[9]
+    assert words.startswith(f"Alpha adds up to {score:.3g}, exactly: an average item ")
+    assert all(f", {part} " in words or f"{part} " in words for part in PARTS)
 
 
 def test_it_stands_beside_every_page_while_an_item_is_selected(open_app: Open) -> None:

@@ -48,22 +48,6 @@ def test_a_score_is_what_its_events_gave(exports: Path, name: str) -> None:
             assert parts.score == pytest.approx(scores[item], rel=1e-5, abs=1e-5)
 
 
-@pytest.mark.parametrize("name", ["caser", "fpmc", "prme"])
-def test_a_score_is_what_its_parts_gave(exports: Path, name: str) -> None:
-    """What follows the last items knows nothing of the ones before them, what the user's taste gives nothing of their order."""
-    bundle = Zoo.open(exports).bundles[name]
-    history = [5, 1, 4, 3, 9, 8, 2, 6]
-    score = bundle.scores(history)[0]
-    before, order = [7, *history[1:]], [*history[1:-1], history[0], history[-1]]
-    (recent, taste) = bundle.manifest.index.parts
-    if name != "caser":
-        recent, taste = taste, recent
-    given, of_other, of_order = (bundle.contributions(events, 0) for events in (history, before, order))
-    assert given.score == pytest.approx(score, rel=1e-5, abs=1e-5) and not len(given.events)
-    assert given.parts[recent] == pytest.approx(of_other.parts[recent]) and given.parts[recent] != 0
-    assert given.parts[taste] == pytest.approx(of_order.parts[taste]) != of_other.parts[taste]
-
-
 @pytest.mark.parametrize("name", SUMS)
 def test_a_stranger_ranks_it_again(exports: Path, name: str) -> None:
     assert EXAMPLE is not None

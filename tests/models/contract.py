@@ -218,8 +218,19 @@ class Contract:
         assert scores.shape == (len(items), ITEMS)  # none for padding or another token
         assert scores.dtype == torch.float32
         close(scores.double(), (query if rows is None else query @ rows.double().T) + bias.double())
-        if model.score_parts:
-            assert rows is not None and sum(model.score_parts.values()) == query.shape[1]
+
+    def test_parts_of_a_score_are_the_whole_query(self, name: str) -> None:
+        model = build(name)
+        items, users = batch(model, histories(model)), torch.arange(7)
+        widths, dim = list(model.score_parts.values()), model.query(items).shape[1]
+        if not model.adds_parts:
+            assert not widths or sum(widths) == dim
+            return
+        assert widths == [dim] * len(widths) and len(widths) > 1
+        for known in (None, users):
+            parts = model.query_parts(items, known)
+            assert parts.shape == (len(items), len(widths), dim)
+            close(parts.sum(1), model.query(items, known))
 
     def test_row_i_is_item_i(self, name: str) -> None:
         """Renumber the items of the model and of the history: the same scores, renumbered."""

@@ -149,9 +149,8 @@ def test_hgn_is_that_of_the_paper(variant: str) -> None:
         scores_of_trained_user(model, history, numbers(model.users.weight)[2] + gated + beside)
         for found, expected in zip(model.gates(tokens, user), (features, instances), strict=True):
             np.testing.assert_allclose(numbers(found[0])[3 - len(latest) :], expected, atol=1e-5)
-        _, window, pairs = model.parts(tokens, user)
-        np.testing.assert_allclose(numbers(window[0]), gated, atol=1e-5)
-        np.testing.assert_allclose(numbers(pairs[0]), beside, atol=1e-5)
+        parts = [numbers(model.users.weight)[2], gated, beside]
+        np.testing.assert_allclose(numbers(model.query_parts(tokens, user)[0]), parts, atol=1e-5)
 
 
 @pytest.mark.parametrize(("name", "loss"), [("caser", "bce"), ("hgn", "bpr")])
@@ -197,6 +196,8 @@ def test_narm_is_that_of_the_paper(variant: str) -> None:
         tokens = torch.tensor([history])
         np.testing.assert_allclose(numbers(model.query(tokens)[0]), query, atol=1e-5)
         np.testing.assert_allclose(numbers(model.alpha(tokens)[0]), alpha, atol=1e-5)
+        parts = [b[:, : len(states[0])] @ states[-1], b[:, len(states[0]) :] @ (alpha @ states)]
+        np.testing.assert_allclose(numbers(model.query_parts(tokens)[0]), parts, atol=1e-5)
         if variant == "code":
             query_again, weights = model.query_with_attention(tokens)
             assert torch.allclose(query_again, model.query(tokens), atol=1e-6)

@@ -119,10 +119,10 @@ def test_a_new_user_stands_nearest_to_the_items(name: str) -> None:
 def test_a_new_user_of_transrec_moves_as_everybody() -> None:
     model = comparing("transrec")
     assert isinstance(model, TransRec)
-    start, arrival = model.translation(torch.tensor([[3], [5]]))
-    torch.testing.assert_close(arrival - start, model.everybody.expand(2, -1))
-    start, arrival = model.translation(torch.tensor([[3], [5]]), torch.tensor([1, 2]))
-    torch.testing.assert_close(arrival - start, model.everybody + model.users.weight[1:3])
+    for users, step in ((None, model.everybody), (torch.tensor([1, 2]), model.everybody + model.users.weight[1:3])):
+        parts = model.query_parts(torch.tensor([[3], [5]]), users)
+        torch.testing.assert_close(parts[:, 0], 2 * model.items.weight[[3, 5]])
+        torch.testing.assert_close(parts[:, 1], 2 * step.expand(2, -1))
 
 
 def test_a_catalogue_that_is_too_large_for_a_network_over_pairs() -> None:

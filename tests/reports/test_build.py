@@ -22,7 +22,8 @@ from app.styles import titled
 from engine.errors import SeqscopeError
 from engine.runtime import NOT_SETTLED, STILL_IMPROVING, Zoo, judge, last_row
 from tests.reports.conftest import HISTORY
-from tests.runtime.bundles import seal
+from tests.runtime import bundles
+from tests.runtime.bundles import TOYS, seal, with_parts
 
 
 def events(models: Zoo, ids: list[str]) -> list[int]:
@@ -296,3 +297,18 @@ def test_scores_that_are_sums_are_told_part_by_part() -> None:
     assert counting.sums is not None and sasrec.sums is None
     assert counting.sums.score == pytest.approx(listed["counting"].items[0].score, abs=1e-5)
     assert "given" not in sasrec.model_dump() and "adds up to" in str(effects.PART.blocks(report.effects, report))
+
+
+def test_parts_that_a_query_adds_up_stand_in_a_report(copied: Path) -> None:
+    with_parts(copied / "alpha", TOYS[0])
+    models = Zoo.open(copied)
+    asked = Asked(history=HISTORY, item="toy-9", models=["alpha"], parts=["history", "effects"])
+    report = build(models, asked)
+    assert report.effects is not None
+    (effect,) = report.effects.models
+    assert list(effect.parts)[1:] == list(bundles.PARTS) and effect.sums is not None
+    (item,) = events(models, ["toy-9"])
+    assert effect.sums.score == pytest.approx(models.bundles["alpha"].scores(events(models, HISTORY))[item], abs=1e-5)
+    assert document.read(document.write(report)) == report and all(
+        part in html.render(report, "static").decode() for part in bundles.PARTS
+    )

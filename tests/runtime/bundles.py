@@ -10,6 +10,7 @@ import dataclasses
 import hashlib
 import json
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -188,6 +189,24 @@ def seal(folder: Path, **changes: Any) -> None:
         if file.suffix in (".onnx", ".npy", ".npz", ".parquet") and file.is_file()
     }
     (folder / "manifest.json").write_text(json.dumps(raw), "utf-8")
+
+
+PARTS = {"a third of it": 6, "the rest": 6}
+
+
+def with_parts(folder: Path, toy: Toy, shares: Sequence[float] = (1 / 3, 2 / 3)) -> None:
+    """Gives a bundle a query that is the sum of `PARTS`: of these shares of it."""
+    g, plain = Graph(), encoder_graph(toy)
+    g.nodes, g.weights = list(plain.graph.node), list(plain.graph.initializer)
+    part = np.array(shares, np.float32)[:, None]
+    g.add("Mul", g.add("Unsqueeze", "query", g.ints(1)), g.constant(part, np.float32), output="parts")
+    model = g.model("query", ["batch", toy.dim])
+    model.graph.output.append(
+        helper.make_tensor_value_info("parts", TensorProto.FLOAT, ["batch", len(shares), toy.dim])
+    )
+    (folder / "encoder.onnx").write_bytes(model.SerializeToString())
+    index = json.loads((folder / "manifest.json").read_text("utf-8"))["index"]
+    seal(folder, index=index | {"parts": PARTS})
 
 
 def as_refit(folder: Path, protocol: str = "full, refit") -> None:

@@ -18,6 +18,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from engine.runtime import BundleError, Zoo
 from tests.runtime.bundles import (
+    PARTS,
     TOYS,
     Graph,
     attention_graph,
@@ -28,6 +29,7 @@ from tests.runtime.bundles import (
     seal,
     side_tables,
     sized,
+    with_parts,
 )
 
 TOY = TOYS[0]
@@ -337,6 +339,28 @@ CASES: dict[str, tuple[str, str, Spoil]] = {
     "another width": (
         "encoder.onnx", "output query must be [any, 6], not [any, 5]", lambda f: graph(f, encoder_graph(sized(TOY, dim=5)))
     ),
+    "parts of other widths": (
+        "manifest.json",
+        "index.parts have 6, 5 columns, the query has 6",
+        edit(lambda m: m["index"].update(parts={"a": 6, "b": 5})),
+    ),
+    "more parts than a score has": (
+        "manifest.json", "index.parts", edit(lambda m: m["index"].update(parts={str(part): 6 for part in range(65)}))
+    ),
+    "parts of another index": (
+        "manifest.json",
+        "only a dense index has parts",
+        edit(lambda m: m.update(
+            index={"kind": "identity", "geometry": "none", "parts": {"a": 3, "b": 3}},
+            capabilities=m["capabilities"] | {"neighbours": False},
+        )),
+    ),
+    "parts that no graph tells apart": (
+        "encoder.onnx", "an output must be called parts, not query", edit(lambda m: m["index"].update(parts=PARTS))
+    ),
+    "parts with too few names": (
+        "encoder.onnx", "output parts must be [any, 2, 6], not [any, 3, 6]", lambda f: with_parts(f, TOY, (0.2, 0.3, 0.5))
+    ),
     "attention of another rank": (
         "attention.onnx", "output attention must have 5 dimensions, not 4", attention_of_another_rank
     ),
@@ -492,6 +516,16 @@ def test_what_shows_only_when_it_runs(pristine: Path, tmp_path: Path, model: onn
     assert caught.value.file == "encoder.onnx" and says in caught.value.reason
     warmed = Zoo.open(path, warm=True)
     assert list(warmed.bundles) == ["beta"] and says in warmed.refused[0].reason
+
+
+def test_parts_that_do_not_add_up_explain_nothing(pristine: Path, tmp_path: Path) -> None:
+    path = tmp_path / "toys"
+    shutil.copytree(pristine, path)
+    with_parts(path / "alpha", TOY, (0.5, 0.6))
+    bundle = Zoo.open(path).bundles["alpha"]
+    assert len(bundle.recommend_one([1, 2], 3).items) == 3
+    with pytest.raises(BundleError, match="do not add up to its query"):
+        bundle.contributions([1, 2], 3)
 
 
 def test_an_operator_nobody_knows_makes_no_noise(

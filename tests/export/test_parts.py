@@ -1,0 +1,100 @@
+"""Bundles whose scores are sums over parts of the query, side by side in it or added up to it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from engine.bundle.errors import CapabilityError
+from engine.data.dataset import Dataset
+from engine.errors import SeqscopeError
+from engine.export import vectors
+from engine.export.bundle import export_run
+from engine.models.factorisation import TASTE
+from engine.runtime import Zoo
+from engine.runtime.bundle import Bundle
+from engine.training.run import open_run
+
+ADDED = ["hgn", "narm", "transrec"]
+SIDE_BY_SIDE = ["attrec", "caser", "fpmc", "prme"]
+HISTORY = [5, 1, 4, 3, 9, 8, 2, 6]
+
+
+@pytest.fixture(scope="module")
+def bundle_of(run_of: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Bundle]:
+    out = tmp_path_factory.mktemp("exports") / "tiny"
+
+    def exported(name: str) -> Bundle:
+        if not (out / name).exists():
+            export_run(run_of(name), out)
+        return Zoo.open(out).bundles[name]
+
+    return exported
+
+
+@pytest.mark.parametrize("name", [*ADDED, *SIDE_BY_SIDE])
+def test_a_score_is_what_its_parts_gave(bundle_of: Callable[[str], Bundle], name: str) -> None:
+    bundle = bundle_of(name)
+    assert bundle.cannot("contributions") is None and bundle.manifest.adds_parts == (name in ADDED)
+    for history in (HISTORY, [3], [1, 3, 9, 5, 21, 4] * 3):
+        scores = bundle.scores(history)
+        for item in (int(scores.argmax()), 0):
+            given = bundle.contributions(history, item)
+            assert given.score == pytest.approx(scores[item], rel=1e-5, abs=1e-5) and not len(given.events)
+            assert list(given.parts)[1:] == list(bundle.manifest.index.parts)
+
+
+@pytest.mark.parametrize("name", ["hgn", *SIDE_BY_SIDE])
+def test_taste_knows_no_order_and_what_is_recent_nothing_of_before(
+    bundle_of: Callable[[str], Bundle], name: str
+) -> None:
+    bundle = bundle_of(name)
+    before, order = [7, *HISTORY[1:]], [*HISTORY[1:-1], HISTORY[0], HISTORY[-1]]
+    given, of_other, of_order = (bundle.contributions(events, 0) for events in (HISTORY, before, order))
+    recent = [part for part in bundle.manifest.index.parts if part != TASTE][-1]
+    assert given.parts[recent] == pytest.approx(of_other.parts[recent]) and given.parts[recent] != 0
+    assert given.parts[TASTE] == pytest.approx(of_order.parts[TASTE]) != of_other.parts[TASTE]
+
+
+def test_a_step_is_the_same_from_everywhere(bundle_of: Callable[[str], Bundle]) -> None:
+    """In a bundle, which knows nobody of training."""
+    bundle = bundle_of("transrec")
+    (stands, step), given = bundle.manifest.index.parts, [bundle.contributions(history, 0) for history in ([4], [5])]
+    assert given[0].parts[step] == pytest.approx(given[1].parts[step])
+    assert given[0].parts[stands] != pytest.approx(given[1].parts[stands])
+
+
+@pytest.mark.parametrize("name", ADDED)
+def test_an_export_compares_the_parts(
+    bundle_of: Callable[[str], Bundle], run_of: Callable[[str], Path], dataset: Dataset, name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    folder, (model, *_) = bundle_of(name).folder.path, open_run(run_of(name))
+    _, _, worst = vectors.compare(folder, model, dataset.cases("test"), 1)
+    assert worst < 1e-5
+    parts = model.query_parts
+    monkeypatch.setattr(model, "query_parts", lambda items: parts(items).flip(1))
+    with pytest.raises(SeqscopeError, match="not exported"), torch.no_grad():
+        vectors.compare(folder, model, dataset.cases("test"), 1)
+
+
+@pytest.mark.parametrize("name", ["hgn", "attrec"])
+def test_a_bundle_of_before_opens_and_says_nothing_of_parts(bundle_of: Callable[[str], Bundle], name: str) -> None:
+    bundle = bundle_of(name)
+    file = bundle.folder.path / "manifest.json"
+    whole = file.read_text("utf-8")
+    manifest = json.loads(whole)
+    del manifest["index"]["parts"]
+    file.write_text(json.dumps(manifest), "utf-8")
+    try:
+        older = Zoo.open(file.parent.parent).bundles[name]
+        with pytest.raises(CapabilityError, match="no sums"):
+            older.contributions(HISTORY, 0)
+        assert np.array_equal(older.scores(HISTORY), bundle.scores(HISTORY))
+    finally:
+        file.write_text(whole, "utf-8")
