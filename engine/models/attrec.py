@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from engine.cards import Card, OnPage, Variant
 from engine.models.base import AttentionShape, ItemIndex
+from engine.models.factorisation import TASTE
 from engine.models.graph import squared
 from engine.models.layers import clip_to_ball, dropout, sinusoid
 from engine.models.windowed import Windowed
@@ -67,6 +68,7 @@ class AttRec(Windowed):
         self.taste = nn.Embedding(num_items + 1, config.dim, padding_idx=num_items)  # V
         self.intent = nn.Embedding(num_items + 1, config.dim, padding_idx=num_items)  # X
         self.project = nn.Linear(config.dim, config.dim, bias=False)  # one projection for query and key
+        self.score_parts = {TASTE: config.dim, "the intent of the latest items": config.dim}
         nn.init.xavier_uniform_(self.project.weight, generator=generator)
         for table in (self.users, self.taste, self.intent):
             std = config.init_std
