@@ -199,6 +199,13 @@ VIEWS = (
         "Abnar & Zuidema, ACL 2020",
     ),
     Entry(
+        "Instance gates",
+        "How far HGN lets each of the latest items through for a user, from 0, closed, to 1, open. Each gate is open or closed "
+        "whatever the others are, so they do not sum to 1.",
+        "Ma, Kang & Liu, KDD 2019, 3.3",
+        ("Gate", "How far items are let through"),
+    ),
+    Entry(
         "Attention of codes",
         "A model that reads items as codes attends between codes; grouped by item, what an item gets is the sum over its codes. "
         "While codes are generated, each one looks back at the history: one column per generated code, mean over heads.",

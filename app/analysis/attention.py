@@ -160,6 +160,15 @@ def quoted(title: str, limit: int = 60, *, plain: bool = False) -> str:
     return f"“{short(clean(title), limit)}”" if plain else f"**{md(short(title, limit))}**"
 
 
+def gate_words(model: str, openings: Float, called: Names) -> str:
+    """Whose gate is open furthest and least, as Markdown. openings: 0 to 1, of each of `called`."""
+    most, least = int(np.argmax(openings)), int(np.argmin(openings))
+    words = [f"{quoted(called.titles[at])} ({openings[at]:.2f})" for at in (most, least)]
+    if most == least:
+        return f"{md(model)} has one gate here, that of {words[0]}."
+    return f"The gates of {md(model)} are furthest open for {words[0]} and least for {words[1]}."
+
+
 def almost_even(weights: Float) -> bool:
     """Whether the largest is less than half as much again as the smallest."""
     return bool(weights.max() < 1.5 * weights.min())
@@ -412,6 +421,12 @@ def distances(profile: Profile) -> pd.DataFrame:
 def attention(models: Zoo, model: str, history: tuple[int, ...]) -> AttentionMap:
     """What the model looked at. Raises SeqscopeError where it cannot say."""
     return models.bundles[model].attention(history)
+
+
+@cached(100, by=of_model)
+def gates(models: Zoo, model: str, history: tuple[int, ...]) -> dict[int, float]:
+    """Place in the history → how far its gate is open, 0 to 1. Raises SeqscopeError where there are none."""
+    return models.bundles[model].gates(history)
 
 
 @cached(50, by=of_model, spinner="Reading the histories of a sample of users …")

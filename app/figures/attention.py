@@ -28,41 +28,48 @@ _COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#
 
 
 def bars(
-    shown: pd.DataFrame, colour: str, even: float, beside: Sequence[pd.DataFrame] = (), narrow: bool = False
+    shown: pd.DataFrame,
+    colour: str,
+    even: float | None,
+    beside: Sequence[pd.DataFrame] = (),
+    narrow: bool = False,
+    quantity: str = "weight",
 ) -> go.Figure:
-    """What the prediction looked at: one bar per position, oldest on top. shown: position, title, weight.
+    """What the prediction looked at: one bar per position, oldest on top. shown: position, title and the quantity.
 
-    beside: what figures next to it show, on one scale with it.
+    even: an even share of it; None of what is no share, which bars show of 1. beside: what figures next to it show, on one
+    scale with it.
     """
     room = _NARROW if narrow else _BESIDE if beside else _ROOM
     ticks = [_tick(row, room) for row in shown.itertuples()]
-    top = max(float(frame["weight"].max()) for frame in (shown, *beside))
+    top = 1.0 if even is None else max(float(frame[quantity].max()) for frame in (shown, *beside))
     labels = [_tick(row, room) for frame in (shown, *beside) for row in frame.itertuples()] if beside else []
     hovers = [label(f"{row.position} · {row.title}" if row.position else row.title, 120) for row in shown.itertuples()]
     fig = go.Figure(
         go.Bar(
-            x=shown["weight"],
+            x=shown[quantity],
             y=list(range(len(shown))),
             orientation="h",
             marker={"color": [colour if row.position else QUIET for row in shown.itertuples()]},
             customdata=hovers,
-            hovertemplate="%{customdata}<br>weight %{x:.3f}<extra></extra>",
-            text=[f"{weight:.3f}" for weight in shown["weight"]],
+            hovertemplate=f"%{{customdata}}<br>{quantity} %{{x:.3f}}<extra></extra>",
+            text=[f"{value:.3f}" for value in shown[quantity]],
             textposition="outside",
             cliponaxis=False,
         )
     )
-    fig.add_vline(x=even, line={"width": 1, "dash": "dot", "color": QUIET})
-    fig.add_annotation(
-        x=even,
-        y=0,
-        yref="paper",
-        yanchor="top",
-        text="even share",
-        showarrow=False,
-        font={"size": 11},
-        yshift=-4,
-    )
+    if even is not None:
+        fig.add_vline(x=even, line={"width": 1, "dash": "dot", "color": QUIET})
+        fig.add_annotation(
+            x=even,
+            y=0,
+            yref="paper",
+            yanchor="top",
+            text="even share",
+            showarrow=False,
+            font={"size": 11},
+            yshift=-4,
+        )
     fig.update_xaxes(showticklabels=False, showgrid=False, zeroline=False, range=[0, top * 1.15])
     fig.update_yaxes(
         tickvals=list(range(len(shown))),

@@ -53,9 +53,12 @@ class File(Strict):
 
 class Encoder(Strict):
     """history → query. Input `items`: int64 [batch, length], left-padded; output `query`: float32 [batch, dim], and where that
-    is a sum (`Manifest.adds_parts`) output `parts`: float32 [batch, parts, dim].
+    is a sum (`Manifest.adds_parts`) output `parts`: float32 [batch, parts, dim], and where there are gates output `gates`:
+    float32 [batch, gates], 0 to 1, the latest item's last.
 
     The encoder of a generator answers with its memory instead, see `Generator`."""
+
+    LATER = ("gates",)
 
     dim: int = Field(ge=1, le=2_000_000)
     """Of the query; of a generator: the width of its hidden states."""
@@ -63,6 +66,8 @@ class Encoder(Strict):
     """The encoder reads at most this many of the latest items; the runtime cuts longer histories."""
     min_history: int = Field(ge=0, le=1)
     """0 where the model can answer for somebody without any history."""
+    gates: int | None = Field(default=None, ge=1, le=10_000)
+    """How many of the latest items have a gate each, which says how far the item is let through; absent where none has."""
 
 
 class Attention(Strict):
@@ -470,6 +475,10 @@ class Manifest(Strict):
             raise ValueError(
                 f"an identity index needs encoder.dim = num_items, not {self.encoder.dim} and {self.num_items}"
             )
+        if self.encoder.gates is not None and self.encoder.gates > self.encoder.max_length:
+            raise ValueError(f"encoder.gates {self.encoder.gates} exceeds encoder.max_length {self.encoder.max_length}")
+        if self.encoder.gates is not None and (self.generator is not None or self.item_to_item is not None):
+            raise ValueError("encoder.gates belong to an encoder that answers with a query")
         if self.attention is not None and self.attention.window > self.encoder.max_length:
             raise ValueError(
                 f"attention.window {self.attention.window} exceeds encoder.max_length {self.encoder.max_length}"

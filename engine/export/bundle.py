@@ -189,6 +189,7 @@ def _fill(
             dim=draft.dim,
             max_length=model.max_length,
             min_history=model.min_history,
+            gates=model.gated,
         ),
         attention=None
         if shape is None

@@ -15,16 +15,25 @@ from engine.models import Recommender
 OPSET = 20
 
 
+def explanations(model: Recommender, items: Tensor) -> dict[str, Tensor]:
+    """What the encoder answers beside the query, by the names of the outputs (docs/bundle.md). items: int64 [batch, length]."""
+    answers = {}
+    if model.adds_parts:
+        answers["parts"] = model.query_parts(items)
+    if model.gated is not None:
+        answers["gates"] = model.gates(items)
+    return answers
+
+
 class _Query(nn.Module):
     def __init__(self, model: Recommender) -> None:
         super().__init__()
         self.model = model
 
-    def forward(self, items: Tensor) -> Tensor | tuple[Tensor, Tensor]:
-        if not self.model.adds_parts:
-            return self.model.query(items)
-        parts = self.model.query_parts(items)
-        return parts.sum(1), parts
+    def forward(self, items: Tensor) -> tuple[Tensor, ...]:
+        answers = explanations(self.model, items)
+        query = answers["parts"].sum(1) if "parts" in answers else self.model.query(items)
+        return query, *answers.values()
 
 
 class _Attention(nn.Module):
@@ -37,9 +46,8 @@ class _Attention(nn.Module):
 
 
 def write_encoder(model: Recommender, path: Path) -> None:
-    """encoder.onnx: items int64 [batch, length] → query float32 [batch, dim] and, where the model adds parts up to it, parts
-    float32 [batch, parts, dim]"""
-    _write(_Query(model), ["query", *["parts"] * model.adds_parts], model, path)
+    """encoder.onnx: items int64 [batch, length] → query float32 [batch, dim], and `explanations`"""
+    _write(_Query(model), ["query", *explanations(model, histories(model)[0])], model, path)
 
 
 def write_attention(model: Recommender, path: Path) -> None:

@@ -112,9 +112,8 @@ def compare(
             else query @ index[:, :-1].T + index[:, -1]
         )
         worst = max(worst, difference(got, expected))
-        if model.adds_parts:
-            parts = sessions["encoder"].run(["parts"], {"items": items})[0]
-            worst = max(worst, difference(parts, model.query_parts(torch.from_numpy(items)).numpy()))
+        for output, answer in graphs.explanations(model, torch.from_numpy(items)).items():
+            worst = max(worst, difference(sessions["encoder"].run([output], {"items": items})[0], answer.numpy()))
         if "attention" in sessions:
             weights = sessions["attention"].run(["attention"], {"items": items})[0]
             worst = max(worst, difference(weights, model.query_with_attention(torch.from_numpy(items))[1].numpy()))

@@ -57,6 +57,7 @@ class Recommender(nn.Module):
         needs: what else the model is built from, by the names that engine.training.materials knows.
         score_parts: where a score is a sum over parts of the query, what each is called and how many columns it has, in order;
             all of the query's where they are added up to it (`query_parts`) instead of standing side by side in it.
+        gated: how many of the latest items have a gate each (`gates`); None where none has.
         exports: the parts of its bundle, by the names that engine.export.bundle knows; empty where bundles hold no such model.
         needs_log: False where it learns from nobody, so that a catalogue without a log will do.
     """
@@ -78,6 +79,7 @@ class Recommender(nn.Module):
     num_items: int
     max_length: int
     score_parts: Mapping[str, int] = {}
+    gated: int | None = None
     beam: int | None = None
     """How many candidates are searched for where scoring all items is too dear; None where it never is."""
     histories: int = 512
@@ -113,6 +115,11 @@ class Recommender(nn.Module):
     def adds_parts(self) -> bool:
         """Whether the parts of a score are added up to the query, as a model that defines `query_parts` has it."""
         return type(self).query_parts is not Recommender.query_parts
+
+    def gates(self, items: Tensor, users: Tensor | None = None) -> Tensor:
+        """How far the gate of each of the latest `gated` items is open, 0 to 1, 0 at padding: float32 [batch, gated]. items,
+        users: as of `query`."""
+        raise TypeError(f"{type(self).__name__} has no gates")
 
     def index(self) -> ItemIndex:
         raise TypeError(f"{type(self).__name__} defines no index")

@@ -66,6 +66,7 @@ class HGN(UserAndWindow):
         for gate in (self.feature_item, self.feature_user, self.instance_item, self.instance_user):
             nn.init.xavier_uniform_(gate.weight, generator=generator)
         nn.init.zeros_(self.feature_item.bias)
+        self.gated = config.window
         self.score_parts = dict.fromkeys((TASTE, GATED, BESIDE), config.dim)
         if config.variant == "code":
             self.bias = nn.Parameter(torch.zeros(num_items))
@@ -90,11 +91,14 @@ class HGN(UserAndWindow):
         taste, gated, beside = self._parts(window, people)
         return taste + gated + beside
 
-    def gates(self, items: Tensor, users: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """How far the gates are open, 0 to 1: of each feature of each of the latest L items, float32 [batch, L, dim], and of each
-        item, [batch, L], 0 at padding. items: int64 [batch, length]; users: int64 [batch], or None to fold them in."""
-        _, features, instances = self._gates(self.window(items), self.people(items, users))
-        return features, instances
+    def gates(self, items: Tensor, users: Tensor | None = None) -> Tensor:
+        _, _, instances = self._gates(self.window(items), self.people(items, users))
+        return instances
+
+    def feature_gates(self, items: Tensor, users: Tensor | None = None) -> Tensor:
+        """As `gates`, of each feature of each item: float32 [batch, L, dim]."""
+        _, features, _ = self._gates(self.window(items), self.people(items, users))
+        return features
 
     def query_parts(self, items: Tensor, users: Tensor | None = None) -> Tensor:
         """Taste, gated window, item beside item: float32 [batch, 3, dim]."""

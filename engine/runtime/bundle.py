@@ -141,8 +141,9 @@ class Bundle:
         capability: "attention", "rollout" (of attention through the layers), "neighbours", "map", "unseen_items",
         "trained_users", "reads_order" (of a history), "identifiers" (write them, and show the beam), "cross_attention", "words"
         (read them, and show which it looked at), "paths" (show those through people and items that lead to an item),
-        "contributions" (say what each event, or each part of the model, gives to a score), "probability" (say how likely each
-        item is to be the next), or "distinct_items" (tell every item from every other); KeyError for any other.
+        "contributions" (say what each event, or each part of the model, gives to a score), "gates" (show how far items are let
+        through), "probability" (say how likely each item is to be the next), or "distinct_items" (tell every item from every
+        other); KeyError for any other.
         """
         if capability == "distinct_items":
             return self._cannot_tell_apart()
@@ -284,6 +285,14 @@ class Bundle:
         given = np.zeros(len(events), np.float32)
         given[read.start :] = self._answers.weights.contributions(events[read.start :], item)
         return Contributions(given, float(self.index.table[item, 0]))
+
+    def gates(self, history: History) -> dict[int, float]:
+        """Place in the history → how far its gate is open, 0 to 1, oldest first. Raises CapabilityError where there are none."""
+        events = self.check_history(history)
+        if (reason := self.cannot("gates")) is not None or not isinstance(self._answers, Indexed):
+            raise CapabilityError(reason)
+        gates = self._answers.gates(events).tolist()
+        return dict(zip(range(len(events) - len(gates), len(events)), gates, strict=True))
 
     @property
     def graph(self) -> InteractionGraph:

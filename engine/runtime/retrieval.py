@@ -102,6 +102,8 @@ class Indexed:
             outputs: dict[str, tuple[int | None, ...]] = {"query": (None, dim)}
             if manifest.adds_parts:
                 outputs["parts"] = (None, len(manifest.index.parts), dim)
+            if manifest.encoder.gates is not None:
+                outputs["gates"] = (None, manifest.encoder.gates)
             self._graph = ItemsGraph(folder, "encoder.onnx", files, longest, outputs)
         self._index = Lazy(lambda: read_index(folder, files["index.npy"], items, dim, identity))
         if folder.size("index.npy", limit=ARRAY_BYTES, expected=files["index.npy"]) <= EAGER_BYTES:
@@ -178,6 +180,14 @@ class Indexed:
         if np.abs(parts.sum(0) - query).max() > _ROUNDING * max(1.0, float(np.abs(parts).max())):
             raise self.folder.fault("encoder.onnx", "its parts do not add up to its query")
         return parts
+
+    def gates(self, events: Events) -> Float32:
+        """How far each of the latest `manifest.encoder.gates` events is let through, float32 [events], 0 to 1."""
+        assert self._graph is not None
+        gates: Float32 = self._graph.run(self._input([events]), "gates")[0]
+        if gates.min() < 0 or gates.max() > 1:
+            raise self.folder.fault("encoder.onnx", "its gates are not between 0 and 1")
+        return gates[max(0, len(gates) - len(events)) :]
 
     def scores_near(self, histories: Sequence[Events], items: npt.NDArray[np.int64]) -> Iterator[Float32]:
         """In padded batches of bounded size; every item's score is exact."""

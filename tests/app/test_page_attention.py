@@ -17,7 +17,7 @@ from app.analysis import beam_search
 from app.figures import attention as figures
 from app.screens.attention import SECTIONS
 from engine.runtime import AttentionMap, Zoo
-from tests.runtime.bundles import TOYS, Toy, make_zoo, sized
+from tests.runtime.bundles import TOYS, Toy, make_zoo, sized, with_gates
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -264,6 +264,30 @@ def test_the_page_with_every_model(page: AppTest, model: str) -> None:
         assert len(page.tabs) == (len(SECTIONS) if able else 1)
         assert page.get("plotly_chart")
     assert able or any("has no attention to show" in info.value for info in page.info)
+
+
+def test_gates_are_shown_in_place_of_attention(page: AppTest, tmp_path: Path) -> None:
+    plain = next(toy for toy in TOYS if toy.name == "plain")
+    with_gates(tmp_path / "exports" / "toys" / "plain", plain)
+    page.query_params["model"] = "plain"
+    page.query_params["h"] = "toy-1~toy-2~toy-30~toy-4"
+    page.run()
+    assert not page.exception and not page.error and not page.info
+    assert [tab.label for tab in page.tabs] == ["Gates", SECTIONS["effects"]]
+    (chart,) = [json.loads(chart.proto.spec) for chart in page.get("plotly_chart")]
+    assert chart["data"][0]["text"] == ["0.017", "0.250", "0.033"]
+    assert chart["layout"]["xaxis"]["range"][1] > 1 and "even share" not in json.dumps(chart)
+    assert any("Toy 30" in text.value and "0.25" in text.value for text in page.markdown)
+    page.query_params["section"] = "effects"
+    page.run()
+    assert not page.exception and not page.error and page.get("plotly_chart")
+
+
+def test_gates_in_words() -> None:
+    titles = ["Alien", "Brazil", "Clue"]
+    words = views.gate_words("HGN", np.array([0.2, 0.9, 0.5]), called(*titles))
+    assert "furthest open for **Brazil** (0.90)" in words and "least for **Alien** (0.20)" in words
+    assert "**Alien** (0.90)" in views.gate_words("HGN", np.array([0.9]), called("Alien"))
 
 
 def test_without_a_history_one_action_is_offered(page: AppTest) -> None:

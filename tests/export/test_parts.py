@@ -69,18 +69,34 @@ def test_a_step_is_the_same_from_everywhere(bundle_of: Callable[[str], Bundle]) 
     assert given[0].parts[stands] != pytest.approx(given[1].parts[stands])
 
 
-@pytest.mark.parametrize("name", ADDED)
-def test_an_export_compares_the_parts(
-    bundle_of: Callable[[str], Bundle], run_of: Callable[[str], Path], dataset: Dataset, name: str,
+@pytest.mark.parametrize(("name", "output"), [*((name, "query_parts") for name in ADDED), ("hgn", "gates")])
+def test_an_export_compares_what_explains(
+    bundle_of: Callable[[str], Bundle], run_of: Callable[[str], Path], dataset: Dataset, name: str, output: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     folder, (model, *_) = bundle_of(name).folder.path, open_run(run_of(name))
     _, _, worst = vectors.compare(folder, model, dataset.cases("test"), 1)
     assert worst < 1e-5
-    parts = model.query_parts
-    monkeypatch.setattr(model, "query_parts", lambda items: parts(items).flip(1))
+    answer = getattr(model, output)
+    monkeypatch.setattr(model, output, lambda items: answer(items).flip(1))
     with pytest.raises(SeqscopeError, match="not exported"), torch.no_grad():
         vectors.compare(folder, model, dataset.cases("test"), 1)
+
+
+def test_gates_are_those_of_pytorch(bundle_of: Callable[[str], Bundle], run_of: Callable[[str], Path]) -> None:
+    bundle, (model, *_) = bundle_of("hgn"), open_run(run_of("hgn"))
+    for history in (HISTORY, [3], list(range(12))):
+        gates = bundle.gates(history)
+        read = torch.tensor([history[-model.max_length :]])
+        with torch.no_grad():
+            expected = model.gates(read)[0].tolist()
+        assert list(gates) == list(range(len(history)))[-3:] and all(0 < gate < 1 for gate in gates.values())
+        assert list(gates.values()) == pytest.approx(expected[-len(gates) :], abs=1e-6)
+
+
+def test_who_has_no_gates_says_so(bundle_of: Callable[[str], Bundle]) -> None:
+    with pytest.raises(CapabilityError, match="no gates"):
+        bundle_of("caser").gates(HISTORY)
 
 
 @pytest.mark.parametrize("name", ["hgn", "attrec"])
@@ -90,11 +106,14 @@ def test_a_bundle_of_before_opens_and_says_nothing_of_parts(bundle_of: Callable[
     whole = file.read_text("utf-8")
     manifest = json.loads(whole)
     del manifest["index"]["parts"]
+    manifest["encoder"].pop("gates", None)
     file.write_text(json.dumps(manifest), "utf-8")
     try:
         older = Zoo.open(file.parent.parent).bundles[name]
         with pytest.raises(CapabilityError, match="no sums"):
             older.contributions(HISTORY, 0)
+        with pytest.raises(CapabilityError, match="no gates"):
+            older.gates(HISTORY)
         assert np.array_equal(older.scores(HISTORY), bundle.scores(HISTORY))
     finally:
         file.write_text(whole, "utf-8")

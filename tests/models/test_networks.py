@@ -147,8 +147,8 @@ def test_hgn_is_that_of_the_paper(variant: str) -> None:
             numbers(model.instance_user.weight)[3 - len(latest) :], variant,
         )  # fmt: skip
         scores_of_trained_user(model, history, numbers(model.users.weight)[2] + gated + beside)
-        for found, expected in zip(model.gates(tokens, user), (features, instances), strict=True):
-            np.testing.assert_allclose(numbers(found[0])[3 - len(latest) :], expected, atol=1e-5)
+        for found, expected in ((model.feature_gates, features), (model.gates, instances)):
+            np.testing.assert_allclose(numbers(found(tokens, user)[0])[3 - len(latest) :], expected, atol=1e-5)
         parts = [numbers(model.users.weight)[2], gated, beside]
         np.testing.assert_allclose(numbers(model.query_parts(tokens, user)[0]), parts, atol=1e-5)
 

@@ -209,6 +209,21 @@ def with_parts(folder: Path, toy: Toy, shares: Sequence[float] = (1 / 3, 2 / 3))
     seal(folder, index=index | {"parts": PARTS})
 
 
+def with_gates(folder: Path, toy: Toy, gates: int = 3, bias: float = 0.0) -> None:
+    """Gives a bundle gates of its latest items: of each a third of its number's share of the catalogue, and `bias`."""
+    g, plain = Graph(), encoder_graph(toy)
+    g.nodes, g.weights = list(plain.graph.node), list(plain.graph.initializer)
+    filled = g.add("Pad", "items", g.ints(0, gates, 0, 0), g.constant(toy.items, np.int64))
+    latest = g.add("Slice", filled, g.ints(-gates), g.ints(2**31), g.ints(1))
+    share = g.add("Div", g.add("Cast", latest, to=TensorProto.FLOAT), g.constant(3 * toy.items, np.float32))
+    g.add("Add", share, g.constant(bias, np.float32), output="gates")
+    model = g.model("query", ["batch", toy.dim])
+    model.graph.output.append(helper.make_tensor_value_info("gates", TensorProto.FLOAT, ["batch", gates]))
+    (folder / "encoder.onnx").write_bytes(model.SerializeToString())
+    encoder = json.loads((folder / "manifest.json").read_text("utf-8"))["encoder"]
+    seal(folder, encoder=encoder | {"gates": 3})
+
+
 def as_refit(folder: Path, protocol: str = "full, refit") -> None:
     """Makes a bundle one that was fitted on validation events, too, with its figures under `protocol`."""
     for file in ("ranks.parquet", "exposure.parquet"):

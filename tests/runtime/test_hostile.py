@@ -29,6 +29,7 @@ from tests.runtime.bundles import (
     seal,
     side_tables,
     sized,
+    with_gates,
     with_parts,
 )
 
@@ -361,6 +362,10 @@ CASES: dict[str, tuple[str, str, Spoil]] = {
     "parts with too few names": (
         "encoder.onnx", "output parts must be [any, 2, 6], not [any, 3, 6]", lambda f: with_parts(f, TOY, (0.2, 0.3, 0.5))
     ),
+    "gates of more than is read": (
+        "manifest.json", "encoder.gates 9 exceeds encoder.max_length 8", edit(lambda m: m["encoder"].update(gates=9))
+    ),
+    "gates of more items": ("encoder.onnx", "output gates must be [any, 3], not [any, 4]", lambda f: with_gates(f, TOY, 4)),
     "attention of another rank": (
         "attention.onnx", "output attention must have 5 dimensions, not 4", attention_of_another_rank
     ),
@@ -526,6 +531,16 @@ def test_parts_that_do_not_add_up_explain_nothing(pristine: Path, tmp_path: Path
     assert len(bundle.recommend_one([1, 2], 3).items) == 3
     with pytest.raises(BundleError, match="do not add up to its query"):
         bundle.contributions([1, 2], 3)
+
+
+def test_gates_are_no_wider_than_open(pristine: Path, tmp_path: Path) -> None:
+    path = tmp_path / "toys"
+    shutil.copytree(pristine, path)
+    with_gates(path / "alpha", TOY)
+    assert Zoo.open(path).bundles["alpha"].gates([1, 2, 30, 4]) == pytest.approx({1: 2 / 120, 2: 0.25, 3: 4 / 120})
+    with_gates(path / "alpha", TOY, bias=0.9)
+    with pytest.raises(BundleError, match="between 0 and 1"):
+        Zoo.open(path).bundles["alpha"].gates([1, 2, 30, 4])
 
 
 def test_an_operator_nobody_knows_makes_no_noise(

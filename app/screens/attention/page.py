@@ -19,6 +19,7 @@ from app.screens.attention import (
     SECTIONS,
     attended,
     compared,
+    gates,
     leave_one_out,
     weights,
     word_attention,
@@ -50,14 +51,18 @@ def page() -> None:
     name = _choose(models)
     item = item_picker.choose_explained(models, name, history, key="attention")
     bundle = models.bundles[name]
-    reason = bundle.cannot("attention")
-    if reason is not None:
+    reason, gated = bundle.cannot("attention"), bundle.cannot("gates") is None
+    if reason is not None and not gated:
         silent = bundle.cannot("cross_attention") if bundle.cannot("identifiers") is None else None
         words = f"{bundle.manifest.title} has no attention to show. {reason} {silent or ''}"
         st.info(md(words.strip()), icon=":material/visibility_off:")
-    titles = SECTIONS if reason is None else {"effects": SECTIONS["effects"]}
+    titles = SECTIONS
+    if reason is not None:
+        titles = ({"weights": "Gates"} if gated else {}) | {"effects": SECTIONS["effects"]}
     with sections.opened(titles, key="attention") as section, guard.watch(titles[section]):
-        if section == "weights":
+        if section == "weights" and reason is not None:
+            gates.show(models, name, history)
+        elif section == "weights":
             _weights(models, name, history, item)
         elif section == "positions":
             seen, codes = _seen(models, name, history)
@@ -156,9 +161,13 @@ def _effects(models: Zoo, name: str, history: tuple[int, ...], item: int | None)
 
 
 def _choose(models: Zoo) -> str:
-    """The model that is looked into: one that attends, or another that a link names."""
+    """The model that is looked into: one that attends or has gates, or another that a link names."""
     chosen = attended(models, state.get().own)
-    silent = [name for name, bundle in models.bundles.items() if bundle.cannot("attention") is not None]
+    silent = [
+        name
+        for name, bundle in models.bundles.items()
+        if bundle.cannot("attention") is not None and bundle.cannot("gates") is not None
+    ]
     name = choice.segmented(
         "Model",
         "model",
