@@ -37,6 +37,7 @@ NEXT = "the next item"
 _STRONGEST = 15
 SIZE = 15  # positions of the mean, as in SASRec's paper
 PEOPLE = 200
+_ALIKE = 0.05  # gates that differ by less are called equally open
 _NUMBERS = 20_000_000  # weights to compute for one profile, at most
 
 
@@ -166,6 +167,8 @@ def gate_words(model: str, openings: Float, called: Names) -> str:
     words = [f"{quoted(called.titles[at])} ({openings[at]:.2f})" for at in (most, least)]
     if most == least:
         return f"{md(model)} has one gate here, that of {words[0]}."
+    if openings[most] - openings[least] < _ALIKE:
+        return f"The gates of {md(model)} are about equally open, {openings[least]:.3f} to {openings[most]:.3f}."
     return f"The gates of {md(model)} are furthest open for {words[0]} and least for {words[1]}."
 
 

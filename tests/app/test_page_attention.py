@@ -287,6 +287,7 @@ def test_gates_in_words() -> None:
     titles = ["Alien", "Brazil", "Clue"]
     words = views.gate_words("HGN", np.array([0.2, 0.9, 0.5]), called(*titles))
     assert "furthest open for **Brazil** (0.90)" in words and "least for **Alien** (0.20)" in words
+    assert "about equally open" in views.gate_words("HGN", np.array([0.997, 0.999, 0.998]), called(*titles))
     assert "**Alien** (0.90)" in views.gate_words("HGN", np.array([0.9]), called("Alien"))
 
 
