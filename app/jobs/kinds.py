@@ -23,6 +23,7 @@ from app.jobs import fresh, spec
 from app.jobs.estimate import JobEstimate, overrides
 from app.jobs.spec import Job, JobStep, Strict
 from app.store.records import JobKind
+from app.uploads.archive import INDEX
 from engine.bundle.items import FEW
 from engine.cards import Trainable, at_once, declarations, trainable
 from engine.errors import SeqscopeError
@@ -30,7 +31,7 @@ from engine.files import read_json
 from engine.tabular.reading import Reading
 
 ITEMS, LOG = "clean/items.parquet", "clean/log.parquet"
-BROUGHT_INDEX, INDEX = "new.index.json", "index.json"
+BROUGHT_INDEX = f"new.{INDEX}"
 """Semantic IDs that a visitor brought: those to be read, and those that were read without a fault, for every new log again."""
 PREPARED = "data/dataset.json"
 ABOUT = "Uploaded by a visitor."

@@ -1,4 +1,5 @@
-"""A ZIP archive of data files: which of them is the catalogue and which the log, and these two unpacked, within bounds.
+"""A ZIP archive of data files: which of them is the catalogue and which the log, and these two unpacked, within bounds, with
+the semantic IDs of the catalogue's items where they lie beside it.
 
 Nothing of an archive is trusted: names are read for words and shown, never used as paths; what it says of sizes is checked
 before, and counted while it is unpacked; an archive within it is not opened.
@@ -32,8 +33,10 @@ _LOG = re.compile(
 _ITEMS = re.compile(r"item|catalog|meta")
 _THINGS = re.compile(r"movie|film|product|article|book|track|song|game")
 """Parts of names; those of things say less, as reviews_books.json is a log."""
+INDEX = "index.json"
+"""What semantic IDs are called, and how the names of such files end."""
 _OTHERS = (
-    ".index.json",
+    f".{INDEX}",
     ".user",
     ".kg",
     ".link",
@@ -57,6 +60,8 @@ class Unpacked(BaseModel):
 
     names: dict[FileKind, str]
     """What the files that were unpacked are called in the archive; shown, and used for nothing."""
+    index: str = ""
+    """What the semantic IDs are called that were unpacked; empty where there are none, or more than one such file."""
     left_out: tuple[str, ...]
     """What the others are called, the first ten."""
 
@@ -67,8 +72,9 @@ def is_archive(path: Path) -> bool:
 
 
 def unpack(work: Path, path: Path, kinds: Sequence[FileKind], limits: UploadLimits, say: Say) -> Unpacked:
-    """Writes `work`/catalogue and `work`/log, those that there are. kinds: that are wanted; a single file is of the first, until
-    its columns say otherwise. Raises Refused where the archive is damaged or too large, or where nothing tells what is what."""
+    """Writes `work`/catalogue and `work`/log, those that there are, and beside a catalogue `work`/index.json. kinds: that are
+    wanted; a single file is of the first, until its columns say otherwise. Raises Refused where the archive is damaged or too
+    large, or where nothing tells what is what."""
     say(0.05, "Looking into the archive")
     try:
         with zipfile.ZipFile(path) as archive:
@@ -77,11 +83,16 @@ def unpack(work: Path, path: Path, kinds: Sequence[FileKind], limits: UploadLimi
             for kind, member in chosen.items():
                 say(0.5, f"Unpacking the {kind}")
                 _extract(archive, member, work / kind, limits)
+            indices = [member for member in members if _base(member).lower().endswith(INDEX)]
+            used = indices if len(indices) == 1 and "catalogue" in chosen else []
+            for member in used:
+                _extract(archive, member, work / INDEX, limits)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError, OverflowError):
         raise Refused("The ZIP archive is damaged or was cut off. Pack it again, or upload what is in it.")
-    taken = {member.filename for member in chosen.values()}
+    taken = {member.filename for member in (*chosen.values(), *used)}
     left_out = tuple(member.filename for member in members if member.filename not in taken)
-    return Unpacked(names={kind: _base(member) for kind, member in chosen.items()}, left_out=left_out[:10])
+    names = {kind: _base(member) for kind, member in chosen.items()}
+    return Unpacked(names=names, index=_base(used[0]) if used else "", left_out=left_out[:10])
 
 
 def _members(archive: zipfile.ZipFile, path: Path, limits: UploadLimits) -> list[zipfile.ZipInfo]:
@@ -118,7 +129,7 @@ def _chosen(
     say: Say,
 ) -> dict[FileKind, zipfile.ZipInfo]:
     data = [member for member in members if not _base(member).lower().endswith(_OTHERS)]
-    data = [member for member in data if not _base(member).lower().startswith(_OTHER_NAMES)]
+    data = [member for member in data if not _base(member).lower().startswith((INDEX, *_OTHER_NAMES))]
     if not data:
         names = ", ".join(_base(member)[:40] for member in members[:5])
         raise Refused(f"The ZIP archive holds no catalogue and no log, but {names}.")

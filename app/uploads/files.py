@@ -100,7 +100,8 @@ def unpack(
     owner: str = "",
     on_progress: Progress | None = None,
 ) -> Unpacked:
-    """Puts what is in the upload of this kind, a ZIP archive, in its place. kinds: that are wanted of it. Raises UploadFailed."""
+    """Puts what is in the upload of this kind, a ZIP archive, in its place, and semantic IDs into the folder, where jobs look for
+    them. kinds: that are wanted of it. Raises UploadFailed."""
     packed = _upload(folder, kind)
 
     def keep_results(work: Path) -> None:
@@ -108,6 +109,8 @@ def unpack(
         for unpacked in kinds:
             if (work / unpacked).is_file():
                 os.replace(work / unpacked, folder / UPLOAD / f"{unpacked}-{secrets.token_hex(8)}")
+        if (work / archive.INDEX).is_file():
+            os.replace(work / archive.INDEX, folder / archive.INDEX)
 
     request = {"path": str(packed), "kinds": [kind, *(other for other in kinds if other != kind)]}
     answer = run("unpack", request, folder, limits, owner=owner, on_progress=on_progress, keep=keep_results)
@@ -201,6 +204,8 @@ def forget(folder: Path, kinds: Iterable[FileKind]) -> None:
     for kind in kinds:
         for path in (folder / UPLOAD).glob(f"{kind}-*"):
             path.unlink(missing_ok=True)
+        if kind == "catalogue":
+            (folder / archive.INDEX).unlink(missing_ok=True)
     clear(folder)
 
 

@@ -17,6 +17,9 @@ from scipy import sparse
 from engine.cards import Card, OnPage, Variant
 from engine.models.item_to_item import NO_PROBABILITY, ItemToItem, TrainingLog, strongest
 
+_AT_A_TIME = 1 << 22
+"""Pairs of items that are compared at a time, some 90 bytes each: however long histories are, fitting takes no more."""
+
 
 @dataclass(frozen=True)
 class ItemKNNConfig:
@@ -60,16 +63,14 @@ class ItemKNN(ItemToItem):
 
     def relation(self, config: ItemKNNConfig, log: TrainingLog) -> sparse.csr_matrix:
         taken = log.sets
-        both = (taken.T @ taken).tocoo()
-        people = np.bincount(taken.indices, minlength=log.num_items)
-        others = both.row != both.col
-        row, column, count = both.row[others], both.col[others], both.data[others]
-        cosine = count / (np.sqrt(people[row].astype(np.float64) * people[column]) + config.shrinkage)
-        near = sparse.csr_matrix((cosine.astype(np.float32), (row, column)), both.shape)
-        return strongest(near, config.neighbours)
-
-    def bytes_of_log(self, config: ItemKNNConfig, log: TrainingLog) -> int:
-        return int(16 * (np.diff(log.sets.indptr).astype(np.float64) ** 2).sum())
-
-    def instead(self, config: ItemKNNConfig, log: TrainingLog | None) -> str:
-        return "A few people took thousands of items each; prepare the dataset without them, or take counting."
+        of_items, people = taken.T.tocsr(), np.bincount(taken.indices, minlength=log.num_items)
+        size = max(1, _AT_A_TIME // log.num_items)
+        nearest = []
+        for first in range(0, log.num_items, size):
+            both = (of_items[first : first + size] @ taken).tocoo()
+            others = both.row + first != both.col
+            row, column, count = both.row[others], both.col[others], both.data[others]
+            cosine = count / (np.sqrt(people[row + first].astype(np.float64) * people[column]) + config.shrinkage)
+            near = sparse.csr_matrix((cosine.astype(np.float32), (row, column)), both.shape)
+            nearest.append(strongest(near, config.neighbours))
+        return sparse.vstack(nearest, format="csr")

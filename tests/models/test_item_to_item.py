@@ -108,7 +108,8 @@ def taken() -> np.ndarray:
     return np.array([[item in row for item in range(ITEMS)] for row in sequences()], float)
 
 
-def test_item_knn() -> None:
+def test_item_knn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.models.item_knn._AT_A_TIME", 3 * ITEMS)  # of three items, beside all others
     both = taken().T @ taken()
     people = np.diag(both)
     near = both / (np.sqrt(np.outer(people, people)) + 2)

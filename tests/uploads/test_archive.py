@@ -117,12 +117,21 @@ def test_another_method_is_named(tmp_path: Path) -> None:
 
 
 def test_what_was_unpacked_takes_the_place_of_the_archive(tmp_path: Path) -> None:
-    letter = packed({"b.item.json": json.dumps({"0": {"title": "A"}}), "b.inter.json": json.dumps({"u": [0]})})
-    files.keep(tmp_path, "catalogue", letter, LIMITS)
+    codes = {"0": ["<a_1>"]}
+    letter = {"b.item.json": {"0": {"title": "A"}}, "b.inter.json": {"u": [0]}, "b.index.json": codes}
+    files.keep(tmp_path, "catalogue", packed({name: json.dumps(content) for name, content in letter.items()}), LIMITS)
     assert files.is_archive(tmp_path, "catalogue")
-    assert files.unpack(tmp_path, "catalogue", KINDS, LIMITS).names == {
-        "catalogue": "b.item.json",
-        "log": "b.inter.json",
-    }
+    unpacked = files.unpack(tmp_path, "catalogue", KINDS, LIMITS)
+    assert unpacked.names == {"catalogue": "b.item.json", "log": "b.inter.json"}
+    assert unpacked.index == "b.index.json" and not unpacked.left_out
     assert not files.is_archive(tmp_path, "catalogue")
     assert len(list((tmp_path / "upload").iterdir())) == 2
+    assert json.loads((tmp_path / "index.json").read_text("utf-8")) == codes  # where the jobs of a dataset look for it
+    files.forget(tmp_path, ["catalogue"])
+    assert not (tmp_path / "index.json").exists()
+
+
+def test_of_several_semantic_ids_none_is_taken(tmp_path: Path) -> None:
+    content = {"items.csv": ITEMS, "a.index.json": "{}", "b.index.json": "{}"}
+    unpacked = unpack(tmp_path, packed(content))
+    assert not unpacked.index and unpacked.left_out == ("a.index.json", "b.index.json")

@@ -169,7 +169,8 @@ def _unpacked(draft: Draft, what: FileKind, say: Progress) -> list[FileKind]:
         rest = (
             f"; not used: {listed([clean(other, 40) for other in unpacked.left_out[:5]])}" if unpacked.left_out else ""
         )
-        draft.notes[kind] = f"From {archive}{rest}."
+        codes = f" Its items have the semantic IDs of {clean(unpacked.index, 40)}." if unpacked.index else ""
+        draft.notes[kind] = f"From {archive}{rest}.{codes if kind == 'catalogue' else ''}"
     return list(unpacked.names)
 
 
