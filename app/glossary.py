@@ -206,6 +206,13 @@ VIEWS = (
         ("Gate", "How far items are let through"),
     ),
     Entry(
+        "Vertical filters",
+        "Caser adds up the vectors of the latest items several times, each time with other weights per place. They are the same "
+        "for every history, and may be negative.",
+        "Tang & Wang, WSDM 2018, 3.2",
+        ("Filters", "What items are weighed with"),
+    ),
+    Entry(
         "Attention of codes",
         "A model that reads items as codes attends between codes; grouped by item, what an item gets is the sum over its codes. "
         "While codes are generated, each one looks back at the history: one column per generated code, mean over heads.",

@@ -172,6 +172,18 @@ def gate_words(model: str, openings: Float, called: Names) -> str:
     return f"The gates of {md(model)} are furthest open for {words[0]} and least for {words[1]}."
 
 
+def filter_words(model: str, weights: Float, called: Names) -> str:
+    """Which filter weighs which item most, and which item all of them weigh most together, as Markdown. weights: [filters, p]."""
+    number, at = np.unravel_index(int(np.abs(weights).argmax()), weights.shape)
+    words = [
+        f"{md(model)} weighs {quoted(called.titles[at])} most, by {weights[number, at]:+.2f} in filter {number + 1}."
+    ]
+    together = np.abs(weights).sum(0)
+    if len(weights) > 1 and (most := int(together.argmax())) != at:
+        words.append(f"All filters together weigh {quoted(called.titles[most])} most.")
+    return " ".join(words)
+
+
 def almost_even(weights: Float) -> bool:
     """Whether the largest is less than half as much again as the smallest."""
     return bool(weights.max() < 1.5 * weights.min())

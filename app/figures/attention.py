@@ -127,6 +127,37 @@ def heatmap(weights: Float, called: Names, top: float, title: str, narrow: bool 
     )
 
 
+def filters(weights: Float, called: Names, narrow: bool = False) -> go.Figure:
+    """A column per filter, a row per item, oldest on top; colours end alike on both sides of 0. weights: [filters, p]."""
+    top = max(float(np.abs(weights).max()), 1e-6)
+    numbers = [str(number + 1) for number in range(len(weights))]
+    places = list(range(len(called)))
+    fig = go.Figure(
+        go.Heatmap(
+            z=np.asarray(weights.T, np.float32).round(4),
+            x=numbers,
+            y=places,
+            zmin=-top,
+            zmax=top,
+            colorscale=[[0, AGAINST], [0.5, "#d5dbd9"], [1, FOR]],
+            colorbar={"title": {"text": "weight", "side": "right"}, "thickness": 12, "outlinewidth": 0, "len": 1},
+            showscale=not narrow,
+            customdata=[[hover] * len(weights) for hover in called.hovers()],
+            hovertemplate="%{customdata}<br>filter %{x}: %{z:.3f}<extra></extra>",
+            texttemplate="" if len(weights) > 8 else "%{z:.2f}",
+            xgap=1,
+            ygap=1,
+        )
+    )
+    fig.update_yaxes(
+        tickvals=places, ticktext=called.ticks(18 if narrow else 32), autorange="reversed", automargin=True
+    )
+    fig.update_xaxes(showgrid=False, zeroline=False, side="top", type="category", title="filter")
+    fig.update_yaxes(showgrid=False, zeroline=False)
+    meta = {"rows": events_of(called.numbers, called.titles)}
+    return _laid_out(fig, 96 + 32 * len(called), meta=meta, margin={"l": 8, "r": 8, "t": 56, "b": 8})
+
+
 def steps(shares: Float, called: Names, rows: Sequence[str], narrow: bool = False) -> go.Figure:
     """What each written code looked at: positions downwards, oldest on top, a column per code. shares: [steps, positions]."""
     places = list(range(len(called)))

@@ -58,7 +58,7 @@ class Encoder(Strict):
 
     The encoder of a generator answers with its memory instead, see `Generator`."""
 
-    LATER = ("gates",)
+    LATER = ("gates", "filters")
 
     dim: int = Field(ge=1, le=2_000_000)
     """Of the query; of a generator: the width of its hidden states."""
@@ -68,6 +68,11 @@ class Encoder(Strict):
     """0 where the model can answer for somebody without any history."""
     gates: int | None = Field(default=None, ge=1, le=10_000)
     """How many of the latest items have a gate each, which says how far the item is let through; absent where none has."""
+    filters: list[Annotated[list[float], Field(min_length=1, max_length=1_000)]] | None = Field(
+        default=None, min_length=1, max_length=64
+    )
+    """What each filter weighs each of the latest items with, whatever the history: [filter][place], the latest item last; absent
+    where there are none."""
 
 
 class Attention(Strict):
@@ -479,6 +484,10 @@ class Manifest(Strict):
             raise ValueError(f"encoder.gates {self.encoder.gates} exceeds encoder.max_length {self.encoder.max_length}")
         if self.encoder.gates is not None and (self.generator is not None or self.item_to_item is not None):
             raise ValueError("encoder.gates belong to an encoder that answers with a query")
+        if self.encoder.filters is not None and len({len(weights) for weights in self.encoder.filters}) != 1:
+            raise ValueError("encoder.filters weigh different numbers of items")
+        if self.encoder.filters is not None and len(self.encoder.filters[0]) > self.encoder.max_length:
+            raise ValueError(f"encoder.filters weigh more items than encoder.max_length {self.encoder.max_length}")
         if self.attention is not None and self.attention.window > self.encoder.max_length:
             raise ValueError(
                 f"attention.window {self.attention.window} exceeds encoder.max_length {self.encoder.max_length}"

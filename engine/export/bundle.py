@@ -190,6 +190,7 @@ def _fill(
             max_length=model.max_length,
             min_history=model.min_history,
             gates=model.gated,
+            filters=None if model.place_weights is None else model.place_weights.tolist(),
         ),
         attention=None
         if shape is None

@@ -58,6 +58,8 @@ class Recommender(nn.Module):
         score_parts: where a score is a sum over parts of the query, what each is called and how many columns it has, in order;
             all of the query's where they are added up to it (`query_parts`) instead of standing side by side in it.
         gated: how many of the latest items have a gate each (`gates`); None where none has.
+        place_weights: what each filter weighs each of the latest items with, whatever the history: float32 [filters, places], the
+            latest item last; None where there are no such filters.
         exports: the parts of its bundle, by the names that engine.export.bundle knows; empty where bundles hold no such model.
         needs_log: False where it learns from nobody, so that a catalogue without a log will do.
     """
@@ -80,6 +82,7 @@ class Recommender(nn.Module):
     max_length: int
     score_parts: Mapping[str, int] = {}
     gated: int | None = None
+    place_weights: Tensor | None = None
     beam: int | None = None
     """How many candidates are searched for where scoring all items is too dear; None where it never is."""
     histories: int = 512

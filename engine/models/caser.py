@@ -89,6 +89,7 @@ class Caser(UserAndWindow):
         network keeps the largest. items: int64 [batch, length]; places count from the oldest item of the window."""
         return self._matches(self.items(self.window(items)).transpose(1, 2))
 
-    def place_weights(self) -> Tensor:
-        """What the vertical filters weigh each place of the window with, float32 [filters, L], the latest item last."""
+    @property
+    def place_weights(self) -> Tensor:  # type: ignore[override]
+        """Of the vertical filters: float32 [filters, L]."""
         return self.columns.weight

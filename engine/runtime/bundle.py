@@ -142,8 +142,8 @@ class Bundle:
         "trained_users", "reads_order" (of a history), "identifiers" (write them, and show the beam), "cross_attention", "words"
         (read them, and show which it looked at), "paths" (show those through people and items that lead to an item),
         "contributions" (say what each event, or each part of the model, gives to a score), "gates" (show how far items are let
-        through), "probability" (say how likely each item is to be the next), or "distinct_items" (tell every item from every
-        other); KeyError for any other.
+        through), "filters" (show what the latest items are weighed with), "probability" (say how likely each item is to be the
+        next), or "distinct_items" (tell every item from every other); KeyError for any other.
         """
         if capability == "distinct_items":
             return self._cannot_tell_apart()

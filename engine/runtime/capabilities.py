@@ -18,6 +18,7 @@ _REASONS = {
     "paths": "This model does not carry a graph of people and items.",
     "contributions": "Its scores are no sums of parts that mean something.",
     "gates": "This model has no gates to show.",
+    "filters": "This model has no filters to show.",
     "cross_attention": "This model has no attention between what it writes and the history to show.",
 }
 
@@ -36,6 +37,7 @@ def cannot(manifest: Manifest, capability: str) -> str | None:
     parts = {
         "contributions": manifest.item_to_item is not None or bool(manifest.index.parts),
         "gates": manifest.encoder.gates is not None,
+        "filters": manifest.encoder.filters is not None,
         "paths": manifest.graph is not None,
         "identifiers": writes is not None,
         "cross_attention": writes is not None and writes.cross_attention,

@@ -283,6 +283,22 @@ def test_gates_are_shown_in_place_of_attention(page: AppTest, tmp_path: Path) ->
     assert not page.exception and not page.error and page.get("plotly_chart")
 
 
+def test_filters_are_shown_in_place_of_attention(page: AppTest, tmp_path: Path) -> None:
+    manifest = tmp_path / "exports" / "toys" / "plain" / "manifest.json"
+    written = json.loads(manifest.read_text("utf-8"))
+    written["encoder"]["filters"] = [[0.1, 0.2, -0.9], [0.3, 0.5, 0.4]]
+    manifest.write_text(json.dumps(written), "utf-8")
+    page.query_params["model"] = "plain"
+    page.query_params["h"] = "toy-1~toy-2~toy-30~toy-4"
+    page.run()
+    assert not page.exception and not page.error and not page.info
+    assert [tab.label for tab in page.tabs] == ["Filters", SECTIONS["effects"]]
+    assert any("Toy 4" in text.value and "-0.90 in filter 1" in text.value for text in page.markdown)
+    page.query_params["h"] = "toy-1~toy-2"  # fewer than the filters weigh: the latest places are theirs
+    page.run()
+    assert any("Toy 2" in text.value and "-0.90 in filter 1" in text.value for text in page.markdown)
+
+
 def test_gates_in_words() -> None:
     titles = ["Alien", "Brazil", "Clue"]
     words = views.gate_words("HGN", np.array([0.2, 0.9, 0.5]), called(*titles))

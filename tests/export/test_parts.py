@@ -15,6 +15,7 @@ from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError
 from engine.export import vectors
 from engine.export.bundle import export_run
+from engine.models.caser import Caser
 from engine.models.factorisation import TASTE
 from engine.runtime import Zoo
 from engine.runtime.bundle import Bundle
@@ -92,6 +93,21 @@ def test_gates_are_those_of_pytorch(bundle_of: Callable[[str], Bundle], run_of: 
             expected = model.gates(read)[0].tolist()
         assert list(gates) == list(range(len(history)))[-3:] and all(0 < gate < 1 for gate in gates.values())
         assert list(gates.values()) == pytest.approx(expected[-len(gates) :], abs=1e-6)
+
+
+def test_filters_weigh_the_latest_items(bundle_of: Callable[[str], Bundle], run_of: Callable[[str], Path]) -> None:
+    """Through the vertical filters alone, the query is what these weights make of the items' vectors."""
+    bundle, (model, *_) = bundle_of("caser"), open_run(run_of("caser"))
+    assert isinstance(model, Caser)
+    assert bundle.cannot("filters") is None and bundle_of("hgn").cannot("filters") is not None
+    weights = torch.tensor(bundle.manifest.encoder.filters)
+    with torch.no_grad():
+        for rows in model.rows:
+            rows.zero_()
+        vectors_read = model.items(torch.tensor([HISTORY[-weights.shape[1] :]]))[0]
+        vertical = (weights @ vectors_read).flatten()
+        joined = torch.relu(model.joint.weight[:, -len(vertical) :] @ vertical + model.joint.bias)
+        torch.testing.assert_close(model.query(torch.tensor([HISTORY]))[0, : len(joined)], joined)
 
 
 def test_who_has_no_gates_says_so(bundle_of: Callable[[str], Bundle]) -> None:

@@ -126,7 +126,7 @@ def test_caser_is_that_of_the_paper() -> None:
         latest = numbers(model.items.weight)[history[-3:]]
         image[3 - len(latest) :] = latest
         query = numpy_networks.caser(
-            image, [numbers(filters) for filters in rows], numbers(model.place_weights()),
+            image, [numbers(filters) for filters in rows], numbers(model.place_weights),
             (numbers(model.joint.weight), numbers(model.joint.bias)), numbers(model.users.weight)[2],
         )  # fmt: skip
         scores_of_trained_user(model, history, query)

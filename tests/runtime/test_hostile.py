@@ -365,6 +365,12 @@ CASES: dict[str, tuple[str, str, Spoil]] = {
     "gates of more than is read": (
         "manifest.json", "encoder.gates 9 exceeds encoder.max_length 8", edit(lambda m: m["encoder"].update(gates=9))
     ),
+    "filters of different lengths": (
+        "manifest.json", "weigh different numbers of items", edit(lambda m: m["encoder"].update(filters=[[1.0, 2.0], [1.0]]))
+    ),
+    "filters of more than is read": (
+        "manifest.json", "weigh more items than", edit(lambda m: m["encoder"].update(filters=[[1.0] * 9]))
+    ),
     "gates of more items": ("encoder.onnx", "output gates must be [any, 3], not [any, 4]", lambda f: with_gates(f, TOY, 4)),
     "attention of another rank": (
         "attention.onnx", "output attention must have 5 dimensions, not 4", attention_of_another_rank

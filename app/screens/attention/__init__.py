@@ -24,6 +24,15 @@ PEOPLE = ("distance", "position")
 MAX_LATEST = 200
 
 
+VIEWED = {"attention": SECTIONS["weights"], "gates": "Gates", "filters": "Filters"}
+"""What a model may show of how it reads a history, by the capability: what the section is called."""
+
+
+def viewed(models: Zoo, name: str) -> str | None:
+    """The first of `VIEWED` that a model can show; None where it can show none."""
+    return next((view for view in VIEWED if models.bundles[name].cannot(view) is None), None)
+
+
 def attended(models: Zoo, own: Own) -> str:
     """The model to look into: the one that was chosen, else the first that attends, else the first. The zoo is not empty."""
     names = list(models.bundles)

@@ -17,10 +17,12 @@ from app.screens.attention import (
     A_AND_B,
     NOT_BESIDE,
     SECTIONS,
+    VIEWED,
     attended,
     compared,
-    gates,
+    latest_items,
     leave_one_out,
+    viewed,
     weights,
     word_attention,
 )
@@ -51,17 +53,19 @@ def page() -> None:
     name = _choose(models)
     item = item_picker.choose_explained(models, name, history, key="attention")
     bundle = models.bundles[name]
-    reason, gated = bundle.cannot("attention"), bundle.cannot("gates") is None
-    if reason is not None and not gated:
+    view = viewed(models, name)
+    if view is None:
         silent = bundle.cannot("cross_attention") if bundle.cannot("identifiers") is None else None
-        words = f"{bundle.manifest.title} has no attention to show. {reason} {silent or ''}"
+        words = f"{bundle.manifest.title} has no attention to show. {bundle.cannot('attention')} {silent or ''}"
         st.info(md(words.strip()), icon=":material/visibility_off:")
     titles = SECTIONS
-    if reason is not None:
-        titles = ({"weights": "Gates"} if gated else {}) | {"effects": SECTIONS["effects"]}
+    if view != "attention":
+        titles = ({} if view is None else {"weights": VIEWED[view]}) | {"effects": SECTIONS["effects"]}
     with sections.opened(titles, key="attention") as section, guard.watch(titles[section]):
-        if section == "weights" and reason is not None:
-            gates.show(models, name, history)
+        if section == "weights" and view == "gates":
+            latest_items.gates(models, name, history)
+        elif section == "weights" and view == "filters":
+            latest_items.filters(models, name, history)
         elif section == "weights":
             _weights(models, name, history, item)
         elif section == "positions":
@@ -161,13 +165,9 @@ def _effects(models: Zoo, name: str, history: tuple[int, ...], item: int | None)
 
 
 def _choose(models: Zoo) -> str:
-    """The model that is looked into: one that attends or has gates, or another that a link names."""
+    """The model that is looked into: one that shows how it reads, or another that a link names."""
     chosen = attended(models, state.get().own)
-    silent = [
-        name
-        for name, bundle in models.bundles.items()
-        if bundle.cannot("attention") is not None and bundle.cannot("gates") is not None
-    ]
+    silent = [name for name in models.bundles if viewed(models, name) is None]
     name = choice.segmented(
         "Model",
         "model",

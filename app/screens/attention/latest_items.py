@@ -1,0 +1,80 @@
+"""What a model makes of each of its latest items before it looks at all of them: gates that let it through, filters that weigh
+it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from app import export, zoo
+from app.analysis import attention
+from app.components import sections, widgets
+from app.figures import attention as figures
+from app.text import clean, count, md
+from engine.runtime import Zoo
+
+_GATE = st.column_config.NumberColumn(format="%.4f")
+
+
+def gates(models: Zoo, name: str, history: tuple[int, ...]) -> None:
+    """A bar per item that has a gate, oldest on top."""
+    sections.heading("How far items are let through")
+    openings = attention.gates(models, name, history)
+    called = _called(models, history, list(openings))
+    values, title = np.array(list(openings.values())), models.bundles[name].manifest.title
+    st.markdown(attention.gate_words(title, values, called))
+    table = pd.DataFrame({"position": called.numbers, "title": called.titles, "gate": values})
+    export.figure(
+        figures.bars(table, zoo.style(models, name).colour, None, narrow=widgets.on_phone(), quantity="gate"),
+        key=f"attention_gates_{name}",
+        alt=f"Gates of {clean(title)} by position, oldest on top; furthest open at {called.titles[int(values.argmax())]}.",
+        table=table,
+        name=f"attention {name} gates",
+        columns={"gate": _GATE},
+    )
+    read = (
+        f"The latest {count(len(openings), 'item')} of {len(history)} have a gate. "
+        if len(openings) < len(history)
+        else ""
+    )
+    reason = models.bundles[name].cannot("attention") or ""
+    st.caption(
+        md(
+            f"{read}0 is closed, 1 is open: by this much the item’s vector is multiplied before items are averaged, for this "
+            f"user. {reason} Gates do not sum to 1, and are no explanation: how much each part of the model gives to an "
+            "item’s score stands in its details."
+        )
+    )
+
+
+def filters(models: Zoo, name: str, history: tuple[int, ...]) -> None:
+    """A map of weights, a row per filter, a column per item, oldest first."""
+    sections.heading("What items are weighed with")
+    bundle = models.bundles[name]
+    weights = np.array(bundle.manifest.encoder.filters, np.float32)
+    read = min(len(history), weights.shape[1])
+    called = _called(models, history, list(range(len(history) - read, len(history))))
+    weights = weights[:, -read:]
+    st.markdown(attention.filter_words(bundle.manifest.title, weights, called))
+    table = pd.DataFrame(weights, columns=figures.events_of(called.numbers, called.titles))
+    table.insert(0, "filter", range(1, len(weights) + 1))
+    export.figure(
+        figures.filters(weights, called, narrow=widgets.on_phone()),
+        key=f"attention_filters_{name}",
+        alt=f"What {count(len(weights), 'vertical filter')} of {clean(bundle.manifest.title)} weigh {count(read, 'item')} with.",
+        table=table,
+        name=f"attention {name} filters",
+    )
+    st.caption(
+        md(
+            f"Each vertical filter adds up the vectors of the latest {count(read, 'item')}, weighed by place. "
+            f"{bundle.cannot('attention') or ''} One layer goes on from these sums and from the horizontal filters, which look "
+            "for items in a row and are not shown: the weights are no explanation."
+        )
+    )
+
+
+def _called(models: Zoo, history: tuple[int, ...], places: list[int]) -> attention.Names:
+    titles = {history[place]: zoo.titled(models, history[place]) for place in places}
+    return attention.names(places, [history[place] for place in places], titles)  # type: ignore[arg-type]
