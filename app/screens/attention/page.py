@@ -40,7 +40,7 @@ def page() -> None:
     now = state.get()
     models = zoo.open_zoo(now.dataset)
     st.markdown(
-        "Attention weights for this history. Attention is not an explanation: compare with the leave-one-out effect."
+        "Attention weights, gates or filters for this history. None is an explanation: compare with the leave-one-out effect."
     )
     if not models.bundles:
         st.info("There is no model to look into: this dataset has no bundles yet. Export one with `seqscope export`.")
