@@ -44,6 +44,13 @@ PALETTE: dict[Colour, Style] = {
     "indigo": Style("#5b5fd0", "hexagram", "✶", "dash"),
 }
 
+OPEN = {
+    "circle": "○", "square": "□", "diamond": "◇", "triangle-up": "△", "cross": "✙", "star": "☆", "hexagon": "⬡",
+    "triangle-down": "▽", "pentagon": "⬠", "x": "✕", "triangle-right": "▷", "triangle-left": "◁", "star-diamond": "✧",
+    "hexagram": "✲",
+}  # fmt: skip
+"""The same markers as outlines, as characters; Plotly's name of one ends in -open."""
+
 
 def space(bundle: Bundle) -> str:
     """What a model's own space is called, where items are near each other or drawn on a map: a model that writes codes has no
@@ -84,13 +91,13 @@ def _kinds() -> dict[str, Kind]:
 
 @lru_cache(64)
 def _looks(names: tuple[str, ...], declared: tuple[tuple[str, Colour], ...]) -> dict[str, Style]:
-    """By name, no two alike: what it declares where nobody before it has that, else the next that is free. With more names than
-    colours, every colour comes again with the marker of another: while there is one, of none of its kind, nor of one that counts,
-    which stand beside every kind."""
+    """By name, no two alike: what it declares where nobody before it has that, else the next that is free; with more names than
+    colours the next with an outline, of its own marker first, then of others. While there is one, its colour is none of its kind,
+    nor of one that counts, which stand beside every kind."""
     styles = list(PALETTE.values())
     again = [
-        dataclasses.replace(styles[at], marker=styles[at - turn].marker, sign=styles[at - turn].sign)
-        for turn in range(1, len(styles))
+        dataclasses.replace(styles[at], marker=f"{styles[at - turn].marker}-open", sign=OPEN[styles[at - turn].marker])
+        for turn in range(len(styles))
         for at in range(len(styles))
     ]
     looks: dict[str, Style] = {}

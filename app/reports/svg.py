@@ -61,8 +61,11 @@ class Svg:
         self.add("line", look, x1=x1, y1=y1, x2=x2, y2=y2, stroke_width=width)
 
     def marker(self, x: float, y: float, shape: str, colour: str, *, size: float = 6, hint: str = "") -> None:
-        """A name of Plotly's; with -dot behind it, it has a hole."""
-        self.add("path", hint=hint, d=_shape(shape.removesuffix("-dot"), x, y, size), fill=colour)
+        """A name of Plotly's; with -open behind it, it is an outline, with -dot behind that, it has a hole."""
+        outline = shape.removesuffix("-dot").endswith("-open")
+        path = _shape(shape.removesuffix("-dot").removesuffix("-open"), x, y, size - outline)
+        look: Look = {"fill": "none", "stroke": colour, "stroke_width": 2} if outline else {"fill": colour}
+        self.add("path", look, hint=hint, d=path)
         if shape.endswith("-dot"):
             self.add("circle", {"class_": "paper", "fill": FILL["paper"]}, cx=x, cy=y, r=size / 3)
 
@@ -111,6 +114,7 @@ def _told(value: object) -> str:
     return str(escape(str(value)))
 
 
+_STARS = {"star": 5, "star-diamond": 4, "hexagram": 6}
 _CORNERS = {
     "diamond": (4, 90),
     "triangle-up": (3, 90),
@@ -145,8 +149,9 @@ def _shape(name: str, x: float, y: float, r: float) -> str:
         if name == "x":  # the same, turned by 45°
             corners = [((dx - dy) / math.sqrt(2), (dx + dy) / math.sqrt(2)) for dx, dy in corners]
         return _polygon([(x + dx, y + dy) for dx, dy in corners])
-    if name == "star":
-        turn = [(r * (1.25 if at % 2 == 0 else 0.5), math.pi / 2 + at * math.pi / 5) for at in range(10)]
+    if name in _STARS:
+        rays = _STARS[name]
+        turn = [(r * (0.5 if at % 2 else 1.25), math.pi / 2 + at * math.pi / rays) for at in range(2 * rays)]
         return _polygon([(x + far * math.cos(way), y - far * math.sin(way)) for far, way in turn])
     if name in _CORNERS:
         many, first = _CORNERS[name]

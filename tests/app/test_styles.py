@@ -25,6 +25,7 @@ def test_models_that_are_first_shown_and_those_of_a_kind_differ_by_colour_and_by
         for names in (model_card.usual(models), *({*some, *kinds["Counting"]} for some in kinds.values())):
             looks = [style(models, name) for name in names]
             assert len({look.sign for look in looks}) == len({look.colour for look in looks}) == len(looks)
+        assert len({style(models, name).sign for name in models.bundles}) == len(models.bundles)
 
 
 def test_colours_of_both_themes_that_the_style_sheet_repeats_are_the_themes_own(root: Path) -> None:

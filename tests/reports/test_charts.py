@@ -13,6 +13,7 @@ from app.figures.style import ticks
 from app.reports import charts, svg
 from app.reports.document import Report
 from app.reports.pages import figures, sections
+from app.styles import PALETTE
 from engine.runtime.graph_paths import Branch, Step
 
 NS = "{http://www.w3.org/2000/svg}"
@@ -104,29 +105,18 @@ def test_points_lie_upwards() -> None:
     assert spot.findtext(f"{NS}title") == EVIL
 
 
-@pytest.mark.parametrize(
-    "marker",
-    [
-        "circle",
-        "square",
-        "diamond",
-        "triangle-up",
-        "triangle-down",
-        "cross",
-        "star",
-        "hexagon",
-        "pentagon",
-        "x",
-        "triangle-left",
-        "triangle-right",
-        "new",
-    ],
-)
-def test_every_marker_has_a_shape(marker: str) -> None:
-    art = svg.Svg(20, 20)
-    art.marker(10, 10, marker, "#0072b2")
-    (path,) = parsed(art.done("x")).iter(f"{NS}path")
-    assert (path.get("d") or "").startswith("M") and (path.get("d") or "").endswith("z")
+def test_every_marker_has_a_shape_of_its_own_and_outlines_are_empty() -> None:
+    def drawn(marker: str) -> ET.Element:
+        art = svg.Svg(20, 20)
+        art.marker(10, 10, marker, "#0072b2")
+        (path,) = parsed(art.done("x")).iter(f"{NS}path")
+        return path
+
+    shapes = {look.marker: drawn(look.marker).get("d") for look in PALETTE.values()}
+    assert len(set(shapes.values())) == len(shapes)
+    assert drawn("square").get("fill") == drawn("square-open").get("stroke") == "#0072b2"
+    assert drawn("square-open").get("fill") == "none"
+    assert (drawn("new").get("d") or "").startswith("M")  # of a report of another version
 
 
 def test_ticks_are_round_and_within() -> None:
