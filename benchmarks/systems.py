@@ -110,7 +110,7 @@ SYSTEMS = (
     ),
     System(
         "HSTU", ("hstu",), Published("beauty", "full", 0.0788, 0.0439, "eSASRec's repository"),
-        f"no time bias here; {SHARED}; d = 64, 100 epochs of a CPU, of which the 98th was best",
+        f"without the time bias; {SHARED}; d = 64, 100 epochs of a CPU, of which the 98th was best",
     ),
     # in what words
     System("Text neighbours", ("text-neighbours", "tfidf"), None, "a floor of our own"),

@@ -36,7 +36,8 @@ def judge(folder: Path) -> tuple[DatasetInfo, dict[str, Verdict]]:
     verdicts: dict[str, Verdict | None]
     if (folder / "dataset.json").exists():
         models = Zoo.open(folder)
-        info, protocols = models.info, [name for name in evaluation.protocols(models) if parse(name).full]
+        judged = {name: parse(name) for name in evaluation.protocols(models)}
+        info, protocols = models.info, [name for name, of in judged.items() if of.full and not of.with_times]
         verdicts = {name: of_bundles.verdict(models, name, headline_metric(name)) for name in protocols}
     else:
         measured = [path for path in sorted(folder.glob("*/metrics.json")) if (path.parent / "run.json").exists()]

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from engine.errors import SeqscopeError
 from engine.plugins import points
@@ -122,6 +122,11 @@ class Card:
     def variant(self, name: str) -> Variant:
         """That of the name, or one that says what the card says."""
         return next((variant for variant in self.variants if variant.name == name), Variant(name))
+
+
+def added(default: Any) -> Any:
+    """A setting that came after trainings had been begun without it: at its default they go on as they were."""
+    return field(default=default, metadata={"added": True})
 
 
 def require(kind: type, *attributes: str) -> None:

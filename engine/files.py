@@ -7,6 +7,8 @@ import json
 import os
 import shutil
 import tempfile
+import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,6 +17,8 @@ from typing import Any
 from engine.errors import SeqscopeError
 
 _LOCK, _REPLACED = ".lock", ".replaced"
+BROKEN_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError, OverflowError)
+"""What `zipfile` raises of an archive that is damaged, cut off, or packed by a method that it does not know."""
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ from app.analysis.cache import cached, of_digest
 from app.analysis.metrics import LEVEL, SAMPLES, SEED, span
 from app.text import clean, count, listed, md
 from engine.runtime import Study, judge
-from engine.runtime.studies import MEASURES
+from engine.runtime.studies import MEASURES, SECONDS, Published, over_people
 
 OF_CODES = ("perplexity", "excess", "similarity", "lost")
 """What is shown of identifiers; the download has the rest."""
@@ -162,8 +162,9 @@ def measured(study: Study, names: Sequence[str]) -> pd.DataFrame:
 
 
 def download(studies: Sequence[Study]) -> pd.DataFrame:
-    """Every figure of every run, for a file: study, variant, baseline, seed, measure, figure, low, high."""
-    rows = []
+    """Every figure of every run and of the papers beside them, for a file: study, variant, baseline, seed, measure, figure, low,
+    high, source ("" where it was measured here)."""
+    rows: list[tuple[object, ...]] = []
     for study in studies:
         for variant in study.variants:
             for outcome in variant.outcomes:
@@ -171,8 +172,13 @@ def download(studies: Sequence[Study]) -> pd.DataFrame:
                     figure = outcome.figures[name]
                     low, high = (float("nan") if end is None else end for end in (figure.low, figure.high))
                     where = (clean(study.title), clean(variant.title), variant.name == study.baseline, outcome.seed)
-                    rows.append((*where, name, figure.mean, low, high))
-    columns = ["study", "variant", "baseline", "seed", "measure", "figure", "low", "high"]
+                    rows.append((*where, name, figure.mean, low, high, ""))
+        for entry in study.published:
+            source = clean(f"{entry.source}: {entry.dataset}, {entry.protocol}", 600)
+            for name, value in entry.figures.items():
+                row = (clean(study.title), clean(study.variant(name).title), name == study.baseline, None)
+                rows.append((*row, clean(entry.metric), value, float("nan"), float("nan"), source))
+    columns = ["study", "variant", "baseline", "seed", "measure", "figure", "low", "high", "source"]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -185,7 +191,8 @@ def judged_by(study: Study) -> str:
     """By what the variants were judged, in a sentence."""
     if study.people is None:
         return "Judged by the codes that items get: no users were ranked for."
-    return f"Judged by full ranking for {count(study.people, 'user')}, the same for every variant."
+    known = ", known by the vectors that they were trained with where a variant has any" if study.trained_users else ""
+    return f"Judged by full ranking for {count(study.people, 'user')}, the same for every variant{known}."
 
 
 def made(study: Study) -> pd.DataFrame:
@@ -194,7 +201,6 @@ def made(study: Study) -> pd.DataFrame:
     for variant in study.variants:
         last = variant.outcomes[0].steps[-1]
         changes = [f"{run}: {setting}" for run, settings in variant.settings.items() for setting in settings]
-        seconds = [sum(step.seconds for step in outcome.steps) for outcome in variant.outcomes]
         epochs = [f"{step.run} {step.epochs}" for step in variant.outcomes[0].steps if step.epochs]
         rows.append(
             {
@@ -202,7 +208,7 @@ def made(study: Study) -> pd.DataFrame:
                 "Settings of its own": md("; ".join(changes) or "none", 1_000),
                 "Seeds": ", ".join(str(outcome.seed) for outcome in variant.outcomes),
                 "Epochs": md(", ".join(epochs) or "none"),
-                "Time": span(float(np.mean(seconds))),
+                "Time": span(variant.figure(SECONDS)),
                 "Device": md(last.device),
                 "Commit": md((last.commit or "unknown")[:10]),
             }
@@ -214,3 +220,103 @@ def made(study: Study) -> pd.DataFrame:
 def singles(study: Study, metric: str) -> dict[str, list[float]]:
     """Variant → `by_seed`."""
     return {variant.name: by_seed(study, variant.name, metric) for variant in study.variants}
+
+
+# --- beside the papers
+
+
+@cached(200, by=of_digest)
+def beside(study: Study, number: int) -> pd.DataFrame:
+    """variant, title, figure, change, lowest, highest, published, published_change: a row per variant, in the study's order,
+    beside the paper's table `study.published[number]`.
+
+    Changes are in per cent of the baseline, each of its own table's; NaN of the baseline itself, and where there is no figure.
+    lowest, highest: the 95 % interval over users; NaN where a figure is of no users.
+    """
+    entry, baseline = study.published[number], study.variant(study.baseline)
+    measure, none = entry.measure, float("nan")
+    figure_here, figure_there = baseline.figure(measure), entry.figures[study.baseline]
+    rows = []
+    for variant in study.variants:
+        changes, published = [none, none, none], entry.figures.get(variant.name, none)
+        if variant is not baseline and figure_here:
+            changes[0] = variant.figure(measure) - figure_here
+            if over_people(measure):
+                ours, theirs = variant.per_person(measure), baseline.per_person(measure)
+                test = judge.paired(ours, theirs, seed=SEED, samples=SAMPLES)
+                changes = [test.mean, test.low, test.high]
+        shares = [100 * change / figure_here if figure_here else none for change in changes]
+        away = none if variant is baseline else 100 * (published - figure_there) / figure_there
+        rows.append([variant.name, variant.title, variant.figure(measure), *shares, published, away])
+    columns = ["variant", "title", "figure", "change", "lowest", "highest", "published", "published_change"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def beside_all(study: Study) -> pd.DataFrame:
+    """`beside` of all tables of papers, for the eye: title, the figures, what they are of, source."""
+    titles = [clean(variant.title) for variant in study.variants]
+    tables = [
+        beside(study, number)
+        .drop(columns="variant")
+        .assign(title=titles, of=clean(title_there(entry)), source=clean(entry.source))
+        for number, entry in enumerate(study.published)
+    ]
+    return pd.concat(tables)
+
+
+def title_here(entry: Published) -> str:
+    """What stands beside a paper's figures, in words."""
+    measure = entry.measure
+    return f"Here, {'time' if measure == SECONDS else MEASURES[measure].title if measure in MEASURES else measure}"
+
+
+def title_there(entry: Published) -> str:
+    """What a paper's figures are of, in words."""
+    return f"{entry.dataset}, {entry.metric}"
+
+
+def beside_grid(study: Study) -> pd.DataFrame:
+    """One row per variant, and a column per table of a paper, behind that of what it stands beside; Markdown for st.table."""
+    columns: dict[str, list[str]] = {"Variant": [md(variant.title) for variant in study.variants]}
+    for number, entry in enumerate(study.published):
+        table = beside(study, number)
+        form = _form(entry)
+        columns[title_here(entry)] = [
+            _cell(row.change, form(row.figure), row.variant == study.baseline, (row.lowest, row.highest))
+            for row in table.itertuples()
+        ]
+        columns[md(title_there(entry))] = [
+            "–"
+            if np.isnan(row.published)
+            else _cell(row.published_change, form(row.published), row.variant == study.baseline)
+            for row in table.itertuples()
+        ]
+    return pd.DataFrame(columns)
+
+
+def _form(entry: Published) -> Callable[[float], str]:
+    """How both figures are written."""
+    if entry.measure == SECONDS:
+        return span
+    form = MEASURES[entry.measure].form if entry.measure in MEASURES else ".4f"
+    return lambda figure: format(figure, form)
+
+
+def _cell(change: float, figure: str, baseline: bool, ends: tuple[float, float] | None = None) -> str:
+    if baseline or np.isnan(change):
+        return f"{'baseline' if baseline else '–'} :small[({figure})]"
+    interval = "" if ends is None or np.isnan(ends[0]) else f"{ends[0]:+.1f}\u00a0…\u00a0{ends[1]:+.1f}; "
+    return f"{change:+.1f}\u00a0% :small[({interval}{figure})]"
+
+
+def beside_words(study: Study) -> list[str]:
+    """What the two have in common and what not, in sentences: of each paper's table, then of single variants."""
+    words = []
+    if study.published:
+        words.append(
+            "Two measurements: each is set against the baseline of its own table, in per cent of it. Figures of one say nothing "
+            "about those of the other."
+        )
+    for entry in study.published:
+        words.append(f"{title_there(entry)}: {entry.source}, {entry.protocol}. {entry.differs}")
+    return words + [f"{variant.title}: {variant.differs}" for variant in study.variants if variant.differs]

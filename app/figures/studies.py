@@ -123,6 +123,53 @@ def sweep_of_codes(
     return laid_out(fig, 60 + 140 * len(names), margin={"l": 8, "r": 12, "t": 28, "b": 44})
 
 
+def beside(table: pd.DataFrame, here: str, there: str, narrow: bool) -> go.Figure:
+    """How far variants are from the baseline, in per cent of it: what was measured here, with intervals over users, and what a
+    paper has. A panel each with a scale of its own, since these are two measurements; narrow: one below the other. table: of
+    app.analysis.studies.beside."""
+    part = table[table["change"].notna() | table["published_change"].notna()].reset_index(drop=True)
+    fig = make_subplots(
+        *((2, 1) if narrow else (1, 2)), shared_yaxes=not narrow, horizontal_spacing=0.05,
+        vertical_spacing=0.2 if narrow else 0.0, subplot_titles=[label(short(here, 44)), label(short(there, 44))],
+    )  # fmt: skip
+    level = (part["lowest"] <= 0) & (part["highest"] >= 0)
+    between = part["lowest"].notna()
+    fig.add_scatter(
+        x=part["change"],
+        y=part.index,
+        error_x=_error(
+            part["change"],
+            part["lowest"].where(between, part["change"]),
+            part["highest"].where(between, part["change"]),
+        ),
+        mode="markers",
+        marker=_marker(False) | {"color": ["rgba(0,0,0,0)" if ns else COLOUR for ns in level]},
+        customdata=[label(title) for title in part["title"]],
+        hovertemplate="%{customdata}<br>%{x:+.1f} % here<extra></extra>",
+        row=1,
+        col=1,
+    )
+    fig.add_scatter(
+        x=part["published_change"],
+        y=part.index,
+        mode="markers",
+        marker={"symbol": "square", "color": QUIET, "size": 11},
+        customdata=[label(title) for title in part["title"]],
+        hovertemplate="%{customdata}<br>%{x:+.1f} % in the paper<extra></extra>",
+        row=2 if narrow else 1,
+        col=1 if narrow else 2,
+    )
+    fig.add_vline(x=0, line={"width": 1, "color": QUIET})
+    fig.update_yaxes(
+        tickvals=list(part.index), ticktext=[label(short(title, 22)) for title in part["title"]],
+        range=[len(part) - 0.4, -0.6], showgrid=False, automargin=True, zeroline=False,
+    )  # fmt: skip
+    fig.update_xaxes(tickformat="+.3~g", ticksuffix=" %", nticks=5, title="difference to its own baseline")
+    fig.update_annotations(font_size=12)
+    each = 76 + 34 * len(part)
+    return laid_out(fig, 2 * each + 40 if narrow else each + 20, margin={"l": 8, "r": 12, "t": 28, "b": 44})
+
+
 def reach(values: Sequence[float] | pd.Series) -> Span:
     """The part of an axis that shows all values, with some room; wide enough that noise does not look like a trend."""
     low, high = float(min(values)), float(max(values))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import zipfile
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from app.uploads.check import Say
 from app.uploads.guess import guess
 from app.uploads.limits import UploadLimits
 from engine.errors import Refused
+from engine.files import BROKEN_ZIP
 from engine.tabular.reading import MB, FileKind
 from engine.tabular.text import BLOCK, HARMLESS
 
@@ -87,7 +87,7 @@ def unpack(work: Path, path: Path, kinds: Sequence[FileKind], limits: UploadLimi
             used = indices if len(indices) == 1 and "catalogue" in chosen else []
             for member in used:
                 _extract(archive, member, work / INDEX, limits)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError, OverflowError):
+    except BROKEN_ZIP:
         raise Refused("The ZIP archive is damaged or was cut off. Pack it again, or upload what is in it.")
     taken = {member.filename for member in (*chosen.values(), *used)}
     left_out = tuple(member.filename for member in members if member.filename not in taken)

@@ -8,7 +8,6 @@ import hashlib
 import io
 import struct
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO
@@ -21,6 +20,7 @@ import pyarrow.parquet as pq
 from engine.bundle.errors import BundleError
 from engine.bundle.files import Folder, fill
 from engine.bundle.manifest import File
+from engine.files import BROKEN_ZIP
 
 TABLE_BYTES = 1 << 30
 _CHUNK = 1 << 22  # bytes read, hashed and checked at a time: small enough to stay in the cache between the three
@@ -266,7 +266,7 @@ def read_archive(
                 with archive.open(member) as stream:
                     read[name] = _read_array(folder, file, stream, member.file_size, shape, kind)  # type: ignore[arg-type]
             return read
-    except (zipfile.BadZipFile, zlib.error, RuntimeError, EOFError, OSError, ValueError) as error:
+    except (*BROKEN_ZIP, RuntimeError, OSError) as error:
         raise folder.fault(file, "not an archive of NumPy arrays that can be read", error) from None
 
 

@@ -173,17 +173,19 @@ class Cases:
     """Evaluation cases: one per user with held-out items.
 
     users: int32 [cases]; history: what is known of that user, oldest first; held_out: int32, the items to be found. Where each
-    user has one of these, which leave-one-out and the time split see to, `targets` are as long as `users`.
+    user has one of these, which leave-one-out and the time split see to, `targets` are as long as `users`. times: int64, seconds,
+    when the items of the history were (those held out never are among them); None where the log does not say.
     """
 
     users: np.ndarray
     history: Ragged
     held_out: Ragged
+    times: Ragged | None = None
 
     @classmethod
-    def of(cls, users: np.ndarray, history: Ragged, targets: np.ndarray) -> Cases:
+    def of(cls, users: np.ndarray, history: Ragged, targets: np.ndarray, times: Ragged | None = None) -> Cases:
         """With one held-out item each; targets: int32 [cases]."""
-        return cls(users, history, Ragged(targets, np.arange(len(users) + 1)))
+        return cls(users, history, Ragged(targets, np.arange(len(users) + 1)), times)
 
     def __len__(self) -> int:
         return len(self.users)
@@ -206,7 +208,8 @@ class Cases:
         return np.isin(self.owner * items + self.targets, known)
 
     def take(self, rows: np.ndarray) -> Cases:
-        return Cases(self.users[rows], self.history.take(rows), self.held_out.take(rows))
+        times = None if self.times is None else self.times.take(rows)
+        return Cases(self.users[rows], self.history.take(rows), self.held_out.take(rows), times)
 
 
 class Dataset:
@@ -286,18 +289,21 @@ class Dataset:
         The history of a test case contains the validation items.
         """
         role = {"valid": Role.VALID, "test": Role.TEST}[split]
+        times = None if self.timestamps is None else Ragged(self.timestamps, self.events.offsets)
         if self.info.sets:
-            known = (Role.TRAIN, Role.BETWEEN) if split == "valid" else (Role.TRAIN, Role.BETWEEN, Role.VALID)
-            held_out = self.events.where(self.roles == role)
+            roles = (Role.TRAIN, Role.BETWEEN) if split == "valid" else (Role.TRAIN, Role.BETWEEN, Role.VALID)
+            known, held_out = np.isin(self.roles, roles), self.events.where(self.roles == role)
             users = np.flatnonzero(held_out.lengths).astype(np.int32)
-            return Cases(users, self.events.where(np.isin(self.roles, known)).take(users), held_out.take(users))
+            moments = None if times is None else times.where(known).take(users)
+            return Cases(users, self.events.where(known).take(users), held_out.take(users), moments)
         held = np.flatnonzero(self.roles == role)
         users = (np.searchsorted(self.events.offsets, held, side="right") - 1).astype(np.int32)
         starts = self.events.offsets[users]
         lengths = held - starts
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         source = np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
-        return Cases.of(users, Ragged(self.events.values[source], offsets), self.events.values[held])
+        moments = None if times is None else Ragged(times.values[source], offsets)
+        return Cases.of(users, Ragged(self.events.values[source], offsets), self.events.values[held], moments)
 
 
 def fingerprint(

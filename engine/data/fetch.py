@@ -19,6 +19,7 @@ from pathlib import Path, PurePosixPath
 from engine.data.download import PATIENT, Patience, digest, download, get_text
 from engine.data.write import staging
 from engine.errors import SeqscopeError
+from engine.files import BROKEN_ZIP
 from engine.tabular.database import connect_file, sql
 
 MOVIELENS_TERMS = """\
@@ -319,7 +320,7 @@ def unpack(archive: Path, folder: Path) -> None:
                     path.parent.mkdir(parents=True, exist_ok=True)
                     with file.open(member) as source, path.open("xb") as copy:
                         shutil.copyfileobj(source, copy)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:  # the last: an unknown compression
+    except BROKEN_ZIP as error:
         raise SeqscopeError(f"{archive} is damaged or no ZIP archive ({error}). Delete it and fetch it again.")
 
 

@@ -41,10 +41,10 @@ def evaluate(
 
     Protocols are "full" (always; where a dataset holds out sets "given split" or "held-out users"), those of `protocols` ("u100",
     "p100") and, for a model with vectors of training users, the same again with "+user": plain names use the fold-in, as the app
-    does. Where the dataset's repeats count, nobody's history is excluded, and the names say so ("full, repeats"). Elsewhere
-    keep_history adds "full, history kept", to compare with papers. refit: the model was fitted on validation events, too, which
-    every name says ("full, refit"), so that nothing compares it with others. Parts ("full, cold") are those of
-    `accuracy_of_parts`.
+    does. Likewise "+times", of a model that reads when the items of histories were: plain names are without, as the app is. Where
+    the dataset's repeats count, nobody's history is excluded, and the names say so ("full, repeats"). Elsewhere keep_history adds
+    "full, history kept", to compare with papers. refit: the model was fitted on validation events, too, which every name says
+    ("full, refit"), so that nothing compares it with others. Parts ("full, cold") are those of `accuracy_of_parts`.
 
     A generator's full ranking scores all items where its trie is small or `exact` asks for it, and searches with a beam of width
     `beam` elsewhere (default: its own, or the largest cut-off where that is wider); generation.json says which, and with
@@ -69,23 +69,28 @@ def evaluate(
     ranks: dict[str, np.ndarray] = {}
     exposures: dict[str, dict[int, np.ndarray]] = {}
     missed: dict[str, dict[str, float]] = {}
-    # held-out users are in nobody's training, so no model has vectors of them
-    for trained in (False, True) if model.trained_users and split != "users" else (False,):
-        name = of_dataset(base, repeats, trained_users=trained, refit=refit)
+    variants = [(False, False)]  # with vectors of users, with times
+    if model.trained_users and split != "users":  # those are in nobody's training, so no model has vectors of them
+        variants.append((True, False))
+    if model.reads_times:
+        variants.append((False, True))
+    for trained, timed in variants:
+        name = of_dataset(base, repeats, trained_users=trained, with_times=timed, refit=refit)
         full = full_ranks(
-            model, cases, exclude_history=excluded, trained_users=trained, lists=True, beam=width, progress=progress.update
+            model, cases, exclude_history=excluded, trained_users=trained, with_times=timed, lists=True, beam=width,
+            progress=progress.update,
         )  # fmt: skip
         ranks[name] = full.ranks
         exposures[name] = {k: shown for k, shown in full.exposure.items() if not beyond_beam(k, width)}
         if width is not None:
             missed[name] = {f"outside@{width}": full.outside / max(len(cases.targets), 1)}
         if keep_history:
-            kept = full_ranks(model, cases, trained_users=trained, exclude_history=False, beam=width)
-            ranks[str(Protocol(base, "history kept", trained, refit=refit))] = kept.ranks
+            kept = full_ranks(model, cases, trained_users=trained, with_times=timed, exclude_history=False, beam=width)
+            ranks[str(Protocol(base, "history kept", trained, refit=refit, with_times=timed))] = kept.ranks
         for protocol in protocols:
             negatives = frozen(dataset, "test", protocol)
-            sampled = sampled_ranks(model, cases, negatives, trained_users=trained)
-            ranks[of_dataset(protocol, repeats, trained_users=trained, refit=refit)] = sampled.ranks
+            sampled = sampled_ranks(model, cases, negatives, trained_users=trained, with_times=timed)
+            ranks[of_dataset(protocol, repeats, trained_users=trained, with_times=timed, refit=refit)] = sampled.ranks
     for protocol, values in ranks.items():
         beyond = metrics.beyond_accuracy(exposures.get(protocol, {}), dataset.popularity)
         searched = width if parse(protocol).full else None  # of a few, each is scored

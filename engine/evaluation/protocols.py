@@ -9,9 +9,9 @@ the whole catalogue, too; engine/data/split.py), then what becomes of the user's
     full, history kept    nobody's is, to compare with papers (`seqscope evaluate --keep-history`)
 
 then "refit" where models were fitted on validation events, too (`seqscope train --refit`), whose figures never stand beside those
-of models that were fitted on training events alone; then "+user" for a model's vectors of training users, and last, of metrics
-alone, the part of the held-out items they are over: "cold" (in nobody's training) and "warm", "repeated" (in the user's own
-history) and "new".
+of models that were fitted on training events alone; then "+user" for a model's vectors of training users, or "+times" where it
+was told when the events of the history were, which lists of bundles and pages are not; and last, of metrics alone, the part of
+the held-out items they are over: "cold" (in nobody's training) and "warm", "repeated" (in the user's own history) and "new".
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SETS = {
 }
 _NAME = re.compile(
     rf"(?P<base>[^,+]+)(, (?P<history>{'|'.join(HISTORIES[1:])}))?(?P<refit>, refit)?"
-    rf"(?P<user>\+user)?(, (?P<part>{'|'.join(PARTS)}))?"
+    rf"(?P<user>\+user)?(?P<times>\+times)?(, (?P<part>{'|'.join(PARTS)}))?"
 )
 
 
@@ -56,10 +56,13 @@ class Protocol:
     """One of PARTS where metrics are over a part of the held-out items, else ""."""
     refit: bool = False
     """Of models that were fitted on training and validation events (engine/training/refit.py)."""
+    with_times: bool = False
+    """With the times of the history, in place of what the model makes of its order alone; never that of a held-out item."""
 
     def __str__(self) -> str:
         history, part = (f", {word}" if word else "" for word in (self.history, self.part))
-        return f"{self.base}{history}{', refit' if self.refit else ''}{'+user' if self.trained_users else ''}{part}"
+        variant = "+user" * self.trained_users + "+times" * self.with_times
+        return f"{self.base}{history}{', refit' if self.refit else ''}{variant}{part}"
 
     @property
     def full(self) -> bool:
@@ -84,8 +87,9 @@ def parse(name: str) -> Protocol:
     if not match:
         return Protocol(name)
     return Protocol(
-        match["base"], match["history"] or "", bool(match["user"]), match["part"] or "", bool(match["refit"])
-    )
+        match["base"], match["history"] or "", bool(match["user"]), match["part"] or "", bool(match["refit"]),
+        bool(match["times"]),
+    )  # fmt: skip
 
 
 def history_excluded(repeats: str | None) -> bool:
@@ -94,10 +98,16 @@ def history_excluded(repeats: str | None) -> bool:
 
 
 def of_dataset(
-    base: str, repeats: str | None, *, trained_users: bool = False, part: str = "", refit: bool = False
+    base: str,
+    repeats: str | None,
+    *,
+    trained_users: bool = False,
+    part: str = "",
+    refit: bool = False,
+    with_times: bool = False,
 ) -> str:
     """The name of the protocol `base` in a dataset (its `DatasetInfo.repeats`)."""
-    return str(Protocol(base, "" if history_excluded(repeats) else "repeats", trained_users, part, refit))
+    return str(Protocol(base, "" if history_excluded(repeats) else "repeats", trained_users, part, refit, with_times))
 
 
 def main(repeats: str | None, split: str | None = None, refit: bool = False) -> str:
@@ -123,10 +133,9 @@ def title(name: str) -> str:
         words = f"{protocol.sampled:,} {'sampled' if protocol.base[0] == 'u' else 'popular'} negatives"
     else:
         words = base.get(protocol.base, protocol.base)
-    users = ", user vectors" if protocol.trained_users else ""
-    return f"{dataclasses.replace(protocol, base=words, trained_users=False, part='')}{users}" + (
-        f", {protocol.part}" if protocol.part else ""
-    )
+    plain = dataclasses.replace(protocol, base=words, trained_users=False, with_times=False, part="")
+    users, times = ", user vectors" * protocol.trained_users, ", with times" * protocol.with_times
+    return f"{plain}{users}{times}" + (f", {protocol.part}" if protocol.part else "")
 
 
 def sentence(name: str, items: int) -> str:
@@ -151,6 +160,11 @@ def sentence(name: str, items: int) -> str:
         words = f"Protocol “{protocol.base}”"
     if protocol.trained_users:
         words += ", with the trained user's own vector in place of what the model makes of the history alone"
+    if protocol.with_times:
+        words += (
+            "; the model is told when the items of the history were, never when the held-out one was, while lists of bundles and "
+            "pages are made without times"
+        )
     if protocol.refit:
         words += "; models were fitted on training and validation events, so nothing here compares with other protocols"
     if protocol.part:

@@ -13,7 +13,7 @@ from engine.data.dataset import Cases
 from engine.data.ragged import Ragged
 from engine.evaluation.metrics import CUTOFFS
 from engine.generation.search import OUTSIDE
-from engine.models import ItemIndex, Recommender, score
+from engine.models import NO_TIME, ItemIndex, Recommender, score
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ def full_ranks(
     *,
     exclude_history: bool = True,
     trained_users: bool = False,
+    with_times: bool = False,
     lists: bool = False,
     beam: int | None = None,
     batch_size: int | None = None,
@@ -50,7 +51,8 @@ def full_ranks(
 
     exclude_history: items of the history are no candidates (a target always is one, even where it repeats one of them:
     a dataset whose repeats count is ranked without it, see engine/evaluation/protocols.py).
-    trained_users: use the model's vectors of training users instead of the fold-in. lists: count exposure as well.
+    trained_users: use the model's vectors of training users instead of the fold-in. with_times: tell a model that reads them when
+    the items of the histories were. lists: count exposure as well.
     beam: of a generator, search for so many identifiers instead of scoring all; items that the beam does not reach share the
     places after those that it does, and a target among them takes the mean of these.
     """
@@ -71,7 +73,7 @@ def full_ranks(
         taken = torch.as_tensor(part.history.values.astype(np.int64), device=device)
         row = torch.as_tensor(np.repeat(np.arange(len(part)), part.history.lengths), device=device)
         if beam is None:
-            scores = _scores(model, index, part, trained_users, device)
+            scores = _scores(model, index, part, trained_users, with_times, device)
         else:
             blocked = torch.zeros(len(part), model.num_items, dtype=torch.bool, device=device)
             if exclude_history:
@@ -103,7 +105,7 @@ def best_items(model: Recommender, history: np.ndarray, k: int, beam: int | None
     blocked = torch.zeros(1, model.num_items, dtype=torch.bool, device=device)
     blocked[0, torch.as_tensor(history.astype(np.int64), device=device)] = True
     if beam is None:
-        scores = _scores(model, model.index(), part, False, device)
+        scores = _scores(model, model.index(), part, False, False, device)
     else:
         scores = model.beam_scores(*inputs(model, part, False, device), beam, blocked)
     return scores.masked_fill(blocked, -torch.inf).topk(min(k, model.num_items)).indices[0]
@@ -116,9 +118,10 @@ def sampled_ranks(
     negatives: np.ndarray,
     *,
     trained_users: bool = False,
+    with_times: bool = False,
     batch_size: int | None = None,
 ) -> Ranking:
-    """Rank each case's one target among itself and its frozen negatives, int [cases, m]."""
+    """Rank each case's one target among itself and its frozen negatives, int [cases, m]; the others as of `full_ranks`."""
     batch_size = batch_size or model.histories
     device = next_device(model)
     ranks = np.empty(len(cases))
@@ -128,8 +131,11 @@ def sampled_ranks(
         part = cases.take(rows)
         candidates = np.concatenate([part.targets[:, None], negatives[rows]], 1).astype(np.int64)
         drawn = torch.as_tensor(candidates, device=device)
-        items, users = inputs(model, part, trained_users, device)
-        scores = model.candidates(items, drawn, users).float()
+        if with_times:
+            scores = _scores(model, model.index(), part, trained_users, with_times, device).gather(1, drawn)
+        else:
+            items, users = inputs(model, part, trained_users, device)
+            scores = model.candidates(items, drawn, users).float()
         ranks[rows] = mean_rank(scores, scores[:, :1]).cpu().numpy()
     return Ranking(ranks, {})
 
@@ -181,8 +187,15 @@ def next_device(model: Recommender) -> torch.device:
     return next(iter([*model.parameters(), *model.buffers()])).device
 
 
-def _scores(model: Recommender, index: ItemIndex, part: Cases, trained_users: bool, device: torch.device) -> Tensor:
-    return score(model.query(*inputs(model, part, trained_users, device)), index).float()
+def _scores(
+    model: Recommender, index: ItemIndex, part: Cases, trained_users: bool, with_times: bool, device: torch.device
+) -> Tensor:
+    items, users = inputs(model, part, trained_users, device)
+    if not with_times:
+        return score(model.query(items, users), index).float()
+    assert part.times is not None
+    times = torch.as_tensor(part.times.padded(items.shape[1], NO_TIME), device=device)
+    return score(model.query_with_times(items, times), index).float()
 
 
 def inputs(model: Recommender, part: Cases, trained_users: bool, device: torch.device) -> tuple[Tensor, Tensor | None]:

@@ -37,7 +37,8 @@ class EvaluatedRun(NamedTuple):
 
 def main_protocol(measured: Iterable[str]) -> str:
     """Of the protocols that a run was evaluated under, the one that models are judged by."""
-    return in_order(name for name in measured if not parse(name).part and not parse(name).trained_users)[0]
+    named = {name: parse(name) for name in measured}
+    return in_order(n for n, of in named.items() if not (of.part or of.trained_users or of.with_times))[0]
 
 
 def of_runs(folders: Iterable[Path], dataset: Dataset, protocol: str, metric: str) -> Verdict | None:

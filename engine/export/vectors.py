@@ -55,7 +55,7 @@ def write_vectors(model: Recommender, draft: Draft) -> None:
         table = np.concatenate([draft.rows, table], axis=1)
     np.save(folder / "index.npy", table, allow_pickle=False)
     kind = "identity" if draft.rows is None else "dense"
-    draft.index = Index(kind=kind, geometry=card.geometry, centred=card.centred or None, parts=dict(model.score_parts))  # type: ignore[arg-type]
+    draft.index = Index(kind=kind, geometry=model.geometry, centred=card.centred or None, parts=dict(model.score_parts))  # type: ignore[arg-type]
     draft.dim = draft.data.num_items if draft.rows is None else draft.rows.shape[1]
     draft.checks.append(lambda: check(model, draft))
 

@@ -5,7 +5,8 @@ with m the mean of the attended last L items. As a query and an index: q = (2ωu
 b_i = −ω‖V_i‖² − (1−ω)‖X_i‖²; the terms of ‖u‖² and ‖m‖² are the same for every item.
 
 **Fold-in.** Somebody who has no trained vector gets the point of the taste space nearest to the items of the history:
-u = argmin Σ_j ‖u − V_j‖² = the mean of their V_j (inside the unit ball, as they are).
+u = argmin Σ_j ‖u − V_j‖² = the mean of their V_j (inside the unit ball, as they are). With `score="dot"`, for which no point is
+nearest, it is the same mean.
 
 Differs: shipped recipes have no L2 (`objective.l2`; authors' code: .001). docs/models.md lists all that differs from the paper.
 """
@@ -20,7 +21,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engine.cards import Card, OnPage, Variant
+from engine.cards import Card, OnPage, Variant, added
 from engine.models.base import AttentionShape, ItemIndex
 from engine.models.factorisation import TASTE
 from engine.models.graph import squared
@@ -45,6 +46,12 @@ class AttRecConfig:
     """Latest items of a history that fold a user in."""
     init_std: float = 0.001
     """Standard deviation of the truncated normal that tables start from."""
+    attention: bool = added(True)
+    """Self-attention over the window; False: m is made of its items as they are (the paper's ablation)."""
+    aggregate: Literal["mean", "sum", "max", "min"] = added("mean")
+    """How the rows of the window become m, number by number (paper: mean, compared with the others)."""
+    score: Literal["distance", "dot"] = added("distance")
+    """distance: the paper's. dot: ω u·V_i + (1 − ω) m·X_i, which the paper compares it with."""
 
 
 class AttRec(Windowed):
@@ -67,9 +74,11 @@ class AttRec(Windowed):
         self.users = nn.Embedding(num_users, config.dim)
         self.taste = nn.Embedding(num_items + 1, config.dim, padding_idx=num_items)  # V
         self.intent = nn.Embedding(num_items + 1, config.dim, padding_idx=num_items)  # X
-        self.project = nn.Linear(config.dim, config.dim, bias=False)  # one projection for query and key
+        # one projection for query and key
+        self.project = nn.Linear(config.dim, config.dim, bias=False) if config.attention else None
         self.score_parts = {TASTE: config.dim, "the intent of the latest items": config.dim}
-        nn.init.xavier_uniform_(self.project.weight, generator=generator)
+        if self.project is not None:
+            nn.init.xavier_uniform_(self.project.weight, generator=generator)
         for table in (self.users, self.taste, self.intent):
             std = config.init_std
             nn.init.trunc_normal_(table.weight, std=std, a=-2 * std, b=2 * std, generator=generator)
@@ -78,9 +87,13 @@ class AttRec(Windowed):
             self.intent.weight[self.pad] = 0
 
     def attended(self, window: Tensor) -> tuple[Tensor, Tensor]:
-        """Short-term intent m [batch, dim] of int64 [batch, L] items, and the weights [batch, L, L]."""
+        """Short-term intent m [batch, dim] of int64 [batch, L] items, and the weights [batch, L, L], without attention those of
+        items that look at themselves alone."""
         real = window != self.pad
         x = self.intent(window)
+        if self.project is None:
+            weights = torch.diag_embed(real.float())
+            return self._aggregated(x, real), weights
         signal = x + sinusoid(window.shape[1], self.config.dim, window.device)
         projected = F.relu(self.project(signal))
         logits = projected @ projected.transpose(1, 2) / math.sqrt(self.config.dim)
@@ -94,8 +107,17 @@ class AttRec(Windowed):
         else:
             weights = F.softmax(logits.masked_fill(~(real[:, None, :] | itself), -torch.inf), dim=-1)
             weights = weights.masked_fill(itself, 0.0)
-        rows = real.unsqueeze(-1).float()
-        return (weights @ x * rows).sum(1) / rows.sum(1).clamp(min=1), weights
+        return self._aggregated(weights @ x, real), weights
+
+    def _aggregated(self, rows: Tensor, real: Tensor) -> Tensor:
+        """One vector of a window's rows, [batch, L, dim] → [batch, dim]; zeros of padding alone. real: bool [batch, L]."""
+        there, aggregate = real.unsqueeze(-1), self.config.aggregate
+        if aggregate in ("mean", "sum"):
+            total = (rows * there.float()).sum(1)
+            return total / there.float().sum(1).clamp(min=1) if aggregate == "mean" else total
+        sign = 1 if aggregate == "max" else -1
+        extreme = sign * (sign * rows).masked_fill(~there, -torch.inf).amax(1)
+        return extreme.masked_fill(~real.any(1, keepdim=True), 0.0)
 
     def folded(self, items: Tensor) -> Tensor:
         """A taste vector for histories without a trained user: [batch, dim]"""
@@ -105,26 +127,31 @@ class AttRec(Windowed):
     def query(self, items: Tensor, users: Tensor | None = None) -> Tensor:
         taste = self.folded(items) if users is None else self.users(users)
         intent, _ = self.attended(self.window(items))
-        return torch.cat([2 * self.config.omega * taste, 2 * (1 - self.config.omega) * intent], dim=1)
+        factor = 2 if self.config.score == "distance" else 1
+        return torch.cat([factor * self.config.omega * taste, factor * (1 - self.config.omega) * intent], dim=1)
 
     def index(self) -> ItemIndex:
         taste, intent = self.taste.weight[: self.num_items], self.intent.weight[: self.num_items]
-        omega = self.config.omega
-        bias = -omega * taste.square().sum(1) - (1 - omega) * intent.square().sum(1)
-        return ItemIndex(torch.cat([taste, intent], dim=1), bias)
+        omega, rows = self.config.omega, torch.cat([taste, intent], dim=1)
+        if self.config.score == "dot":
+            return ItemIndex(rows, rows.new_zeros(self.num_items))
+        return ItemIndex(rows, -omega * taste.square().sum(1) - (1 - omega) * intent.square().sum(1))
 
     def window_scores(self, users: Tensor, window: Tensor, candidates: Tensor, rate: float) -> Tensor:
-        """Distances, negated."""
+        """Distances, negated, or dot products."""
         people = dropout(self.users(users), rate, self.training)
         intent = dropout(self.attended(window)[0], rate, self.training)
         among = (slice(None), *[None] * (candidates.ndim - 1))
-        omega = self.config.omega
-        distance = omega * (people[among] - self.taste(candidates)).square().sum(-1)
-        return -distance - (1 - omega) * (intent[among] - self.intent(candidates)).square().sum(-1)
+        omega, taste, aims = self.config.omega, self.taste(candidates), self.intent(candidates)
+        if self.config.score == "dot":
+            return omega * (people[among] * taste).sum(-1) + (1 - omega) * (intent[among] * aims).sum(-1)
+        distance = omega * (people[among] - taste).square().sum(-1)
+        return -distance - (1 - omega) * (intent[among] - aims).square().sum(-1)
 
     def touched(self, users: Tensor, window: Tensor, candidates: Tensor) -> Tensor:
         vectors = (self.users(users), self.intent(window), self.taste(candidates), self.intent(candidates))
-        return torch.stack([squared(part) for part in (*vectors, self.project.weight)]).sum()
+        matrices = () if self.project is None else (self.project.weight,)
+        return torch.stack([squared(part) for part in (*vectors, *matrices)]).sum()
 
     def constrain(self) -> None:
         """Scale back every row longer than 1."""
@@ -132,7 +159,13 @@ class AttRec(Windowed):
             clip_to_ball(self.users, self.taste, self.intent)
 
     @property
+    def geometry(self) -> Literal["cosine", "euclidean", "none"]:
+        return "euclidean" if self.config.score == "distance" else "cosine"
+
+    @property
     def attention(self) -> AttentionShape | None:
+        if self.project is None or self.config.aggregate in ("max", "min"):  # of which no row's share can be said
+            return None
         return AttentionShape(
             1, 1, causal=False, window=self.config.window, next_token=False, masked_diagonal=True, pooled=True
         )

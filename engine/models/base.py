@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from engine.cards import Card, Kind, require
+
+NO_TIME = -(2**63)
+"""In place of a time where it is not known when an item of a history was, and at padding."""
 
 
 class ItemIndex(NamedTuple):
@@ -54,7 +57,10 @@ class Recommender(nn.Module):
         reads_order: False where a history is a set: no order of its items changes a bit of the query.
         unseen_items: the model knows items by their words, so it can read those that training did not have.
         per_item: the tensor that holds something of each item it was trained on, which it has afresh for others.
-        needs: what else the model is built from, by the names that engine.training.materials knows.
+        needs: what else the model is built from, by the names that engine.training.materials knows (where its settings decide:
+            `needs_of`).
+        where_no_times: of a model that needs the times of the training log: what to do with a log that has none.
+        reads_times: it can be told when the items of a history were (`query_with_times`), and answers without that, too.
         score_parts: where a score is a sum over parts of the query, what each is called and how many columns it has, in order;
             all of the query's where they are added up to it (`query_parts`) instead of standing side by side in it.
         gated: how many of the latest items have a gate each (`gates`); None where none has.
@@ -75,6 +81,7 @@ class Recommender(nn.Module):
     unseen_items: ClassVar[bool] = False
     per_item: ClassVar[str] = ""
     needs: ClassVar[tuple[str, ...]] = ()
+    where_no_times: ClassVar[str] = ""
     needs_log: ClassVar[bool] = True
     exports: ClassVar[tuple[str, ...]] = ("vectors",)
 
@@ -83,6 +90,7 @@ class Recommender(nn.Module):
     score_parts: Mapping[str, int] = {}
     gated: int | None = None
     place_weights: Tensor | None = None
+    reads_times: bool = False
     beam: int | None = None
     """How many candidates are searched for where scoring all items is too dear; None where it never is."""
     histories: int = 512
@@ -92,6 +100,16 @@ class Recommender(nn.Module):
         super().__init_subclass__(**kwargs)
         if "name" in cls.__dict__:
             require(cls, "Config", "objective", "kind", "card")
+
+    @classmethod
+    def needs_of(cls, config: Any) -> tuple[str, ...]:
+        """What it needs with these settings (its `Config`)."""
+        return cls.needs
+
+    @property
+    def geometry(self) -> Literal["cosine", "euclidean", "none"]:
+        """Of item vectors: the card's, unless a setting makes another of it."""
+        return self.card.geometry
 
     @property
     def walks(self) -> bool:
@@ -109,6 +127,11 @@ class Recommender(nn.Module):
         from the history (models without user vectors ignore it). Returns float32 [batch, dim].
         """
         raise TypeError(f"{type(self).__name__} defines no query")
+
+    def query_with_times(self, items: Tensor, times: Tensor) -> Tensor:
+        """As `query`, of a model that `reads_times`. times: int64 [batch, length], seconds, when each of the items was (not that
+        which is asked for); NO_TIME at padding."""
+        raise TypeError(f"{type(self).__name__} reads no times")
 
     def query_parts(self, items: Tensor, users: Tensor | None = None) -> Tensor:
         """What `query` adds up, in the order of `score_parts`: float32 [batch, parts, dim]. items, users: as there."""

@@ -10,15 +10,24 @@ docs/models.md lists all that differs from the paper.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engine.cards import Card, OnPage, Variant
+from engine.cards import Card, OnPage, Variant, added
 from engine.models.base import AttentionShape, ItemIndex, Recommender
-from engine.models.layers import attend, attend_with_weights, dropout, join_heads, split_heads, visible
+from engine.models.layers import (
+    NO_RESIDUAL,
+    attend,
+    attend_with_weights,
+    dropout,
+    join_heads,
+    split_heads,
+    visible,
+)
 
 
 @dataclass(frozen=True)
@@ -37,6 +46,15 @@ class BERT4RecConfig:
     """On attention weights (authors: .2 Beauty and ML-1M, .1 ML-20M and Steam)."""
     max_length: int = 200
     """Positions, one of which is [MASK] when asked for the next item; so max_length − 1 items of the history are read."""
+    positions: Literal["learned", "none"] = added("learned")
+    """Position embeddings (PE of the paper's ablation)."""
+    feed_forward: bool = added(True)
+    """Feed-forward part of each layer (PFFN); False: a layer is its attention."""
+    norm: bool = added(True)
+    """LayerNorm after each part of a layer (LN); those of the embeddings and of the head, which the paper's equations have not,
+    stay."""
+    residual: bool = added(True)
+    """Residual connections around each part of a layer (RC)."""
 
 
 class TransformerLayer(nn.Module):
@@ -46,10 +64,12 @@ class TransformerLayer(nn.Module):
         super().__init__()
         d = config.dim
         self.heads, self.dropout, self.attention_dropout = config.heads, config.dropout, config.attention_dropout
+        self.residual, self.feed_forward = config.residual, config.feed_forward
         self.query, self.key, self.value, self.project = (nn.Linear(d, d) for _ in range(4))
-        self.attention_norm = nn.LayerNorm(d, eps=1e-12)
-        self.inner, self.outer = nn.Linear(d, config.inner * d), nn.Linear(config.inner * d, d)
-        self.forward_norm = nn.LayerNorm(d, eps=1e-12)
+        self.attention_norm = nn.LayerNorm(d, eps=1e-12) if config.norm else nn.Identity()
+        if config.feed_forward:
+            self.inner, self.outer = nn.Linear(d, config.inner * d), nn.Linear(config.inner * d, d)
+            self.forward_norm = nn.LayerNorm(d, eps=1e-12) if config.norm else nn.Identity()
 
     def forward(self, x: Tensor, mask: Tensor, weights: list[Tensor] | None) -> Tensor:
         """x: [batch, length, d]; mask: from `visible`"""
@@ -59,9 +79,16 @@ class TransformerLayer(nn.Module):
         else:
             attended, seen = attend_with_weights(q, k, v, mask)
             weights.append(seen)
-        attended = dropout(self.project(join_heads(attended)), self.dropout, self.training)
-        x = self.attention_norm(x + attended)
-        return self.forward_norm(x + dropout(self.outer(F.gelu(self.inner(x))), self.dropout, self.training))
+        x = self._added(x, self.project(join_heads(attended)), self.attention_norm)
+        if not self.feed_forward:
+            return x
+        return self._added(x, self.outer(F.gelu(self.inner(x))), self.forward_norm)
+
+    def _added(self, x: Tensor, part: Tensor, norm: nn.Module) -> Tensor:
+        """What a part of the layer leaves behind. x: what it was given; part: what it made of that."""
+        part = dropout(part, self.dropout, self.training)
+        left: Tensor = norm(x + part if self.residual else part)
+        return left
 
 
 class BERT4Rec(Recommender):
@@ -89,7 +116,7 @@ class BERT4Rec(Recommender):
         self.config, self.num_items, self.max_length = config, num_items, config.max_length - 1
         self.mask_token = num_items + 1
         self.items = nn.Embedding(num_items + 2, config.dim, padding_idx=num_items)
-        self.positions = nn.Embedding(config.max_length, config.dim)
+        self.positions = nn.Embedding(config.max_length, config.dim) if config.positions == "learned" else None
         self.norm = nn.LayerNorm(config.dim, eps=1e-12)
         self.layers = nn.ModuleList(TransformerLayer(config) for _ in range(config.layers))
         self.head = nn.Linear(config.dim, config.dim)
@@ -108,8 +135,11 @@ class BERT4Rec(Recommender):
 
         tokens: int64 [batch, length] of items, padding (num_items) on the left and [MASK] (num_items + 1).
         """
-        place = ((tokens != self.pad).cumsum(dim=1) - 1).clamp(min=0)
-        x = dropout(self.norm(self.items(tokens) + self.positions(place)), self.config.dropout, self.training)
+        x = self.items(tokens)
+        if self.positions is not None:
+            place = ((tokens != self.pad).cumsum(dim=1) - 1).clamp(min=0)
+            x = x + self.positions(place)
+        x = dropout(self.norm(x), self.config.dropout, self.training)
         mask = visible(tokens, self.pad, causal=False)
         for layer in self.layers:
             x = layer(x, mask, weights)
@@ -135,9 +165,10 @@ class BERT4Rec(Recommender):
 
     @property
     def attention(self) -> AttentionShape | None:
-        return AttentionShape(
+        shape = AttentionShape(
             self.config.layers, self.config.heads, causal=False, window=self.max_length, next_token=True
         )
+        return shape if self.config.residual else replace(shape, no_rollout=NO_RESIDUAL)
 
     def query_with_attention(self, items: Tensor) -> tuple[Tensor, Tensor]:
         weights: list[Tensor] = []

@@ -29,7 +29,7 @@ class NextItemNetwork(LastState):
     """Item vectors with learned positions through causal blocks; the last state is matched with the item table.
 
     The configuration has dim, blocks, heads, dropout and max_length. A block is called with x [batch, length, dim], the mask of
-    `visible` and a list for its attention weights, or None, and returns x.
+    `visible`, a list for its attention weights, or None, and what `states` is given beside them, and returns x.
     """
 
     kind = "sequential"
@@ -51,11 +51,15 @@ class NextItemNetwork(LastState):
     def hidden(self, items: Tensor, weights: list[Tensor] | None = None) -> Tensor:
         """State after every position, float32 [batch, length, dim]. items: int64 [batch, length]; weights, if given, receives one
         [batch, heads, length, length] per block."""
+        return self.states(items, weights)
+
+    def states(self, items: Tensor, weights: list[Tensor] | None, *beside: Tensor) -> Tensor:
+        """What the last block returns; arguments as of `hidden`, beside: for the blocks."""
         x = self.items(items) + self.positions.weight[self.max_length - items.shape[1] :]
         x = dropout(x, self.config.dropout, self.training)
         mask = visible(items, self.pad, causal=True)
         for block in self.blocks:
-            x = block(x, mask, weights)
+            x = block(x, mask, weights, *beside)
         return x
 
     @property

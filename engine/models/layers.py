@@ -78,6 +78,9 @@ def gru_states(network: nn.GRU, vectors: Tensor) -> Tensor:
 # --- self-attention
 
 
+NO_RESIDUAL = "Rollout is not defined for this model: it was trained without residual connections."
+
+
 @torch.no_grad()
 def clip_to_ball(*tables: nn.Embedding) -> None:
     """Scale back every row that is longer than 1 to length 1."""

@@ -34,6 +34,7 @@ class RecentPopularity(Popularity):
     name = "recent-popularity"
     Config: ClassVar[type[Any]] = RecentPopularityConfig
     needs = ("times",)
+    where_no_times = "take popularity, which counts all events"
     card = Card(
         title="Recent popularity",
         order=79,

@@ -4,6 +4,9 @@ What ports usually change and this one keeps: item vectors are multiplied by sqr
 key and value are x itself; heads are joined without an output projection; the residual adds LayerNorm(x), not x. Positions
 count from the right end (the latest item always has the last position), which is what left padding means in their code.
 
+**Fold-in.** With `user_vector`, the paper's explicit user modeling, somebody without a trained vector gets the mean of all
+trained ones, so that states are matched with items as they were in training.
+
 docs/models.md lists what differs from the paper, all of it in how it is trained.
 """
 
@@ -18,9 +21,18 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engine.cards import Card, OnPage, Variant
+from engine.cards import Card, OnPage, Variant, added
 from engine.models.base import AttentionShape, ItemIndex, Recommender
-from engine.models.layers import attend, attend_with_weights, dropout, join_heads, sinusoid, split_heads, visible
+from engine.models.layers import (
+    NO_RESIDUAL,
+    attend,
+    attend_with_weights,
+    dropout,
+    join_heads,
+    sinusoid,
+    split_heads,
+    visible,
+)
 
 
 @dataclass(frozen=True)
@@ -43,6 +55,8 @@ class SASRecConfig:
     """Residual connections around attention and feed-forward layers."""
     init: Literal["glorot", "normal"] = "glorot"
     """glorot: TensorFlow's default, which the authors use. normal: N(0, .02) for every table and matrix."""
+    user_vector: bool = added(False)
+    """Add a vector of the user to the last state (paper: tried beside the default, which does without)."""
 
 
 class Block(nn.Module):
@@ -164,6 +178,10 @@ class SASRec(SelfAttentive):
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.blocks))
         self.norm = nn.LayerNorm(config.dim, eps=1e-8)
         self.targets = None if config.shared_items else nn.Embedding(num_items + 1, config.dim, padding_idx=num_items)
+        self.trained_users = config.user_vector  # type: ignore[misc]
+        self.users = nn.Embedding(num_users, config.dim) if config.user_vector else None
+        self.register_buffer("newcomer", None, persistent=False)
+        self.register_load_state_dict_post_hook(_averaged_anew)
         self._initialise(generator)
 
     def _initialise(self, generator: torch.Generator) -> None:
@@ -180,10 +198,19 @@ class SASRec(SelfAttentive):
                 if table is not None:
                     table.weight[self.pad] = 0
 
-    def hidden(self, items: Tensor, weights: list[Tensor] | None = None) -> Tensor:
+    newcomer: Tensor | None
+    """float32 [dim]: the mean of all user vectors, where nothing is learnt and there are any."""
+
+    def train(self, mode: bool = True) -> SASRec:
+        super().train(mode)
+        self.newcomer = None if mode or self.users is None else self.users.weight.detach().mean(0)
+        return self
+
+    def hidden(self, items: Tensor, weights: list[Tensor] | None = None, users: Tensor | None = None) -> Tensor:
         """State after every position, float32 [batch, length, dim]; zeros before normalisation at padding.
 
-        items: int64 [batch, length]; weights, if given, receives one [batch, heads, length, length] per block.
+        items: int64 [batch, length]; weights, if given, receives one [batch, heads, length, length] per block; users: int64
+        [batch], whose vectors are added where there are any.
         """
         length = items.shape[1]
         x = self.items(items) * math.sqrt(self.config.dim)
@@ -191,17 +218,29 @@ class SASRec(SelfAttentive):
             x = x + self.positions.weight[self.max_length - length :]
         elif self.config.positions == "sinusoidal":
             x = x + sinusoid(self.max_length, self.config.dim, items.device)[self.max_length - length :]
-        return self.norm(self.encoded(x, items, self.blocks, weights))
+        states: Tensor = self.norm(self.encoded(x, items, self.blocks, weights))
+        if self.users is None:
+            return states
+        if users is not None:
+            return states + self.users(users)[:, None]
+        return states + (self.users.weight.mean(0) if self.newcomer is None else self.newcomer)
+
+    def query(self, items: Tensor, users: Tensor | None = None) -> Tensor:
+        return self.hidden(items, users=users)[:, -1]
 
     @property
     def attention(self) -> AttentionShape | None:
         shape = super().attention
         if shape is None or self.config.residual:
             return shape
-        no_rollout = "Rollout is not defined for this model: it was trained without residual connections."
-        return replace(shape, no_rollout=no_rollout)
+        return replace(shape, no_rollout=NO_RESIDUAL)
 
     @property
     def table(self) -> Tensor:
         """Vectors that a state is matched with, [num_items + 1, dim]; the last row is padding."""
         return (self.items if self.targets is None else self.targets).weight
+
+
+def _averaged_anew(model: nn.Module, keys: object) -> None:
+    """After a checkpoint was read."""
+    model.train(model.training)

@@ -12,7 +12,7 @@ import logging
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,8 @@ from engine.runtime import judge
 log = logging.getLogger("seqscope.runtime")
 STUDIES = "studies"
 """The folder of a dataset's studies; no bundle is called so."""
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""2 for studies that state figures of a paper, what differs, or trained users; 1 for the rest."""
 LIMIT = 8 << 20
 """Bytes of one file: some millions of ranks."""
 KEPT = max(judge.CUTOFFS)
@@ -66,6 +67,8 @@ MEASURES: dict[str, Measure] = {
 }  # fmt: skip
 """Every figure that a study may hold; those over people come first."""
 OVER_PEOPLE = ("NDCG@10", "HR@10")
+SECONDS = "seconds"
+"""What a paper's training time stands beside: how long all runs of a variant took."""
 
 
 class StudyStep(Strict):
@@ -133,6 +136,8 @@ class Outcome(Strict):
 
 
 class StudyVariant(Strict):
+    LATER = ("differs",)
+
     name: str = Field(pattern=_NAME)
     title: str = Field(min_length=1, max_length=80)
     value: float | None = None
@@ -140,6 +145,8 @@ class StudyVariant(Strict):
     settings: dict[str, list[str]] = Field(default={}, max_length=16)
     """What sets it apart: recipe → table.key=value, …"""
     outcomes: list[Outcome] = Field(min_length=1, max_length=64)
+    differs: str = Field(default="", max_length=500)
+    """In what it is not the paper's variant, in a sentence."""
 
     def per_person(self, metric: str) -> npt.NDArray[np.float64]:
         """float64 [people]: the mean over seeds of each person's share in the metric."""
@@ -147,8 +154,58 @@ class StudyVariant(Strict):
         return shares
 
     def figure(self, name: str) -> float:
-        """Its mean over seeds."""
-        return float(np.mean([outcome.figures[name].mean for outcome in self.outcomes]))
+        """Its mean over seeds: a figure of the file, another metric over people, or `SECONDS`."""
+        return float(np.mean([self._figure(outcome, name) for outcome in self.outcomes]))
+
+    def _figure(self, outcome: Outcome, name: str) -> float:
+        if name == SECONDS:
+            return sum(step.seconds for step in outcome.steps)
+        return outcome.figures[name].mean if name in outcome.figures else float(outcome.per_person(name).mean())
+
+
+class Published(Strict):
+    """What a paper (or its authors' code) has of the variants of a study: measured on another log, under a protocol of its own.
+
+    The two are two measurements. What can be held side by side is how far a variant is from the baseline of its own table.
+    """
+
+    metric: str = Field(min_length=1, max_length=40)
+    """As the source calls it: NDCG@10, Recall@20, training time."""
+    beside: str = Field(default="", max_length=40)
+    """The figure of the study that it is shown beside, where that is called otherwise (`Study.measures`)."""
+    dataset: str = Field(min_length=1, max_length=60)
+    protocol: str = Field(min_length=1, max_length=200)
+    source: str = Field(min_length=1, max_length=200)
+    """The paper and its table."""
+    differs: str = Field(min_length=1, max_length=500)
+    """What was done otherwise here, in a sentence."""
+    figures: dict[str, Annotated[float, Field(ge=0, le=1e9)]] = Field(min_length=2, max_length=64)
+    """Variant → the figure, the baseline among them; variants that the source does not have are left out."""
+
+    @property
+    def measure(self) -> str:
+        """The study's figure that it is shown beside."""
+        return self.beside or self.metric
+
+    def fault(self, variants: list[str], baseline: str, people: bool) -> str:
+        """Why it is nothing to compare variants with, in a few words; "" where it is. people: whether they are ranked for."""
+        unknown = sorted(self.figures.keys() - set(variants))
+        if unknown:
+            return f"no variant {unknown[0]!r}; there are {', '.join(variants)}"
+        if not self.figures.get(baseline):
+            return f"no figure of the baseline {baseline!r}, or none that others are a share of"
+        if self.measure not in (*MEASURES, SECONDS) and not (people and over_people(self.measure)):
+            return f"nothing here is called {self.measure!r}; `beside` names the figure that it is shown beside"
+        return ""
+
+
+def over_people(metric: str) -> bool:
+    """Whether it is a metric over people that ranks up to `KEPT` say."""
+    try:
+        judge.per_user(metric, np.ones(1))
+        return 1 <= judge.cutoff_of(metric) <= KEPT
+    except (KeyError, ValueError):
+        return False
 
 
 class Axis(Strict):
@@ -160,7 +217,9 @@ class Axis(Strict):
 
 
 class Study(Strict):
-    schema_version: Literal[1] = 1
+    LATER = ("published", "trained_users")
+
+    schema_version: Literal[1, 2] = 1
     name: str = Field(pattern=_NAME)
     """The file's name."""
     title: str = Field(min_length=1, max_length=80)
@@ -179,6 +238,10 @@ class Study(Strict):
     baseline: str
     """The variant that others are compared with; in a sweep the one with the recipe's own setting."""
     variants: list[StudyVariant] = Field(min_length=2, max_length=64)
+    trained_users: bool = False
+    """Ranks are those with the vectors of trained users, of variants that have any; else users are known by their histories."""
+    published: list[Published] = Field(default=[], max_length=16)
+    """What papers have of these variants; the first is drawn, all are tabled."""
     command: str = Field(max_length=2_000)
     created: str
     created_by: str
@@ -203,6 +266,16 @@ class Study(Strict):
             raise ValueError("an ablation has no values")
         if self.axis is not None and (None in values or len(set(values)) != len(values)):
             raise ValueError("every variant of a sweep has a value of its own")
+        for entry in self.published:
+            fault = entry.fault(names, self.baseline, self.people is not None)
+            if fault:
+                raise ValueError(f"published, {entry.source}: {fault}")
+        named = [(entry.dataset, entry.metric) for entry in self.published]
+        if len(set(named)) != len(named):
+            raise ValueError("published has one metric of one dataset twice")
+        later = self.published or self.trained_users or any(variant.differs for variant in self.variants)
+        if later and self.schema_version < 2:
+            raise ValueError("published figures, what differs and trained users belong to schema_version 2")
         return self
 
     @property

@@ -20,6 +20,17 @@ In place of variants and a baseline, a sweep has the values of one setting, that
     run = "letter"
     setting = "tokenizer.levels"
     values = [2, 3, 4, 5]
+
+What a paper has of these variants goes into a table for each metric and log, and is shown beside what was measured:
+
+    [[published]]
+    metric = "Recall@20"
+    beside = "HR@20"                              # what that is called here, where it is called otherwise
+    dataset = "Gowalla"
+    protocol = "given split, full ranking"
+    source = "Wang et al. 2019, table 3"
+    differs = "…"                                 # in a sentence
+    figures = { 1 = 0.1556, 2 = 0.1547 }          # variant, or value of the sweep
 """
 
 from __future__ import annotations
@@ -33,6 +44,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from engine.bundle.errors import complaints
 from engine.bundle.manifest import Strict
 from engine.errors import UsageError
+from engine.runtime.studies import Published
 
 PLANS = Path(__file__).resolve().parent
 _NAME = r"^[a-z0-9][a-z0-9_-]{0,63}$"
@@ -47,6 +59,8 @@ class PlannedVariant(Strict):
     set: Settings = Field(default={}, max_length=16)
     value: float | None = None
     """Of a sweep."""
+    differs: str = Field(default="", max_length=500)
+    """In what it is not the paper's variant, in a sentence."""
 
 
 class Sweep(Strict):
@@ -68,6 +82,9 @@ class Plan(Strict):
     baseline: str = ""
     variants: list[PlannedVariant] = Field(default=[], max_length=64)
     sweep: Sweep | None = None
+    trained_users: bool = False
+    """Rank with the vectors of trained users, of variants that have any; else users are known by their histories."""
+    published: list[Published] = Field(default=[], max_length=16)
 
     @field_validator("seeds")
     @classmethod
@@ -99,6 +116,12 @@ class Plan(Strict):
         for variant in self.variants:
             _within(variant.set, variant.runs or self.runs, variant.name)
         return self
+
+
+def value_name(value: float | str) -> str:
+    """What the variant with this value of a sweep is called."""
+    written = value if isinstance(value, str) else f"{value:g}"
+    return written.replace(".", "_").replace("+", "")
 
 
 def _within(settings: Settings, runs: list[str], where: str) -> None:

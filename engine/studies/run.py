@@ -13,7 +13,7 @@ import json
 import shlex
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow.compute as pc
@@ -23,12 +23,12 @@ from engine import __version__
 from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError, UsageError
 from engine.evaluation.evaluate import evaluate
-from engine.evaluation.protocols import main
+from engine.evaluation.protocols import main, parse
 from engine.evaluation.significance import interval
 from engine.files import replacing
 from engine.runtime import studies
-from engine.runtime.studies import LIMIT, Axis, Figure, Outcome, Study, StudyStep
-from engine.studies.plan import Plan, PlannedVariant, called
+from engine.runtime.studies import LIMIT, Axis, Figure, Outcome, Published, Study, StudyStep
+from engine.studies.plan import Plan, PlannedVariant, called, value_name
 from engine.tokenizers import recipe as tokenizer_recipes
 from engine.tokenizers.base import tokenizers
 from engine.tokenizers.recipe import TokenizerRecipe
@@ -53,28 +53,26 @@ def carry_out(
     """Makes every run of `plan` that is not made yet, in `runs`, and says what was found."""
     if dataset.info.sets:
         raise UsageError(f"{dataset.path} holds out several items a user; studies are judged by one")
-    variants = _variants(plan, dataset)
-    baseline = plan.baseline or next(v.name for v in variants if v.value == _default(plan, dataset))
-    chains = {
-        (variant.name, seed): _chain(
-            plan, variant, seed, dataset, runs
-        )  # wrong settings show before anything is trained
-        for variant in variants
-        for seed in plan.seeds
-    }
+    variants, baseline, chains, published = resolved(plan, dataset, runs)
     results: list[studies.StudyVariant] = []
     for number, variant in enumerate(variants, 1):
         outcomes = []
         for seed in plan.seeds:
             say(f"{plan.name}: {variant.title} ({number} of {len(variants)}), seed {seed}")
-            outcomes.append(_outcome(chains[variant.name, seed], seed, dataset, device))
+            outcomes.append(_outcome(chains[variant.name, seed], seed, dataset, device, plan.trained_users))
         results.append(
             studies.StudyVariant(
-                name=variant.name, title=variant.title, value=variant.value, settings=variant.set, outcomes=outcomes
+                name=variant.name,
+                title=variant.title,
+                value=variant.value,
+                settings=variant.set,
+                outcomes=outcomes,
+                differs=variant.differs,
             )
         )
     ranks = results[0].outcomes[0].ranks
     return Study(
+        schema_version=2 if published or plan.trained_users or any(variant.differs for variant in variants) else 1,
         name=plan.name,
         title=plan.title,
         about=plan.about,
@@ -86,6 +84,8 @@ def carry_out(
         axis=None if plan.sweep is None else Axis(**plan.sweep.model_dump(include={"title", "run", "setting"})),
         baseline=baseline,
         variants=results,
+        trained_users=plan.trained_users,
+        published=published,
         command=command,
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         created_by=f"seqscope {__version__}",
@@ -93,6 +93,24 @@ def carry_out(
 
 
 # --- what is to be run
+
+
+class Resolved(NamedTuple):
+    """A plan on a dataset: its variants, the baseline's name, the runs of each variant's name and seed, and figures of papers."""
+
+    variants: list[PlannedVariant]
+    baseline: str
+    chains: dict[tuple[str, int], list[Run]]
+    published: list[Published]
+
+
+def resolved(plan: Plan, dataset: Dataset, runs: Path) -> Resolved:
+    """Raises UsageError where something is wrong with settings or figures, before anything is trained."""
+    variants = _variants(plan, dataset)
+    baseline = plan.baseline or next(v.name for v in variants if v.value == _default(plan, dataset))
+    chains = {(v.name, seed): _chain(plan, v, seed, dataset, runs) for v in variants for seed in plan.seeds}
+    people = chains[baseline, plan.seeds[0]][-1].verb == "train"
+    return Resolved(variants, baseline, chains, _published(plan, variants, baseline, people))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,7 +142,7 @@ def _variants(plan: Plan, dataset: Dataset) -> list[PlannedVariant]:
         )
     return [
         PlannedVariant(
-            name=f"{value:g}".replace(".", "_").replace("+", ""),
+            name=value_name(value),
             title=f"{value:g}",
             value=float(value),
             set={sweep.run: [f"{sweep.setting}={value!r}"]},
@@ -142,6 +160,19 @@ def _default(plan: Plan, dataset: Dataset) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise UsageError(f"{plan.name}: {plan.sweep.setting} of {plan.sweep.run} is no number to sweep along")
     return value
+
+
+def _published(plan: Plan, variants: list[PlannedVariant], baseline: str, people: bool) -> list[Published]:
+    """With figures by variant. Raises UsageError where one belongs to nothing here."""
+    entries = []
+    for entry in plan.published:
+        if plan.sweep is not None:
+            entry = entry.model_copy(update={"figures": {value_name(key): x for key, x in entry.figures.items()}})
+        fault = entry.fault([variant.name for variant in variants], baseline, people)
+        if fault:
+            raise UsageError(f"{plan.name}: published, {entry.source}: {fault}")
+        entries.append(entry)
+    return entries
 
 
 def _recipe(run: str, dataset: Dataset, settings: list[str]) -> Recipe | TokenizerRecipe:
@@ -173,7 +204,9 @@ def _chain(plan: Plan, variant: PlannedVariant, seed: int, dataset: Dataset, run
                 settings = [setting for setting in settings if not setting.startswith(f"{table}.{key}=")]
                 settings.append(f"{table}.{key}={made[named]}")
         recipe = _recipe(given, dataset, settings)
-        digest = hashlib.sha256((json.dumps(recipe.to_dict(), sort_keys=True) + dataset.info.fingerprint).encode())
+        # settings that were added later leave the runs of before where they are
+        about = recipe.identity() if isinstance(recipe, Recipe) else recipe.to_dict()
+        digest = hashlib.sha256((json.dumps(about, sort_keys=True) + dataset.info.fingerprint).encode())
         made[name] = f"{name}-{digest.hexdigest()[:10]}"
         run = Run(
             recipe, _file(given), runs / made[name], settings, judge if isinstance(recipe, TokenizerRecipe) else None
@@ -186,12 +219,12 @@ def _chain(plan: Plan, variant: PlannedVariant, seed: int, dataset: Dataset, run
 # --- what is found
 
 
-def _outcome(chain: list[Run], seed: int, dataset: Dataset, device: str) -> Outcome:
+def _outcome(chain: list[Run], seed: int, dataset: Dataset, device: str, trained_users: bool) -> Outcome:
     steps = [_made(run, dataset, device) for run in chain]
     figures: dict[str, Figure] = {}
     ranks: list[float] | None = None
     if chain[-1].verb == "train":
-        values = _ranks(chain[-1].folder, dataset)
+        values = _ranks(chain[-1].folder, dataset, trained_users)
         steps[-1] = steps[-1].model_copy(
             update={"commands": [*steps[-1].commands, f"seqscope evaluate {chain[-1].folder}"]}
         )
@@ -231,13 +264,19 @@ def _made(run: Run, dataset: Dataset, device: str) -> StudyStep:
     )
 
 
-def _ranks(folder: Path, dataset: Dataset) -> np.ndarray:
-    """float64 [people]: full ranking with the test items, people in the dataset's order."""
+def _ranks(folder: Path, dataset: Dataset, trained_users: bool) -> np.ndarray:
+    """float64 [people]: full ranking with the test items, people in the dataset's order; with `trained_users` by their own
+    vectors, where the model has any."""
     if not (folder / "metrics.json").is_file():  # written last
         model, _, _, _ = open_run(folder, dataset.path)
         evaluate(model, dataset, folder)
     table = pq.read_table(folder / "ranks.parquet")
-    table = table.filter(pc.equal(table["protocol"].cast("string"), main(dataset.info.repeats)))
+    protocol = main(dataset.info.repeats)
+    names = table["protocol"].cast("string")
+    by_vector = str(dataclasses.replace(parse(protocol), trained_users=True))
+    if trained_users and by_vector in names.unique().to_pylist():
+        protocol = by_vector
+    table = table.filter(pc.equal(names, protocol))
     if not np.array_equal(table["user"].to_numpy(), dataset.cases("test").users):
         raise UsageError(f"{folder}/ranks.parquet is of other people than {dataset.path}; remove the folder")
     # the file holds float32; ranks are halves, so nothing is lost up to the first million

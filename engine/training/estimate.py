@@ -153,7 +153,7 @@ def _learning(recipe: Recipe, dataset: Dataset, trainer: Trainer, done: int, sta
     validation_seconds = saving + (
         _ranking(model.eval(), validation.cases, validation.trained_users) if validation is not None else 0.0
     )
-    times = 2 if model.trained_users else 1
+    times = 1 + model.trained_users + model.reads_times
     return Estimate(
         recipe=recipe.name,
         device=devices.describe(trainer.device, trainer.compute.threads),

@@ -45,7 +45,7 @@ class Material:
 
 
 class Materials(dict[str, Material]):
-    """By the names in `Recommender.needs`."""
+    """By the names of `Recommender.needs_of`."""
 
     @property
     def values_by_name(self) -> dict[str, Any]:
@@ -94,14 +94,15 @@ def gather(recipe: Recipe, dataset: Dataset, folder: Path, run: Path | None = No
             name: KINDS[name].gather(recipe, dataset, folder)
             if run is None or name not in COPIED
             else KINDS[name].of_run(recipe, dataset, run)
-            for name in MODELS[recipe.family].needs
+            for name in MODELS[recipe.family].needs_of(recipe.model)
         }
     )
 
 
 def of_run(recipe: Recipe, dataset: Dataset, folder: Path) -> Materials:
     """The same from a run folder that has its copies."""
-    return Materials({n: KINDS[n].of_run(recipe, dataset, folder) for n in MODELS[recipe.family].needs})
+    needs = MODELS[recipe.family].needs_of(recipe.model)
+    return Materials({name: KINDS[name].of_run(recipe, dataset, folder) for name in needs})
 
 
 class _Identifiers:
@@ -231,8 +232,8 @@ class _Times:
     def gather(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
         if dataset.timestamps is None:
             raise SeqscopeError(
-                f"{dataset.path} does not say when its events were, so {recipe.name} cannot tell which are the latest. "
-                "Import it with --time-column, or take popularity, which counts all of them."
+                f"{dataset.path} does not say when its events were, which {recipe.name} reads. Import it with --time-column, or "
+                f"{MODELS[recipe.family].where_no_times}."
             )
         times = dataset.timestamps[dataset.roles == Role.TRAIN]
         return Material(times, hashlib.sha256(times.tobytes()).hexdigest(), dataset.path)

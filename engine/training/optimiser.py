@@ -11,7 +11,7 @@ from typing import Literal
 import torch
 from torch import nn
 
-from engine.training.settings import added
+from engine.cards import added
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import types
 import typing
-from dataclasses import field
 from typing import Any, ClassVar, Literal
 
 from engine.errors import UsageError
@@ -16,7 +15,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     "dim": (1, math.inf), "blocks": (0, math.inf), "layers": (1, math.inf), "heads": (1, math.inf), "inner": (1, math.inf),
     "hidden_layers": (0, 1), "experts": (1, 1024), "offset_precision": (0, math.inf),
     "dropout": (0, 0.99), "input_dropout": (0, 0.99), "attention_dropout": (0, 0.99), "message_dropout": (0, 0.99),
-    "node_dropout": (0, 0.99), "adaptor_dropout": (0, 0.99),
+    "node_dropout": (0, 0.99), "adaptor_dropout": (0, 0.99), "without_times": (0, 1),
     "max_length": (1, math.inf), "window": (1, math.inf), "fold_in": (1, math.inf), "omega": (0, 1), "preference": (0, 1),
     "init_std": (POSITIVE, math.inf), "alpha": (0, math.inf), "successors": (1, math.inf),
     "attributes": (1, 100), "attribute_tokens": (1, 10_000), "max_tokens": (2, 1 << 20), "vocabulary": (1, 1 << 20),
@@ -48,11 +47,6 @@ LIMITS: dict[str, tuple[float, float]] = {
     "length": (1, 60), "scale": (0, math.inf),
 }  # fmt: skip
 """Number → the smallest and the largest value that anything can be trained with, both included, whatever table it is in."""
-
-
-def added(default: Any) -> Any:
-    """A setting that came after trainings had been begun without it: at its default they go on as they were."""
-    return field(default=default, metadata={"added": True})
 
 
 def retired(kind: type) -> dict[str, Any]:

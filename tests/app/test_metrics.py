@@ -58,6 +58,15 @@ def test_protocols_start_with_full_ranking() -> None:
     assert found == ["full", "u100"]
 
 
+def test_figures_with_times_are_under_a_protocol_of_their_own() -> None:
+    tables = {"a": table({"full": np.ones(3), "full+times": np.full(3, 2.0)}), "b": table({"full": np.ones(3)})}
+    assert metrics.protocols(tables) == ["full", "full+times"]
+    for protocol, expected in (("full", {"a": 1.0, "b": 1.0}), ("full+times", {"a": 2.0})):
+        found = metrics.ranked(tables, {"a": {}, "b": {}}, protocol)
+        assert {row: one.rank[0] for row, one in found.items()} == expected
+    assert not floor.missing({"a": "hstu"}, "full+times") and floor.missing({"a": "hstu"}, "full")
+
+
 def test_vectors_of_users_are_a_second_row_of_the_model() -> None:
     tables = {
         "a": table({"full": np.ones(3), "full+user": np.full(3, 2.0)}),

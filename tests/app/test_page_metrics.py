@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from app.screens import PAGES
 from app.screens.metrics.choices import MetricsChoices
 from app.session import state
 from engine.runtime import NOT_SETTLED, STILL_IMPROVING, BundleError, Zoo, judge
+from tests.app.conftest import told
 from tests.runtime.bundles import TOYS, count_repeats, make_zoo, seal
 
 Opened = Callable[..., AppTest]
@@ -31,32 +33,8 @@ def standing(page: AppTest) -> pd.DataFrame:
 
 
 @pytest.fixture
-def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opened:
-    def make(change: Callable[[Path], None] = lambda path: None, **address: str) -> AppTest:
-        path = make_zoo(tmp_path / "exports")
-        change(path)
-        monkeypatch.setenv("SEQSCOPE_EXPORTS", str(path.parent))
-        page = AppTest.from_function(_script, default_timeout=60)
-        for name, value in address.items():
-            page.query_params[name] = value
-        return page.run()
-
-    return make
-
-
-def _script() -> None:
-    import runpy
-
-    from app import zoo
-    from app.screens import PAGES
-    from app.session import state
-
-    state.sync(list(zoo.datasets()), zoo.open_zoo, PAGES["metrics"])
-    runpy.run_path("app/screens/metrics/page.py", run_name="metrics")
-
-
-def words(page: AppTest) -> str:
-    return " ".join(one.value for kind in (page.markdown, page.caption, page.info) for one in kind)
+def opened(open_changed: Opened) -> Opened:
+    return partial(open_changed, "metrics")
 
 
 GOOD = {
@@ -64,38 +42,7 @@ GOOD = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Zoo:
-    path = make_zoo(tmp_path / "exports")
-    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(path.parent))
-    return zoo.open_zoo("toys")
-
-
-def test_all_choices_are_read_and_written(toys: Zoo) -> None:
-    now = state.parse({"ds": "toys", "h": "toy-1", **GOOD}, ["toys"], zoo.open_zoo, PAGES["metrics"])
-    assert now.own == GOOD and not now.problems
-    assert state.parse(state.params(now), ["toys"], zoo.open_zoo, PAGES["metrics"]) == now
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "says"),
-    [
-        ("protocol", "luck", "protocol “luck”, which no model here was evaluated under; there is full"),
-        ("metric", "AUC", "metric “AUC”; possible is NDCG, HR or MRR"),
-        ("at", "11", "cut-off “11”; possible is 1, 5, 10, 20 or 50"),
-        ("at", "٥", "cut-off"),
-        ("baseline", "nobody", "not evaluated under this protocol, or that is not here: “nobody”"),
-        ("by", "attribute:smell", "groups users by “attribute:smell”"),
-        ("along", "miles", "possible is epoch, seconds or step"),
-    ],
-)
-def test_a_bad_choice_gets_one_message_and_the_rest_is_kept(toys: Zoo, name: str, text: str, says: str) -> None:
-    now = state.parse({"ds": "toys", **GOOD, name: text}, ["toys"], zoo.open_zoo, PAGES["metrics"])
-    assert len(now.problems) == 1 and says in now.problems[0]
-    assert now.own == {other: value for other, value in GOOD.items() if other != name}
-
-
-def test_a_damaged_file_is_no_end_of_the_address(toys: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_file_is_no_end_of_the_address(models: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> None:
         raise BundleError("alpha", "ranks.parquet", "it is damaged")
 
@@ -125,7 +72,7 @@ def differ(path: Path) -> None:
 )
 def test_every_section_shows_what_the_address_says(opened: Opened, section: str, shown: dict[str, str]) -> None:
     page = opened(differ, **GOOD, section=section)
-    assert not page.exception and not page.error and not page.warning
+    assert not page.warning
     assert page.segmented_control(key="metrics_name").value == "HR"
     assert page.segmented_control(key="metrics_k").value == "5"
     widgets = {widget.key: widget.value for widget in (*page.selectbox, *page.segmented_control)}
@@ -158,9 +105,9 @@ def _all_warm(path: Path) -> None:
 
 def test_cold_and_warm_items_are_judged_apart(opened: Opened) -> None:
     page = opened(_one_cold, by="cold", section="slices")
-    assert not page.exception and not page.error and not page.warning
+    assert not page.warning
     assert page.selectbox(key="metrics_slice_toys").value == "cold"
-    assert "in nobody's training only models" in words(page)
+    assert "in nobody's training only models" in told(page)
     models = zoo.open_zoo("toys")
     asked = evaluation.people(models, "full")[0]["alpha"]
     shown = evaluation.slices(models, "full", "cold", "HR@10")
@@ -171,8 +118,7 @@ def test_cold_and_warm_items_are_judged_apart(opened: Opened) -> None:
 
 
 def test_who_comes_back_to_an_item_is_judged_apart_where_repeats_count(opened: Opened) -> None:
-    page = opened(lambda path: count_repeats(path) and None, section="slices")
-    assert not page.exception and not page.error
+    page = opened(count_repeats, section="slices")
     models = zoo.open_zoo("toys")
     assert page.selectbox(key="metrics_slice_toys").value == evaluation.REPEATED  # what is shown first
     asked = next(iter(evaluation.people(models, "full")[0].values()))
@@ -184,28 +130,23 @@ def test_who_comes_back_to_an_item_is_judged_apart_where_repeats_count(opened: O
 
 def test_without_cold_items_there_is_nothing_to_set_apart(opened: Opened) -> None:
     page = opened(_all_warm, by="cold", section="slices")
-    assert not page.exception and not page.error
     assert "cold" not in evaluation.sliceable(zoo.open_zoo("toys"), "full")
     assert any("“cold”" in problem for problem in page.session_state["seqscope_state"].problems)
     assert page.selectbox(key="metrics_slice_toys").value != "cold"
 
 
 def test_the_page_opens_with_the_verdict_and_the_table(opened: Opened) -> None:
-    page = opened()
-    assert not page.exception and not page.error
-    opening = evaluation.verdict(zoo.open_zoo("toys"), "full", "NDCG@10")
+    page = opened(metric="HR", at="5")
+    opening = evaluation.verdict(zoo.open_zoo("toys"), "full", "HR@5")
     assert opening is not None and opening.untrained is not None and opening.untrained.name == "popular"
     assert page.markdown[1].value == evaluation.in_markdown(opening)
-    assert "Full ranking" in words(page) and "4 users" in words(page) and "simulated" in words(page)
+    assert "Full ranking" in told(page) and "4 users" in told(page) and "simulated" in told(page)
     assert len(standing(page)) == len(TOYS)
-
-
-def test_the_order_of_the_table_is_told_directly_above_it(opened: Opened) -> None:
-    page = opened(metric="HR", at="5")
     elements = list(page.main)
     place = next(place for place, element in enumerate(elements) if element.type == "dataframe")
-    assert "no training" in elements[place - 1].value and "HR@5" in elements[place - 1].value
-    assert elements[place - 2].type != "caption"  # what the figures are of is said in the same one
+    order, before = elements[place - 1], elements[place - 2]
+    assert "no training" in order.value and "HR@5" in order.value
+    assert before.type != "caption"  # what the figures are of is said in the same one
 
 
 @pytest.mark.parametrize("ties", [4, 0])
@@ -216,7 +157,7 @@ def test_what_held_out_items_are_is_said_before_the_verdict(opened: Opened, ties
         (path / "dataset.json").write_text(json.dumps(about), "utf-8")
 
     page = opened(change)
-    assert not page.exception and not page.error and bool(page.warning) == bool(ties)
+    assert bool(page.warning) == bool(ties)
     shown = [element.value for element in page.main if element.type in ("markdown", "caption", "warning")]
     opening = evaluation.verdict(zoo.open_zoo("toys"), "full", "NDCG@10")
     assert opening is not None
@@ -258,7 +199,7 @@ def test_every_slice(opened: Opened, by: str) -> None:
     page = opened(section="slices")
     page.selectbox(key="metrics_slice_toys").select(by).run()
     assert not page.exception and not page.error
-    assert "fewer than 30" in words(page)
+    assert "fewer than 30" in told(page)
 
 
 def test_an_item_with_several_values_counts_in_each_slice(opened: Opened) -> None:
@@ -268,7 +209,7 @@ def test_an_item_with_several_values_counts_in_each_slice(opened: Opened) -> Non
         pq.write_table(items.set_column(items.column_names.index("genres"), "genres", texts), path / "items.parquet")
 
     page = opened(as_text, by="attribute:genres", section="slices")
-    assert not page.exception and not page.error and "Slices overlap" in words(page)
+    assert "Slices overlap" in told(page)
     shown = evaluation.slices(zoo.open_zoo("toys"), "full", "attribute:genres", "HR@10")
     assert set(shown["slice"]) <= {"wood", "tin", "plush"} and {"tin", "plush"} <= set(shown["slice"])
 
@@ -279,7 +220,6 @@ def test_a_bundle_without_evaluation_is_listed_with_the_reason(opened: Opened) -
         seal(path / "alpha")
 
     page = opened(strip)
-    assert not page.exception and not page.error
     assert standing(page)["Note"].str.contains("not evaluated under").sum() == 1
 
 
@@ -298,7 +238,7 @@ def test_the_floor_stands_first_and_what_trained_too_briefly_says_so(opened: Ope
         seal(path / "alpha")
 
     page = opened(change, protocol="full+user", section="runs")
-    assert not page.exception and not page.error and not page.session_state["seqscope_state"].problems
+    assert not page.session_state["seqscope_state"].problems
     shown = standing(page).set_index("Model")["Note"]
     names = [name.split("\u00a0")[1] for name in shown.index]
     assert names[0] == "Markov chain" and names.index("Alpha, user vectors") < names.index(
@@ -307,15 +247,29 @@ def test_the_floor_stands_first_and_what_trained_too_briefly_says_so(opened: Ope
     assert shown.iloc[names.index("Beta")] == STILL_IMPROVING and shown.iloc[names.index("Gamma")] == NOT_SETTLED
     (made,) = (one.value for one in page.table if "Epochs" in one.value)
     assert {f"2 (best 2, {STILL_IMPROVING})", f"2 (best 1, {NOT_SETTLED})"} <= set(made["Epochs"])
-    assert "**Alpha** is below **Markov chain**" in words(page) and "Of what needs no training, Popularity" in words(
-        page
-    )
+    assert "**Alpha** is below **Markov chain**" in told(page)
+    assert "Of what needs no training, Popularity" in told(page)
 
 
 def test_models_of_one_kind_stand_beside_the_floor(root: Path) -> None:
     shown = MetricsChoices(Zoo.open(root / "exports" / "films"), "full", "NDCG", 10, "Text")
     assert shown.rows == ["popularity", "markov", "item-knn", "counting", "recformer"]
     assert set(shown.of_kind(evaluation.standing(shown.models, "full", 10))["model"]) == set(shown.rows)
+
+
+def test_figures_with_times_are_beside_none_without(opened: Opened) -> None:
+    def also(path: Path) -> None:
+        without = pq.read_table(path / "beta" / "ranks.parquet")
+        known = without.set_column(3, "protocol", pa.array(["full+times"] * 4))
+        known = known.set_column(4, "rank", pa.array([1.0] * 4))
+        pq.write_table(pa.concat_tables([without, known]), path / "beta" / "ranks.parquet")
+        seal(path / "beta")
+
+    page = opened(also, section="protocol", protocol="full+times")
+    assert not page.exception and not page.session_state["seqscope_state"].problems
+    notes = standing(page)["Note"]
+    assert sum("not evaluated under “Full ranking, with times”" in note for note in notes) == len(notes) - 1
+    assert "never when the held-out one was" in told(page)
 
 
 def test_protocols_are_never_mixed(opened: Opened) -> None:
@@ -326,7 +280,6 @@ def test_protocols_are_never_mixed(opened: Opened) -> None:
         seal(path / "beta")
 
     page = opened(sampled, protocol="u100", section="beyond")
-    assert not page.exception and not page.error
     table = standing(page)
     assert (table["NDCG@10"] == "n/a").sum() == len(TOYS) - 1
     assert any("n/a" in info.value for info in page.info)  # no lists for u100
@@ -340,13 +293,11 @@ def test_nothing_was_evaluated(opened: Opened) -> None:
             seal(path / toy.name)
 
     page = opened(strip)
-    assert not page.exception and not page.error
-    assert "seqscope evaluate" in words(page)
+    assert "seqscope evaluate" in told(page)
 
 
 def test_no_models_at_all(opened: Opened) -> None:
-    page = opened(lambda path: [shutil.rmtree(path / toy.name) for toy in TOYS] and None)
-    assert not page.exception and not page.error
+    assert opened(lambda path: [shutil.rmtree(path / toy.name) for toy in TOYS]).title
 
 
 def test_different_people_cannot_be_compared(opened: Opened) -> None:
@@ -357,8 +308,7 @@ def test_different_people_cannot_be_compared(opened: Opened) -> None:
         seal(path / "alpha")
 
     page = opened(move)
-    assert not page.exception and not page.error
-    assert "cannot be compared" in words(page)
+    assert "cannot be compared" in told(page)
 
 
 def test_figures_from_elsewhere_stand_beside_those_of_the_same_method_here(opened: Opened) -> None:
@@ -375,4 +325,4 @@ def test_figures_from_elsewhere_stand_beside_those_of_the_same_method_here(opene
     table = next(table.value for table in page.dataframe if "Method" in table.value)
     assert table["NDCG@10, elsewhere"].tolist() == [0.75, 0.75]
     assert table["NDCG@10, here"].tolist()[0] == 0.5 and np.isnan(table["NDCG@10, here"].iloc[1])
-    assert "measured by others" in words(page) and "in somebody's training" in words(page)
+    assert "measured by others" in told(page) and "in somebody's training" in told(page)

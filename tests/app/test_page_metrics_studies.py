@@ -13,8 +13,9 @@ from streamlit.testing.v1 import AppTest
 from app.analysis import studies
 from app.figures import studies as figures
 from engine.runtime import Study, Zoo, judge
+from tests.app.conftest import told
 from tests.runtime.bundles import TOYS, make_zoo
-from tests.runtime.studies import outcome, study, toy_studies, write
+from tests.runtime.studies import outcome, published, study, toy_studies, write
 
 Opened = Callable[..., AppTest]
 METRIC = "NDCG@10"
@@ -113,9 +114,63 @@ def test_the_floor_stands_before_the_variants(found: dict[str, Study]) -> None:
 
 def test_what_is_downloaded_is_all_there_is(found: dict[str, Study]) -> None:
     table = studies.download(list(found.values()))
-    assert len(table) == 4 * 2 * 2 + 3 * 2 + 3 * 2 * 4
+    assert len(table) == 4 * 2 * 2 + 3 + 3 * 2 + 3 * 2 * 4
+    of_paper = table[table["source"] != ""]
+    assert of_paper["variant"].tolist() == ["plain", "better", "torn"] and of_paper["seed"].isna().all()
+    assert of_paper["source"].iloc[0] == "A & B 2018, table 4: ML-<b>1M, among 100 negatives"
     row = table[(table["study"] == "Study alpha") & (table["seed"] == 2) & (table["measure"] == "perplexity")]
     assert row["figure"].tolist() == [2.5, 2.0, 7.0] and row["low"].isna().all()
+
+
+def test_a_paper_and_this_study_are_each_set_against_their_own_baseline(found: dict[str, Study]) -> None:
+    pieces = found["pieces"]
+    table = studies.beside(pieces, 0).set_index("variant")
+    here, test = (
+        pieces.variant("plain").figure(METRIC),
+        studies.table(pieces, METRIC).set_index("variant").loc["better"],
+    )
+    assert table.loc["better", ["change", "lowest", "highest"]].tolist() == pytest.approx(
+        [100 * test[name] / here for name in ("difference", "lowest", "highest")]
+    )
+    assert table["published_change"].dropna().to_dict() == pytest.approx({"better": 20, "torn": -50})
+    assert np.isnan(table.loc["plain", "change"]) and np.isnan(table.loc["level", "published"])
+    grid = studies.beside_grid(pieces)
+    assert list(grid.columns) == ["Variant", "Here, NDCG@10", "ML-\\<b\\>1M, NDCG@\u206010"]
+    assert grid.iloc[0].tolist() == ["plain", f"baseline :small[({here:.4f})]", "baseline :small[(0.5000)]"]
+    assert grid.iloc[1, 2] == "+20.0\u00a0% :small[(0.6000)]" and grid.iloc[2, 2] == "–"
+    words = studies.beside_words(pieces)
+    assert words[0].startswith("Two measurements") and words[1] == (
+        "ML-<b>1M, NDCG@10: A & B 2018, table 4, among 100 negatives. Another log."
+    )
+    assert studies.beside_words(found["width"]) == []
+
+
+def test_other_figures_than_those_of_the_file_stand_beside_a_paper_s() -> None:
+    variants = {key: [outcome([1, 2, 15], similarity=0.5)] for key in ("a", "b")}
+    variants["b"][0]["steps"] = 3 * variants["b"][0]["steps"]
+    tables = [
+        published("Recall@20", beside="HR@20", a=0.1, b=0.2),
+        published("training time", beside="seconds", a=60, b=600),
+        published("code similarity", beside="similarity", a=0.1, b=0.2),
+    ]
+    both = Study.model_validate(
+        json.loads(json.dumps(study("made", variants, schema_version=2, published=tables, trained_users=True)))
+    )
+    grid = studies.beside_grid(both)
+    assert [column.replace("\u2060", "").partition(",")[2].strip() for column in grid.columns[1:]] == [
+        "HR@20", "Recall@20", "time", "training time", "Code similarity", "code similarity",
+    ]  # fmt: skip
+    assert grid.iloc[1, 1:].tolist() == [
+        "+0.0\u00a0% :small[(+0.0\u00a0…\u00a0+0.0; 1.0000)]",
+        "+100.0\u00a0% :small[(0.2000)]",
+        "+200.0\u00a0% :small[(36.0 s)]",
+        "+900.0\u00a0% :small[(10.0 min)]",
+        "+0.0\u00a0% :small[(0.500)]",
+        "+100.0\u00a0% :small[(0.200)]",
+    ]
+    assert "known by the vectors that they were trained with" in studies.judged_by(both)
+    assert len(studies.beside_all(both)) == 6
+    assert studies.download([both])["source"].value_counts()[""] == 2 * 3
 
 
 # --- figures
@@ -161,41 +216,32 @@ def test_dots_stand_in_the_studys_order(found: dict[str, Study]) -> None:
     assert "<i>" not in fig.to_json()
 
 
+@pytest.mark.parametrize("narrow", [False, True])
+def test_a_paper_has_a_panel_and_a_scale_of_its_own(found: dict[str, Study], narrow: bool) -> None:
+    fig = figures.beside(studies.beside(found["pieces"], 0), "Here, NDCG@10", "ML-<b>1M, NDCG@10", narrow)
+    here, paper = (trace for trace in fig.data if trace.mode == "markers")
+    assert (here.xaxis, paper.xaxis) == ("x", "x2") and fig.layout.xaxis2.matches is None
+    assert list(fig.layout.yaxis.ticktext) == ["better", "level", "torn"]
+    assert list(here.marker.color) == [figures.COLOUR, "rgba(0,0,0,0)", figures.COLOUR]
+    assert list(paper.x[[0, 2]]) == pytest.approx([20, -50]) and np.isnan(paper.x[1])
+    assert "<b>" not in fig.to_json()
+
+
 # --- the page
 
 
 @pytest.fixture
-def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opened:
+def opened(open_changed: Opened) -> Opened:
     def make(change: Callable[[Path], object] = toy_studies, section: str = "ablations") -> AppTest:
-        path = make_zoo(tmp_path / "exports")
-        change(path)
-        monkeypatch.setenv("SEQSCOPE_EXPORTS", str(path.parent))
-        page = AppTest.from_function(_script, default_timeout=60)
-        page.query_params["section"] = section
-        return page.run()
+        return open_changed("metrics", change, section=section)
 
     return make
 
 
-def _script() -> None:
-    import runpy
-
-    from app import zoo
-    from app.screens import PAGES
-    from app.session import state
-
-    state.sync(list(zoo.datasets()), zoo.open_zoo, PAGES["metrics"])
-    runpy.run_path("app/screens/metrics/page.py", run_name="metrics")
-
-
-def words(page: AppTest) -> str:
-    return " ".join(one.value for kind in (page.markdown, page.caption, page.info, page.warning) for one in kind)
-
-
 def test_the_page(opened: Opened) -> None:
     page = opened()
-    assert not page.exception and not page.error and not page.warning
-    text = words(page)
+    assert not page.warning
+    text = told(page)
     assert "<b>pieces" not in text + " ".join(heading.value for heading in page.subheader)
     assert "**better** (+" in text and "are not significantly different from it" in text
     assert "Paired over the same 400 users" in text and "Means of 2 seeds" in text
@@ -204,9 +250,30 @@ def test_the_page(opened: Opened) -> None:
     ]  # fmt: skip
 
 
+def test_the_papers_figures_stand_below_with_what_differs(opened: Opened) -> None:
+    page = opened()
+    assert "Beside the papers" in [heading.value for heading in page.header]
+    assert "Another log." in told(page) and "table 4, among 100 negatives" in told(page)
+    beside = next(table for table in page.table if "Here, NDCG@10" in table.value.columns)
+    assert beside.value["Variant"].tolist() == ["plain", "better", "level", "torn"]
+
+
+def test_of_several_ablations_one_is_shown_and_the_address_says_which(opened: Opened) -> None:
+    def two(path: Path) -> None:
+        toy_studies(path)
+        write(path, study("others", {"a": [outcome([1.0] * 9)], "b": [outcome([2.0] * 9)]}, order=9))
+
+    page = opened(two)
+    assert page.header[0].value == "What \\<b\\>pieces\\</b\\> add"
+    page.segmented_control(key="metrics_study_of_2").select("others").run()
+    assert not page.exception and not page.error
+    assert [heading.value for heading in page.header] == ["Study others"]
+    assert page.query_params["study"] in ("others", ["others"])
+
+
 def test_sweeps_have_a_section_of_their_own_where_there_are_any(opened: Opened) -> None:
     page = opened(section="sweeps")
-    assert not page.exception and not page.error and not page.warning
+    assert not page.warning
     assert len(page.get("plotly_chart")) == 2 and [heading.value for heading in page.header] == ["Of the tokenizer"]
 
 
@@ -215,13 +282,12 @@ def test_it_follows_the_metric_of_the_page(opened: Opened) -> None:
     page.segmented_control(key="metrics_k").select("5").run()
     assert not page.exception and not page.error
     table = next(table for table in page.table if "Verdict" in table.value.columns)
-    assert "NDCG@5" in table.value.columns and "NDCG@5" in words(page)
+    assert "NDCG@5" in table.value.columns and "NDCG@5" in told(page)
 
 
 def test_without_studies_it_says_how_to_make_one(opened: Opened) -> None:
     page = opened(lambda path: None)
-    assert not page.exception and not page.error
-    assert "`seqscope study`" in words(page) and "Hyper-parameter sweeps" not in [tab.label for tab in page.tabs]
+    assert "`seqscope study`" in told(page) and "Hyper-parameter sweeps" not in [tab.label for tab in page.tabs]
 
 
 def test_sweeps_alone_leave_no_section_of_ablations(opened: Opened) -> None:
@@ -231,7 +297,6 @@ def test_sweeps_alone_leave_no_section_of_ablations(opened: Opened) -> None:
 
     page = opened(leave_sweeps)
     tabs = [tab.label for tab in page.tabs]
-    assert not page.exception and not page.error
     assert "Hyper-parameter sweeps" in tabs and "Ablations" not in tabs
 
 
@@ -241,16 +306,14 @@ def test_one_of_other_data_is_not_shown_and_the_rest_is(opened: Opened) -> None:
         write(path, study("stale", {"a": [outcome([1])], "b": [outcome([2])]}, fingerprint="cd" * 32))
 
     page = opened(spoil)
-    assert not page.exception and not page.error
     (warning,) = page.warning
     assert "studies/stale.json" in warning.value.replace("\\", "") and "another dataset" in warning.value
-    assert "**better** (+" in words(page)
+    assert "**better** (+" in told(page)
 
 
 def test_an_ablation_of_tokenizers_alone(opened: Opened) -> None:
     variants = {"a": [outcome(None, perplexity=3.0)], "b": [outcome(None, perplexity=5.0)]}
     page = opened(lambda path: write(path, study("codes", variants)))
-    assert not page.exception and not page.error
     frame = next(one.value for one in page.dataframe if "perplexity" in one.value.columns)
     assert frame["perplexity"].tolist() == [3.0, 5.0]
-    assert "no users were ranked for" in words(page) and "on the same people by full ranking" not in words(page)
+    assert "no users were ranked for" in told(page) and "on the same people by full ranking" not in told(page)

@@ -19,6 +19,8 @@ from engine.evaluation.protocols import Protocol, in_order, main, parse, sentenc
         ("full, other words", Protocol("full, other words")),
         ("given split+user, cold", Protocol("given split", "", True, "cold")),
         ("held-out users, history kept", Protocol("held-out users", "history kept")),
+        ("full+times", Protocol("full", with_times=True)),
+        ("u100, repeats, refit+times, new", Protocol("u100", "repeats", part="new", refit=True, with_times=True)),
         ("full, repeats, refit+user, cold", Protocol("full", "repeats", True, "cold", refit=True)),
     ],
 )
@@ -34,14 +36,16 @@ def test_a_datasets_own_protocol() -> None:
 
 
 def test_full_rankings_come_first() -> None:
-    names = ["u100", "full+user", "p100", "full, refit", "full, history kept", "full", "u100+user"]
-    assert in_order(names) == ["full", "full+user", "full, history kept", "full, refit", "p100", "u100", "u100+user"]
+    names = ["u100", "full+user", "p100", "full, refit", "full+times", "full, history kept", "full", "u100+user"]
+    full = ["full", "full+times", "full+user", "full, history kept", "full, refit"]
+    assert in_order(names) == [*full, "p100", "u100", "u100+user"]
 
 
 def test_a_sentence_says_what_becomes_of_the_history() -> None:
     said = [sentence(name, 1318) for name in ("full", "full, repeats", "full, history kept")]
     assert "left out" in said[0] and "repeats count" in said[1] and "papers" in said[2]
     assert "100 others" in sentence("u100", 1318) and "trained user" in sentence("p100+user", 1318)
+    assert "never when the held-out one was" in sentence("full+times", 1318)
 
 
 @pytest.mark.parametrize(
@@ -50,6 +54,7 @@ def test_a_sentence_says_what_becomes_of_the_history() -> None:
         ("full", "Full ranking"),
         ("full, repeats, refit", "Full ranking, repeats, refit"),
         ("full+user", "Full ranking, user vectors"),
+        ("full, repeats, refit+times", "Full ranking, repeats, refit, with times"),
         ("held-out users", "Full ranking, held-out users"),
         ("u100", "100 sampled negatives"),
         ("p100, cold", "100 popular negatives, cold"),

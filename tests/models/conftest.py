@@ -1,17 +1,8 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
-import torch
 
+from tests.training.fixtures import one_thread
+
+__all__ = ["one_thread"]
 pytest.register_assert_rewrite("tests.models.contract")
-
-
-@pytest.fixture(autouse=True, scope="package")
-def one_thread() -> Iterator[None]:
-    """Small tensors: a second thread only waits for the first."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)

@@ -35,7 +35,7 @@ ITEMS, USERS = 29, 9  # with 30 and 31, no other dimension of a model is as long
 SMALL = {
     "dim": 8, "blocks": 2, "layers": 2, "heads": 2, "max_length": 8, "window": 3, "fold_in": 6, "dropout": 0.3,
     "input_dropout": 0.3, "attention_dropout": 0.3, "message_dropout": 0.3, "node_dropout": 0.2, "init_std": 0.3,
-    "hidden": 12, "horizontal": 3, "vertical": 2, "experts": 3, "adaptor_dropout": 0.3,
+    "hidden": 12, "horizontal": 3, "vertical": 2, "experts": 3, "adaptor_dropout": 0.3, "time_bias": True,
 }  # fmt: skip
 
 
@@ -98,9 +98,10 @@ MATERIALS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def materials(name: str, new: Tensor | None = None) -> dict[str, Any]:
-    """What the model `name` needs, made up. new: int64 [items], the number that each item gets instead of its own."""
-    found = {key: MATERIALS[key] for key in MODELS[name].needs}
+def materials(name: str, new: Tensor | None = None, config: Any = None) -> dict[str, Any]:
+    """What the model `name` needs, made up. new: int64 [items], the number that each item gets instead of its own; config: None
+    for the small one."""
+    found = {key: MATERIALS[key] for key in MODELS[name].needs_of(config or small(name))}
     if new is not None and "identifiers" in found:
         codes = np.empty_like(found["identifiers"].codes)
         codes[new.numpy()] = found["identifiers"].codes
@@ -120,7 +121,7 @@ def materials(name: str, new: Tensor | None = None) -> dict[str, Any]:
 def build(name: str, seed: int = 3, new: Tensor | None = None, **settings: Any) -> Recommender:
     """A model in evaluation mode as training leaves one: nothing is zero that training would move."""
     config, generator = small(name, **settings), torch.Generator().manual_seed(seed)
-    model = MODELS[name](config, ITEMS, USERS, generator, **materials(name, new))
+    model = MODELS[name](config, ITEMS, USERS, generator, **materials(name, new, config))
     if hasattr(model, "fit"):
         model.fit(*log())
     move(model, seed)

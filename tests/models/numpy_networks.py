@@ -112,8 +112,11 @@ def ligr(x: Array, p: dict[str, Array], heads: int) -> tuple[Array, Array]:
     return out, weights
 
 
-def hstu(x: Array, p: dict[str, Array], heads: int, longest: int) -> tuple[Array, Array]:
-    """A layer of Zhai et al. 2024, eq. 1 to 3, with a bias of places, and its weights [heads, items, items]."""
+def hstu(
+    x: Array, p: dict[str, Array], heads: int, longest: int, times: list[int] | None = None
+) -> tuple[Array, Array]:
+    """A layer of Zhai et al. 2024, eq. 1 to 3, with a bias of places and, where p has it, one of times (in steps of .301 of the
+    natural logarithm of seconds, as in the authors' code; the last one without times), and its weights [heads, items, items]."""
     count, d = x.shape
     size, weights, out = d // heads, np.zeros((heads, count, count)), np.zeros_like(x)
     u, v, q, k = (
@@ -124,7 +127,11 @@ def hstu(x: Array, p: dict[str, Array], heads: int, longest: int) -> tuple[Array
         for head in range(heads):
             part = slice(head * size, (head + 1) * size)
             for j in range(i + 1):
-                weights[head, i, j] = silu(q[i][part] @ k[j][part] + p["bias"][i - j]) / longest
+                bias = p["bias"][i - j]
+                if "time_bias" in p:
+                    bucket = -1 if times is None else min(int(np.log(max(1, times[i] - times[j])) / 0.301), 127)
+                    bias = bias + p["time_bias"][bucket]
+                weights[head, i, j] = silu(q[i][part] @ k[j][part] + bias) / longest
                 joined[part] += weights[head, i, j] * v[j][part]
         out[i] = x[i] + p["outer.weight"] @ (norm(joined) * u[i]) + p["outer.bias"]
     return out, weights

@@ -40,8 +40,9 @@ def forward(
     last_norm: tuple[Array, Array],
     heads: int,
     residual: bool = True,
+    user: Array | None = None,
 ) -> tuple[Array, Array]:
-    """States after every position [length, d], and attention [blocks, heads, length, length].
+    """States after every position [length, d], and attention [blocks, heads, length, length]. user: added to every state.
 
     items: [n, d]; positions: a table [longest, d], "sinusoidal" or None. A block holds Wq bq Wk bk Wv bv (queries are W x + b),
     W1 b1 W2 b2, and the norms' alpha1 beta1 alpha2 beta2.
@@ -83,16 +84,18 @@ def forward(
             inner = np.maximum(block["W1"] @ into + block["b1"], 0)
             out = block["W2"] @ inner + block["b2"]
             x.append(out + into if residual else out)
-    return np.array([layer_norm(v, *last_norm) for v in x]), seen
+    return np.array([layer_norm(v, *last_norm) for v in x]) + (0 if user is None else user), seen
 
 
 def block_weights(blocks: Iterable[Any]) -> list[dict[str, Array]]:
     """The parameters of the model's blocks, as `forward` takes them."""
     found = []
     for part in blocks:
-        linear = {"q": part.query, "k": part.key, "v": part.value, "1": part.inner, "2": part.outer}
+        linear = {"q": part.query, "k": part.key, "v": part.value}
         linear |= {"o": part.project} if hasattr(part, "project") else {}
-        norms = {"1": part.attention_norm, "2": part.forward_norm}
+        linear |= {"1": part.inner, "2": part.outer} if hasattr(part, "inner") else {}
+        norms = {"1": part.attention_norm, "2": getattr(part, "forward_norm", None)}
+        norms = {key: norm for key, norm in norms.items() if hasattr(norm, "weight")}
         weights = {f"W{key}": layer.weight for key, layer in linear.items()}
         weights |= {f"b{key}": layer.bias for key, layer in linear.items()}
         weights |= {f"alpha{key}": norm.weight for key, norm in norms.items()}

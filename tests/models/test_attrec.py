@@ -39,6 +39,43 @@ def test_intent_is_that_of_the_paper(diagonal: str, window: int) -> None:
         np.testing.assert_allclose(numbers(weights[0, window - len(latest) :, window - len(latest) :]), seen, atol=1e-5)
 
 
+@pytest.mark.parametrize("aggregate", ["mean", "sum", "max", "min"])
+@pytest.mark.parametrize("attention", [True, False])
+def test_other_ways_to_one_vector(attention: bool, aggregate: str) -> None:
+    model = attrec(attention=attention, aggregate=aggregate, window=3, fold_in=8)
+    projection = None if model.project is None else numbers(model.project.weight)
+    assert (projection is None) == (not attention)
+    for history in histories(model, 8):
+        m, _ = numpy_attrec.intent(
+            history[-3:], size=3, table=numbers(model.intent.weight), projection=projection, diagonal="before",
+            aggregate=aggregate,
+        )  # fmt: skip
+        tokens = batch(model, [history], 8)
+        np.testing.assert_allclose(numbers(model.attended(model.window(tokens))[0][0]), m, atol=1e-5)
+        np.testing.assert_allclose(numbers(model.query(tokens)[0, 8:]), 2 * 0.8 * m, atol=1e-5)
+    nobody = model.attended(torch.full((1, 3), ITEMS))[0]
+    assert not nobody.any()
+    assert (model.attention is None) == (not attention or aggregate in ("max", "min"))
+
+
+def test_the_score_may_be_a_dot_product() -> None:
+    model = attrec(score="dot", omega=0.3)
+    assert model.geometry == "cosine" and attrec().geometry == "euclidean"
+    taste, aim = numbers(model.taste.weight), numbers(model.intent.weight)
+    for number, history in enumerate(histories(model)):
+        m, _ = numpy_attrec.intent(
+            history[-3:], size=3, table=aim, projection=numbers(model.project.weight), diagonal="before"
+        )
+        user = numbers(model.users.weight)[number]
+        expected = [numpy_attrec.product(user, m, taste[i], aim[i], 0.3) for i in range(ITEMS)]
+        scores = model.scores(torch.tensor([history]), torch.tensor([number]))[0]
+        np.testing.assert_allclose(numbers(scores), expected, atol=1e-4)
+        window = model.window(torch.tensor([history]))
+        trained = model.window_scores(torch.tensor([number]), window, torch.arange(ITEMS)[None], 0.0)
+        np.testing.assert_allclose(numbers(trained[0]), expected, atol=1e-4)
+    assert model.index().bias.shape == (ITEMS,) and not model.index().bias.any()
+
+
 @pytest.mark.parametrize("omega", [0.0, 0.2, 1.0])
 @pytest.mark.parametrize("known", [True, False])
 def test_the_score_is_the_distance(omega: float, known: bool) -> None:

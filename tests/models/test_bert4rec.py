@@ -21,14 +21,30 @@ def numbers(tensor: Tensor) -> np.ndarray:
 def derived(model: BERT4Rec, tokens: list[int]) -> tuple[np.ndarray, np.ndarray]:
     head = {"W": model.head.weight, "b": model.head.bias, "alpha": model.head_norm.weight, "beta": model.head_norm.bias}
     return numpy_bert4rec.forward(
-        tokens, items=numbers(model.items.weight), positions=numbers(model.positions.weight),
+        tokens, items=numbers(model.items.weight),
+        positions=None if model.positions is None else numbers(model.positions.weight),
         norm=(numbers(model.norm.weight), numbers(model.norm.bias)), layers=numpy_sasrec.block_weights(model.layers),
-        heads=model.config.heads,
+        heads=model.config.heads, residual=model.config.residual,
         head={key: numbers(value) for key, value in head.items()},
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("settings", [{}, {"heads": 1}, {"layers": 1, "heads": 4}, {"inner": 2}, {"dim": 12}], ids=str)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"heads": 1},
+        {"layers": 1, "heads": 4},
+        {"inner": 2},
+        {"dim": 12},
+        {"positions": "none"},
+        {"feed_forward": False},
+        {"norm": False},
+        {"residual": False},
+        {"feed_forward": False, "norm": False, "residual": False},
+    ],
+    ids=str,
+)
 def test_the_network_is_that_of_the_paper(settings: dict[str, Any]) -> None:
     model = build("bert4rec", **settings)
     assert isinstance(model, BERT4Rec)
@@ -57,6 +73,28 @@ def test_nobodys_history_is_mask_alone() -> None:
     assert isinstance(model, BERT4Rec)
     found, _ = derived(model, [ITEMS + 1])
     np.testing.assert_allclose(numbers(model.query(batch(model, [[]], 3))[0]), found[-1], atol=1e-5)
+
+
+def test_ablations_have_the_parameters_they_should() -> None:
+    def parameters(**settings: Any) -> int:
+        return sum(p.numel() for p in build("bert4rec", **settings).parameters())
+
+    full, d, n, layers = parameters(), 8, 8, 2
+    assert parameters(positions="none") == full - n * d
+    assert parameters(feed_forward=False) == full - layers * (2 * 4 * d * d + 4 * d + d + 2 * d)
+    assert parameters(norm=False) == full - layers * 4 * d  # those of the embeddings and of the head stay
+    assert parameters(residual=False) == full
+    shape = build("bert4rec", residual=False).attention
+    assert shape is not None and shape.no_rollout and build("bert4rec").attention != shape
+
+
+def test_without_positions_the_order_says_nothing() -> None:
+    model, history = build("bert4rec", positions="none"), [3, 7, 1, 9]
+    orders = torch.tensor([history, history[::-1]])
+    one, other = model.query(orders)
+    torch.testing.assert_close(one, other)
+    one, other = build("bert4rec").query(orders)
+    assert not torch.allclose(one, other)
 
 
 def test_one_position_is_for_the_mask() -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import operator
-from collections import Counter
 
 import numpy as np
 import torch
@@ -54,19 +52,6 @@ def test_what_follows_what() -> None:
         for successor, count in after.items():
             expected[successor] += count
         torch.testing.assert_close(model.scores(torch.tensor([[3, item]]))[0], expected)
-
-
-def test_counts_of_a_random_log() -> None:
-    items, offsets = log(9)
-    pairs = Counter(
-        (int(items[i]), int(items[i + 1]))
-        for start, end in itertools.pairwise(offsets)
-        for i in range(int(start), int(end) - 1)
-    )
-    model = Markov(MarkovConfig(alpha=0.0), ITEMS, 9, torch.Generator())
-    model.fit(items, offsets)
-    scores = model.scores(torch.arange(ITEMS)[:, None])
-    assert {(a, b): int(scores[a, b]) for a, b in scores.nonzero().tolist()} == pairs
 
 
 def test_the_most_frequent_successors_are_kept() -> None:

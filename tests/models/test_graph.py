@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
-import onnxruntime
 import pytest
 import torch
 from torch import Tensor
 
-from engine.export import graphs
 from engine.models.graph import Graph, GraphRecommender, Propagation, distinct
 from engine.models.ngcf import NGCF
 from engine.registry import MODELS
 from engine.training.objectives.sets import Pairs, PairsConfig
 from tests.models import numpy_graph
-from tests.models.contract import ITEMS, build, move, small
+from tests.models.contract import move, small
 from tests.models.numpy_graph import HISTORIES
 
 BATCH = [(0, 0, 2), (1, 3, 5), (2, 3, 0), (3, 4, 1), (3, 0, 2)]
@@ -225,29 +221,6 @@ def test_what_dropout_leaves_out(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # --- all of them
-
-
-@pytest.mark.parametrize(("name", "exported"), [("lightgcn", False), ("ngcf", False), ("ngcf", True)])
-def test_a_history_is_a_set(tmp_path: Path, name: str, exported: bool) -> None:
-    """Neither order nor repetition changes a bit, in PyTorch or in the graph that the app runs."""
-    recommender = build(name, dim=16, max_length=60)
-    session = None
-    if exported:
-        graphs.write_encoder(recommender, tmp_path / "encoder.onnx")
-        session = onnxruntime.InferenceSession(tmp_path / "encoder.onnx")
-
-    def query(history: list[int]) -> bytes:
-        items = torch.tensor([history])
-        if session is not None:
-            return bytes(session.run(["query"], {"items": items.numpy()})[0])
-        return recommender.query(items).detach().numpy().tobytes()
-
-    rng = np.random.default_rng(0)
-    for length in (1, 3, 20):
-        history = rng.permutation(ITEMS)[:length].tolist()
-        answers = {query(rng.permutation(history).tolist()) for _ in range(6)}
-        assert answers == {query([*history, *history, history[0]])}
-        assert length == 1 or query(history[1:]) not in answers
 
 
 def test_sets() -> None:

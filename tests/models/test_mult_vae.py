@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
-import onnxruntime
 import pytest
 import torch
 from torch import Tensor
 
-from engine.export import graphs
 from engine.models import mult_vae
 from engine.models.mult_vae import MultDAE, MultVAE
 from engine.training.objectives.sets import Denoising, DenoisingConfig, Multinomial, MultinomialConfig
@@ -89,27 +85,6 @@ def test_the_normalised_input_is_dropped(monkeypatch: pytest.MonkeyPatch) -> Non
     (drawn,) = weights
     assert set(drawn.unique().tolist()) == {0.0, 0.5}
     assert float((drawn == 0).float().mean()) == pytest.approx(0.5, abs=0.05)
-
-
-@pytest.mark.parametrize("exported", [False, True])
-def test_a_history_is_a_set(tmp_path: Path, exported: bool) -> None:
-    """Neither order nor repetition changes a bit, in PyTorch or in the graph that the app runs."""
-    model = mult(hidden=64, max_length=20)
-    graphs.write_encoder(model, tmp_path / "encoder.onnx")
-    session = onnxruntime.InferenceSession(tmp_path / "encoder.onnx")
-
-    def query(history: list[int]) -> bytes:
-        items = torch.tensor([history])
-        if exported:
-            return bytes(session.run(["query"], {"items": items.numpy()})[0])
-        return model.query(items).detach().numpy().tobytes()
-
-    rng = np.random.default_rng(0)
-    for length in (2, 3, 10):
-        history = rng.permutation(ITEMS)[:length].tolist()
-        answers = {query(rng.permutation(history).tolist()) for _ in range(8)}
-        assert answers == {query([*history, history[0]])} == {query([history[1], *history[::-1], history[1]])}
-        assert query(history[1:]) not in answers
 
 
 @pytest.mark.parametrize("hidden_layers", [0, 1])

@@ -205,11 +205,18 @@ def test_narm_is_that_of_the_paper(variant: str) -> None:
     assert (model.attention is None) == (variant == "paper")
 
 
-@pytest.mark.parametrize("name", ["esasrec", "hstu"])
-def test_layers_are_those_of_the_paper(name: str) -> None:
-    model: Any = build(name)
+@pytest.mark.parametrize(
+    ("name", "settings", "timed"),
+    [("esasrec", {}, False), ("hstu", {}, False), ("hstu", {"time_bias": False}, False), ("hstu", {}, True)],
+)
+def test_layers_are_those_of_the_paper(name: str, settings: dict[str, Any], timed: bool) -> None:
+    model: Any = build(name, **settings)
     assert isinstance(model, ESASRec | HSTU)
+    rng = np.random.default_rng(3)
     for history in histories(model, 4):
+        # seconds to decades apart, some at the same time
+        times = np.cumsum(10 ** rng.uniform(-1, 9, len(history))).astype(int).tolist() if timed else None
+        beside = {"times": torch.tensor([times])} if timed else {}
         tokens, length = torch.tensor([history]), len(history)
         x = numbers(model.items.weight)[history] + numbers(model.positions.weight)[8 - length :]
         seen = []
@@ -218,14 +225,14 @@ def test_layers_are_those_of_the_paper(name: str) -> None:
             if name == "esasrec":
                 x, weights = numpy_networks.ligr(x, parameters, 2)
             else:
-                x, weights = numpy_networks.hstu(x, parameters, 2, 8)
+                x, weights = numpy_networks.hstu(x, parameters, 2, 8, times)
             seen.append(weights)
         if isinstance(model, HSTU):
             x = np.array([numpy_networks.norm(row, numbers(model.norm.weight), numbers(model.norm.bias)) for row in x])
-            found = model.weights(tokens)
+            found = model.weights(tokens, **beside)
         else:
             found = model.query_with_attention(tokens)[1]
-        np.testing.assert_allclose(numbers(model.hidden(tokens)[0]), x, atol=1e-4)
+        np.testing.assert_allclose(numbers(model.hidden(tokens, **beside)[0]), x, atol=1e-4)
         np.testing.assert_allclose(numbers(found[0]), np.stack(seen), atol=1e-5)
 
 

@@ -27,6 +27,7 @@ def derived(model: SASRec, history: list[int]) -> tuple[np.ndarray, np.ndarray]:
         history, items=numbers(model.items.weight), positions=positions, longest=config.max_length,
         blocks=numpy_sasrec.block_weights(model.blocks),
         last_norm=(numbers(model.norm.weight), numbers(model.norm.bias)), heads=config.heads, residual=config.residual,
+        user=None if model.users is None else numbers(model.users.weight).mean(0),
     )  # fmt: skip
 
 
@@ -45,6 +46,7 @@ def derived(model: SASRec, history: list[int]) -> tuple[np.ndarray, np.ndarray]:
         {"residual": False},
         {"init": "normal"},
         {"max_length": 1},
+        {"user_vector": True},
     ],
     ids=str,
 )
@@ -75,10 +77,26 @@ def test_ablations_have_the_parameters_they_should() -> None:
     assert parameters(positions="none") == parameters(positions="sinusoidal") == full - n * d
     assert parameters(shared_items=False) == full + (ITEMS + 1) * d
     assert parameters(residual=False) == full
+    assert parameters(user_vector=True) == full + USERS * d
     block = 5 * (d * d + d) + 4 * d  # three projections, two feed-forward layers, two norms; no output projection
     assert parameters(blocks=0) == full - 2 * block
     assert parameters(blocks=3) == full + block
     assert full == (ITEMS + 1) * d + n * d + 2 * block + 2 * d
+
+
+def test_a_users_vector_is_added_to_the_state_and_newcomers_get_the_mean() -> None:
+    plain, model = build("sasrec"), build("sasrec", user_vector=True)
+    assert isinstance(model, SASRec) and model.users is not None
+    assert model.trained_users and not plain.trained_users
+    plain.load_state_dict({key: value for key, value in model.state_dict().items() if key != "users.weight"})
+    items, users = batch(model, histories(model)), torch.tensor([3, 0, 0, 8, 1, 2, 7])
+    states = plain.query(items)
+    torch.testing.assert_close(model.query(items, users), states + model.users.weight[users])
+    torch.testing.assert_close(model.query(items), states + model.users.weight.mean(0))
+    torch.testing.assert_close(model.query_with_attention(items)[0], model.query(items))
+    other = build("sasrec", seed=9, user_vector=True)
+    other.load_state_dict(model.state_dict())
+    assert torch.equal(other.query(items), model.query(items))  # the mean is that of what was read
 
 
 def test_no_attention_without_blocks() -> None:

@@ -59,6 +59,16 @@ def study(
     }  # fmt: skip
 
 
+def published(metric: str = "NDCG@10", **figures: Any) -> dict[str, Any]:
+    """A table of a paper; figures: by variant, among them entries of the table that are to be others."""
+    entry = {
+        "metric": metric, "dataset": "ML-<b>1M", "protocol": "among 100 negatives", "source": "A & B 2018, table 4",
+        "differs": "Another log.", "figures": {},
+    }  # fmt: skip
+    entry |= {key: figures.pop(key) for key in ("beside", "dataset", "differs") if key in figures}
+    return entry | {"figures": figures}
+
+
 def write(path: Path, raw: dict[str, Any]) -> Path:
     """Into the dataset folder `path`."""
     file = path / "studies" / f"{raw['name']}.json"
@@ -83,7 +93,8 @@ def toy_studies(path: Path, people: int = 400) -> None:
         "level": [outcome(base.tolist(), seed) for seed in (1, 2)],
         "torn": [outcome(changed(0.5, 1.0), 1), outcome(changed(0.2, 0.0), 2)],
     }
-    write(path, study("pieces", ablation, order=1, title="What <b>pieces</b> add"))
+    pieces = study("pieces", ablation, order=1, title="What <b>pieces</b> add")
+    write(path, {**pieces, "schema_version": 2, "published": [published(plain=0.5, better=0.6, torn=0.25)]})
     sweep = {
         "2": [outcome(base.tolist())],
         "1": [outcome(changed(0.3, 0.0))],

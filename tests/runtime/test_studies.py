@@ -15,7 +15,7 @@ import pytest
 from engine.runtime import Zoo, judge
 from engine.runtime.studies import LIMIT
 from tests.runtime.bundles import TOYS, make_zoo
-from tests.runtime.studies import outcome, study, toy_studies, write
+from tests.runtime.studies import outcome, published, study, toy_studies, write
 
 
 @pytest.fixture(scope="module")
@@ -23,11 +23,6 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = make_zoo(tmp_path_factory.mktemp("pristine"), TOYS[:1])
     toy_studies(path)
     return path
-
-
-@pytest.fixture
-def path(pristine: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(pristine, tmp_path / "toys"))
 
 
 def test_what_they_hold(pristine: Path) -> None:
@@ -101,7 +96,7 @@ SPOILED: dict[str, tuple[str, Callable[[Path], object]]] = {
     "a folder": ("not a plain file", lambda f: (f.unlink(), f.mkdir())),
     "too long": ("more than the", lambda f: f.write_text(" " * (LIMIT + 1))),
     "unknown entry": ("hacked", lambda f: edit(f, lambda raw: raw.update(hacked=1))),
-    "newer": ("newer Seqscope", lambda f: edit(f, lambda raw: raw.update(schema_version=2))),
+    "newer": ("newer Seqscope", lambda f: edit(f, lambda raw: raw.update(schema_version=3))),
     "another name": ("calls itself other", lambda f: edit(f, lambda raw: raw.update(name="other"))),
     "other data": (
         "run `seqscope study pieces` again", lambda f: edit(f, lambda raw: raw.update(fingerprint="cd" * 32)),
@@ -128,6 +123,28 @@ SPOILED: dict[str, tuple[str, Callable[[Path], object]]] = {
     "a figure of one run alone": (
         "same figures", lambda f: edit(f, lambda raw: first(raw)["figures"].update(lost={"mean": 1.0})),
     ),
+    "a paper's figure of no variant": (
+        "no variant 'nobody'", lambda f: edit(f, lambda raw: raw["published"][0]["figures"].update(nobody=1.0)),
+    ),
+    "a paper's baseline missing": (
+        "no figure of the baseline", lambda f: edit(f, lambda raw: raw["published"][0]["figures"].pop("plain")),
+    ),
+    "a paper's baseline of nothing": (
+        "no figure of the baseline", lambda f: edit(f, lambda raw: raw["published"][0]["figures"].update(plain=0.0)),
+    ),
+    "a paper's metric that is none here": (
+        "nothing here is called 'Recall@20'", lambda f: edit(f, lambda raw: raw["published"][0].update(metric="Recall@20")),
+    ),
+    "a paper's metric beyond the ranks": (
+        "nothing here is called", lambda f: edit(f, lambda raw: raw["published"][0].update(beside="NDCG@100")),
+    ),
+    "a paper that says nothing of what differs": (
+        "differs", lambda f: edit(f, lambda raw: raw["published"][0].update(differs="")),
+    ),
+    "a paper's table twice": (
+        "twice", lambda f: edit(f, lambda raw: raw.update(published=2 * raw["published"])),
+    ),
+    "a paper in a file of before": ("schema_version 2", lambda f: edit(f, lambda raw: raw.update(schema_version=1))),
     "a value without an axis": ("has no values", lambda f: edit(f, lambda raw: raw["variants"][0].update(value=1.0))),
     "an axis without values": (
         "value of its own",
@@ -146,6 +163,33 @@ def test_a_damaged_one_is_refused_by_name(path: Path, name: str) -> None:
     assert str(refusal).startswith("studies/pieces.json: ") and says in refusal.reason and "\n" not in refusal.reason
 
 
+def test_figures_of_papers_and_what_they_stand_beside(pristine: Path, tmp_path: Path) -> None:
+    pieces, width, alpha = Zoo.open(pristine).studies.found.values()
+    (entry,) = pieces.published
+    assert (entry.measure, entry.figures["better"], width.published, pieces.trained_users) == (
+        "NDCG@10",
+        0.6,
+        [],
+        False,
+    )
+    assert "published" not in width.model_dump() and "trained_users" not in alpha.model_dump()  # as it was written
+    assert pieces.variant("plain").figure("seconds") == 12.0
+    share = pieces.variant("plain").per_person("HR@20").mean()
+    assert pieces.variant("plain").figure("HR@20") == pytest.approx(share)
+    path = make_zoo(tmp_path, TOYS[:1])
+    tables = [
+        published("Recall@20", beside="HR@20", a=0.1, b=0.2),
+        published("training time", beside="seconds", a=60, b=90),
+        published("code similarity", beside="similarity", a=0.1, b=0.2),
+    ]
+    variants = {key: [outcome([1, 2], similarity=0.5)] for key in ("a", "b")}
+    variants["b"][0]["steps"] *= 2
+    write(path, study("small", variants, schema_version=2, published=tables, trained_users=True))
+    found = Zoo.open(path).studies.found["small"]
+    assert [entry.measure for entry in found.published] == ["HR@20", "seconds", "similarity"] and found.trained_users
+    assert [variant.figure("seconds") for variant in found.variants] == [12, 24]
+
+
 def test_a_link_out_of_the_folder_is_refused(path: Path, tmp_path: Path) -> None:
     outside = shutil.move(path / "studies", tmp_path / "elsewhere")
     (path / "studies").symlink_to(outside)
@@ -154,11 +198,12 @@ def test_a_link_out_of_the_folder_is_refused(path: Path, tmp_path: Path) -> None
 
 
 def test_docs_name_every_field() -> None:
-    from engine.runtime.studies import MEASURES, OVER_PEOPLE, Outcome, Study
+    from engine.runtime.studies import MEASURES, OVER_PEOPLE, Outcome, Published, Study, StudyVariant
 
     text = (Path(__file__).parents[2] / "docs" / "bundle.md").read_text("utf-8")
     part = text[text.index("\n## Studies") : text.index("\n## What a reader refuses")]
-    for name in [*Study.model_fields.keys() - {"schema_version"}, *Outcome.model_fields]:
+    fields = [*Study.model_fields, *StudyVariant.model_fields, *Outcome.model_fields, *Published.model_fields]
+    for name in dict.fromkeys(fields):
         assert f"`{name}`" in part, name
     for name in MEASURES:
         assert name in part, name

@@ -1,6 +1,6 @@
-"""The committed studies of the sample: they belong to the committed bundles, and say what their own ranks say.
+"""The committed studies of the sample and of the films: they belong to the committed bundles, and say what their own ranks say.
 
-They take an hour to make, so nothing here makes them again; what is tested is that a file cannot claim what it does not hold.
+They take hours to make, so nothing here makes them again; what is tested is that a file cannot claim what it does not hold.
 """
 
 from __future__ import annotations
@@ -15,11 +15,14 @@ from engine.data.dataset import Dataset
 from engine.evaluation import metrics
 from engine.evaluation.significance import interval
 from engine.runtime import Study, Zoo
-from engine.runtime.studies import Outcome
+from engine.runtime.bundle import Catalogue
+from engine.runtime.studies import Outcome, read
 from engine.studies.plan import PLANS, called, load
+from engine.studies.run import resolved
 
 MADE = Path(__file__).parents[2] / "exports" / "sample" / "studies"
 NAMES = sorted(path.stem for path in MADE.glob("*.json"))
+FILES = sorted(MADE.parents[1].glob("*/studies/*.json"))
 
 
 @pytest.fixture(scope="module")
@@ -56,25 +59,31 @@ def test_a_variant_that_studies_share_is_the_same_run(zoo: Zoo) -> None:
             assert (one.figures, one.ranks) == (ones[0][1].figures, ones[0][1].ranks)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_result_is_that_of_its_plan(zoo: Zoo, name: str) -> None:
-    study, plan = zoo.studies.found[name], load(PLANS / "sample" / f"{name}.toml")
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parts[-3]}/{path.stem}")
+def test_a_result_is_that_of_its_plan(path: Path, root: Path) -> None:
+    name = path.parts[-3]
+    dataset = Dataset(root / "data" / name)
+    study = read(path, Catalogue(name, dataset.info.fingerprint, dataset.num_items))
+    plan = load(PLANS / name / f"{path.stem}.toml")
+    planned = resolved(plan, dataset, path.parent)
     assert (study.title, study.about, study.order, study.settings) == (plan.title, plan.about, plan.order, plan.set)
+    assert (study.published, study.trained_users) == (planned.published, plan.trained_users)
+    assert study.baseline == planned.baseline
     assert all([one.seed for one in variant.outcomes] == plan.seeds for variant in study.variants)
     if plan.sweep is not None:
         assert [variant.value for variant in study.variants] == plan.sweep.values
     else:
-        assert [(one.name, one.title, one.settings) for one in study.variants] == [
-            (one.name, one.title, one.set) for one in plan.variants
+        assert [(one.name, one.title, one.settings, one.differs) for one in study.variants] == [
+            (one.name, one.title, one.set, one.differs) for one in plan.variants
         ]
         chains = [[called(run) for run in one.runs or plan.runs] for one in plan.variants]
         assert [[step.run for step in one.outcomes[0].steps] for one in study.variants] == chains
     for variant in study.variants:
         for one in variant.outcomes:
             for step in one.steps:
-                for setting in [*study.settings.get(step.run, []), *variant.settings.get(step.run, [])]:
-                    table, _, rest = setting.partition(".")
-                    key, _, value = rest.partition("=")
+                settings = [*study.settings.get(step.run, []), *variant.settings.get(step.run, [])]
+                for setting, value in {entry.partition("=")[0]: entry.partition("=")[2] for entry in settings}.items():
+                    table, _, key = setting.partition(".")
                     made = step.recipe[table][key]
                     if key in ("identifiers", "start", "teacher") and value:
                         assert made.startswith(f"{value}-")  # the run of this chain, by the name of its folder

@@ -75,6 +75,16 @@ name = "learns"
 title = "one that learns"
 """
 
+PUBLISHED = """
+[[published]]
+metric = "NDCG@10"
+dataset = "ML-1M"
+protocol = "among 100 negatives"
+source = "A & B 2018, table 4"
+differs = "Another log."
+figures = { idle = 0.1, learns = 0.5 }
+"""
+
 SWEEP = """
 title = "Codes"
 runs = ["codes.toml"]

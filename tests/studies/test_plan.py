@@ -10,8 +10,8 @@ from engine.data.dataset import Dataset
 from engine.errors import UsageError
 from engine.studies import find, load
 from engine.studies.plan import PLANS
-from engine.studies.run import carry_out
-from tests.studies.plans import PLAN, SWEEP
+from engine.studies.run import carry_out, resolved
+from tests.studies.plans import PLAN, PUBLISHED, SWEEP
 
 WRONG = {
     "no toml": ("title = ", "Invalid value"),
@@ -31,6 +31,10 @@ WRONG = {
     "a sweep of no run": (SWEEP.replace('run = "codes"', 'run = "other"'), "none of the runs"),
     "a value twice": (SWEEP.replace("16", "8"), "stands twice"),
     "a value below 0": (SWEEP.replace("16", "-8"), "greater than or equal to 0"),
+    "a paper that says nothing of what differs": (
+        PLAN.replace("[[variants]]", PUBLISHED.replace('differs = "Another log."\n', "") + "[[variants]]", 1),
+        "differs",
+    ),
     "a text as a value": (SWEEP.replace("16", '"16"'), "values"),
 }
 
@@ -60,9 +64,23 @@ def test_names_are_files_or_those_that_come_along(tmp_path: Path) -> None:
     assert len(find([], "sample")) == len(list((PLANS / "sample").glob("*.toml"))) >= 8
 
 
+@pytest.mark.parametrize("path", sorted(PLANS.glob("*/*.toml")), ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_those_that_come_along_are_plans_of_their_dataset(path: Path) -> None:
+    """Every setting exists, and every figure of a paper belongs to a variant."""
+    dataset = Dataset(Path(__file__).parents[2] / "data" / path.parent.name)
+    planned = load(path)
+    plan = resolved(planned, dataset, Path("runs"))
+    assert len({chain[-1].folder for chain in plan.chains.values()}) == len(plan.variants) * len(planned.seeds)
+    assert len(plan.published) == len(planned.published)
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
+        (PLAN + PUBLISHED.replace("learns =", "nobody ="), "no variant 'nobody'"),
+        (PLAN + PUBLISHED.replace("idle =", "again ="), "no figure of the baseline 'idle'"),
+        (PLAN + PUBLISHED.replace('"NDCG@10"', '"Recall@20"'), "`beside` names"),
+        (SWEEP + PUBLISHED.replace("idle =", "8 =").replace("learns =", "5 ="), "no variant '5'"),
         (PLAN.replace("optimiser.lr=1e-12", "optimiser.rate=1"), "no setting rate"),
         (PLAN.replace("teacher.toml", "nowhere.toml").replace("set.teacher", "set.nowhere"), "no recipe"),
         (SWEEP.replace("[4, 8, 16]", "[4, 16]"), "which is not among the values"),

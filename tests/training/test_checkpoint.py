@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import nn
 
 from engine.errors import SeqscopeError
@@ -57,58 +58,49 @@ def test_a_model_alone(tmp_path: Path) -> None:
     assert torch.equal(next(other.parameters()), next(model.parameters()))
 
 
-def damaged(path: Path, how: str) -> None:
+def of_another_model(path: Path) -> None:
+    other = nn.Sequential(nn.Embedding(6, 4), nn.Linear(4, 4), nn.LayerNorm(4))
+    checkpoint.save(path, other, None, State())
+
+
+def of_another_optimiser(path: Path) -> None:
+    tensors = {name: tensor for name, tensor in load_file(path).items() if name.startswith("model.")}
+    save_file(tensors | {"optimiser.x": torch.zeros(1)}, path, metadata={"state": "{}"})
+
+
+def counters(state: str | None) -> Callable[[Path], object]:
+    metadata = None if state is None else {"state": state}
+    return lambda path: save_file({"model.x": torch.zeros(1)}, path, metadata=metadata)
+
+
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "empty": lambda path: path.write_bytes(b""),
+    "cut": lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
+    "noise": lambda path: path.write_bytes(bytes(reversed(path.read_bytes()))),
+    "no counters": counters(None),
+    "counters of another version": counters('{"epoch": 1, "colour": "red"}'),
+    "counters that are none": counters("[1, 2]"),
+    "counters that are no JSON": counters("{"),
+    "other tensors": counters("{}"),
+    "other shapes": of_another_model,
+    "an optimiser of other parameters": of_another_optimiser,
+    "a folder": lambda path: (path.unlink(), path.mkdir()),
+}
+
+
+@pytest.mark.parametrize("how", DAMAGE)
+def test_what_is_damaged_is_said_in_one_sentence(tmp_path: Path, how: str) -> None:
+    path = tmp_path / "checkpoint.safetensors"
     model, optimiser = pair("adam")
     step(model, optimiser)
     checkpoint.save(path, model, optimiser, State())
-    content = path.read_bytes()
-    tensors = {"model.x": torch.zeros(1)}
-    match how:
-        case "empty":
-            path.write_bytes(b"")
-        case "cut":
-            path.write_bytes(content[: len(content) // 2])
-        case "noise":
-            path.write_bytes(bytes(reversed(content)))
-        case "no counters":
-            save_file(tensors, path)
-        case "counters of another version":
-            save_file(tensors, path, metadata={"state": '{"epoch": 1, "colour": "red"}'})
-        case "counters that are none":
-            save_file(tensors, path, metadata={"state": "[1, 2]"})
-        case "counters that are no JSON":
-            save_file(tensors, path, metadata={"state": "{"})
-        case "other tensors":
-            save_file(tensors, path, metadata={"state": "{}"})
-        case "other shapes":
-            other = nn.Sequential(nn.Embedding(6, 4), nn.Linear(4, 4), nn.LayerNorm(4))
-            checkpoint.save(path, other, None, State())
-        case "an optimiser of other parameters":
-            save_file(
-                {f"model.{k}": v for k, v in model.state_dict().items()} | {"optimiser.x": torch.zeros(1)},
-                path, metadata={"state": "{}"},
-            )  # fmt: skip
-        case "a folder":
-            path.unlink()
-            path.mkdir()
-
-
-@pytest.mark.parametrize(
-    "how",
-    ["empty", "cut", "noise", "no counters", "counters of another version", "counters that are none", "counters that are no JSON",
-     "other tensors", "other shapes", "an optimiser of other parameters", "a folder"],
-)  # fmt: skip
-def test_what_is_damaged_is_said_in_one_sentence(tmp_path: Path, how: str) -> None:
-    damaged(tmp_path / "checkpoint.safetensors", how)
-    model, optimiser = pair("adam")
+    DAMAGE[how](path)
     with pytest.raises(SeqscopeError) as fault:
-        checkpoint.read_state(tmp_path / "checkpoint.safetensors")
-        checkpoint.load(tmp_path / "checkpoint.safetensors", model, optimiser)
+        checkpoint.read_state(path)
+        checkpoint.load(path, model, optimiser)
     said = str(fault.value)
-    assert "checkpoint.safetensors is damaged" in said
-    assert "--restart" in said
-    assert "\n" not in said
-    assert len(said) < 500
+    assert "checkpoint.safetensors is damaged" in said and "--restart" in said
+    assert "\n" not in said and len(said) < 500
 
 
 def test_a_missing_file_is_said_too(tmp_path: Path) -> None:

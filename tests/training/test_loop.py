@@ -86,6 +86,20 @@ def trainer(
     return made[0]
 
 
+def interrupted(one: Trainer, when: Callable[[checkpoint.State], bool]) -> None:
+    """Runs until it would draw a batch then."""
+    inner = one.objective.draw
+
+    def draw(examples: Tensor, generator: torch.Generator) -> tuple[Tensor, ...]:
+        if when(one.state):
+            raise KeyboardInterrupt
+        return inner(examples, generator)
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(one.objective, "draw", draw)
+        one.run()
+
+
 def test_an_epoch_is_all_steps_and_the_loss_is_the_mean_over_targets(tmp_path: Path) -> None:
     one = trainer(tmp_path, [2.0, 1.0])
     state = one.run()
@@ -176,22 +190,11 @@ def test_patience_begins_when_the_warm_up_is_over(tmp_path: Path, warmup: int, d
 
 
 @pytest.mark.parametrize("after", range(1, 6))
-def test_patience_after_an_interruption_in_or_after_the_warm_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
-) -> None:
+def test_patience_after_an_interruption_in_or_after_the_warm_up(tmp_path: Path, after: int) -> None:
     optimiser = {"warmup_steps": 4 * STEPS}
     whole = trainer(tmp_path / "whole", [1.0] * 9, FALLING, optimiser, patience=2).run()
     one = trainer(tmp_path / "cut", [1.0] * 9, FALLING, optimiser, patience=2)
-    inner = one.objective.draw
-
-    def draw(examples: Tensor, generator: torch.Generator) -> tuple[Tensor, ...]:
-        if one.state.epoch == after:
-            raise KeyboardInterrupt
-        return inner(examples, generator)
-
-    monkeypatch.setattr(one.objective, "draw", draw)
-    with pytest.raises(KeyboardInterrupt):
-        one.run()
+    interrupted(one, lambda state: state.epoch == after)
     cut = trainer(tmp_path / "cut", [1.0] * 9, FALLING[after:], optimiser, patience=2).run()
     assert (cut.epoch, cut.best_epoch, cut.worse) == (whole.epoch, whole.best_epoch, whole.worse) == (6, 1, 2)
     assert [entry["valid_ndcg"] for entry in cut.curve] == [entry["valid_ndcg"] for entry in whole.curve]
@@ -238,18 +241,9 @@ def test_an_interruption_after_the_last_step_of_an_epoch(tmp_path: Path, monkeyp
     assert [entry["loss"] for entry in done.curve] == [2.0, 1.0]
 
 
-def test_an_interruption_between_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interruption_between_steps(tmp_path: Path) -> None:
     one = trainer(tmp_path, [2.0, 1.0], checkpoint_seconds=0.0)
-    inner = one.objective.draw
-
-    def draw(examples: Tensor, generator: torch.Generator) -> tuple[Tensor, ...]:
-        if (one.state.epoch, one.state.step) == (1, 1):
-            raise KeyboardInterrupt
-        return inner(examples, generator)
-
-    monkeypatch.setattr(one.objective, "draw", draw)
-    with pytest.raises(KeyboardInterrupt):
-        one.run()
+    interrupted(one, lambda state: (state.epoch, state.step) == (1, 1))
     other = trainer(tmp_path, [2.0, 1.0])
     done = other.run()
     assert other.objective.seen == [(1, 1), (1, 2)]  # type: ignore[attr-defined]

@@ -159,6 +159,20 @@ def test_targets_have_their_own_table_where_the_ablation_says_so() -> None:
         assert not network.targets.weight.grad[ITEMS].any()
 
 
+@pytest.mark.parametrize("loss", ["bce", "cross-entropy"])
+def test_the_vector_of_whoever_took_the_items_is_added_to_their_states(loss: str) -> None:
+    network = model("sasrec", user_vector=True).eval()
+    what = objective("sasrec", model_of=network, loss=loss)
+    batch = drawn(what)
+    users = torch.tensor([user for user, sequence in enumerate(SEQUENCES) if len(sequence) >= 2])
+    assert torch.equal(batch[-1], users)
+    plain = model("sasrec").eval()
+    plain.load_state_dict({key: value for key, value in network.state_dict().items() if key != "users.weight"})
+    states = plain.hidden
+    plain.hidden = lambda inputs: states(inputs) + network.users.weight[users][:, None]
+    torch.testing.assert_close(what.loss(network, batch), objective("sasrec", loss=loss).loss(plain, batch[:-1]))
+
+
 # --- negatives
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file
 
 from engine.data.dataset import Dataset
 from engine.training import checkpoint, compute
@@ -16,7 +15,7 @@ from engine.training.compute import Compute, fastest, on_threads
 from engine.training.loop import Trainer
 from engine.training.recipe import Recipe
 from engine.training.run import build_model, build_trainer, train
-from tests.training.tiny import recipe
+from tests.training.tiny import recipe, same
 
 CPU = torch.device("cpu")
 BOTH = ["float32", "bfloat16"]
@@ -139,8 +138,7 @@ def test_measuring_changes_nothing(
     settings = {"epochs": 1, "precision": "auto"}
     record = train(recipe(name, training=settings), dataset, tmp_path / "auto", device="cpu")
     train(recipe(name, training=settings | {"precision": "float32"}), dataset, tmp_path / "set", device="cpu")
-    one, other = (load_file(tmp_path / folder / "checkpoint.safetensors") for folder in ("auto", "set"))
-    assert all(torch.equal(one[key], other[key]) for key in one)
+    assert same(tmp_path / "auto" / "checkpoint.safetensors", tmp_path / "set" / "checkpoint.safetensors")
     assert record["compute"]["precision"] == "float32" and len(record["compute"]["milliseconds"]) == 2
     assert record["compute"]["processor"] in record["device"]
     chosen = checkpoint.read_state(tmp_path / "auto" / "checkpoint.safetensors").compute

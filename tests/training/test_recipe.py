@@ -38,6 +38,7 @@ def test_a_shipped_recipe_can_be_used(path: Path) -> None:
     assert found.title or path.stem == family  # two recipes of one model are told apart
     assert len(found.title) <= 60
     assert load(path.stem, path.parent.name, None, []) == found  # a recipe's name is as good a word as the model's
+    assert from_dict(json.loads(json.dumps(found.to_dict())), "run.json") == found  # as the record of a run has it
     if not MODELS[family].needs:
         assert build_model(found, 30, 3).max_length >= 1
 
@@ -66,12 +67,6 @@ def test_a_recipe_has_names_and_paths(tmp_path: Path) -> None:
     assert load("sasrec", "ml-1m", mine, []).name == "mine"
     for name in ("sasrec-ce", "ml-1m/sasrec-ce", "ml-1m/sasrec-ce.toml"):
         assert load("sasrec", "ml-1m", name, []).objective.loss == "cross-entropy"
-
-
-@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_a_recipe_comes_back_from_the_record_of_a_run(path: Path) -> None:
-    found = load(FAMILIES[path], path.parent.name, str(path), [])
-    assert from_dict(json.loads(json.dumps(found.to_dict())), "run.json") == found
 
 
 # --- overrides

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
-from safetensors.torch import load_file
 
 from engine.cli import main
 from engine.data.dataset import Dataset, Role
@@ -18,10 +16,10 @@ from engine.evaluation.evaluate import evaluate
 from engine.export.bundle import export_run
 from engine.runtime import Zoo
 from engine.tokenizers import teacher
-from engine.training import checkpoint, refit
+from engine.training import refit
 from engine.training.recipe import Recipe
 from engine.training.run import open_run, train
-from tests.training.tiny import clusters, cycles, mixed, recipe, write_log
+from tests.training.tiny import clusters, cycles, interrupted, mixed, recipe, same, write_log
 
 
 def refitted(settings: Recipe, data: Dataset, run: Path) -> dict[str, object]:
@@ -31,9 +29,8 @@ def refitted(settings: Recipe, data: Dataset, run: Path) -> dict[str, object]:
     return train(settings, data, refit.folder_of(run), device="cpu", selection=refit.select(settings, data, run))
 
 
-def same(one: Path, other: Path) -> bool:
-    a, b = load_file(one / "best.safetensors"), load_file(other / "best.safetensors")
-    return a.keys() == b.keys() and all(torch.equal(a[key], b[key]) for key in a)
+def same_model(one: Path, other: Path) -> bool:
+    return same(one / "best.safetensors", other / "best.safetensors")
 
 
 @pytest.fixture(scope="module")
@@ -94,8 +91,8 @@ def test_the_test_item_is_never_learnt_from(tmp_path: Path, name: str) -> None:
         settings = recipe(name, training={"epochs": 1} if name != "markov" else {})
         refitted(settings, data, tmp_path / poisoned / "run")
         folders[poisoned] = tmp_path / poisoned / "run-refit"
-    assert same(folders["nothing"], folders["test"])
-    assert not same(folders["nothing"], folders["valid"])
+    assert same_model(folders["nothing"], folders["test"])
+    assert not same_model(folders["nothing"], folders["valid"])
 
 
 def test_a_counting_model_is_fitted_on_both(dataset: Dataset, tmp_path: Path) -> None:
@@ -118,7 +115,7 @@ def test_it_takes_the_epochs_of_the_best_model_and_validates_nothing(runs: Path)
     assert record["recipe"] == selecting["recipe"]
     assert record["valid_ndcg"] is None and record["improving"] is None
     assert [entry["valid_ndcg"] for entry in record["curve"]] == [None] * record["epochs"]
-    assert not same(runs / "sasrec", runs / "sasrec-refit")
+    assert not same_model(runs / "sasrec", runs / "sasrec-refit")
 
 
 def test_its_learning_rates_are_those_of_the_whole_recipe(
@@ -134,24 +131,15 @@ def test_its_learning_rates_are_those_of_the_whole_recipe(
     assert total * selection.epochs == len(steps) * recipe("sasrec").training.epochs
 
 
-def test_an_interrupted_refit_goes_on(dataset: Dataset, runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_refit_goes_on(dataset: Dataset, runs: Path) -> None:
     selection = refit.select(recipe("sasrec"), dataset, runs / "sasrec")
-    save = checkpoint.save
-
-    def stop(path: Path, model: object, optimiser: object, state: checkpoint.State, average: object = None) -> None:
-        save(path, model, optimiser, state, average)  # type: ignore[arg-type]
-        if path.name == "checkpoint.safetensors" and state.epoch == 1:
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(checkpoint, "save", stop)
-        train(recipe("sasrec"), dataset, runs / "cut", device="cpu", selection=selection)
+    interrupted(recipe("sasrec"), dataset, runs / "cut", after=1, selection=selection)
     with pytest.raises(SeqscopeError, match="not finished"):
         open_run(runs / "cut")
     with pytest.raises(SeqscopeError, match="other settings"):  # without --refit it is another training
         train(recipe("sasrec"), dataset, runs / "cut", device="cpu")
     assert train(recipe("sasrec"), dataset, runs / "cut", device="cpu", selection=selection)["epochs"] == 2
-    assert same(runs / "cut", runs / "sasrec-refit")
+    assert same_model(runs / "cut", runs / "sasrec-refit")
 
 
 # --- what is refused

@@ -8,10 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
-from safetensors.torch import load_file
 
 from engine.training.run import open_run
+from tests.training.tiny import same
 
 
 @pytest.fixture(scope="module")
@@ -33,9 +32,7 @@ def test_a_killed_training_ends_as_one_that_was_not(
     assert kills[name], "no kill came before the end"
     whole, cut = base / f"whole-{name}", base / f"killed-{name}"
     for file in ("best.safetensors", "checkpoint.safetensors"):
-        one, other = load_file(whole / file), load_file(cut / file)
-        assert one.keys() == other.keys()
-        assert all(torch.equal(one[key], other[key]) for key in one)
+        assert same(whole / file, cut / file)
     records = [json.loads((folder / "run.json").read_text("utf-8")) for folder in (whole, cut)]
     for key in ("epochs", "best_epoch", "valid_ndcg", "fingerprint", "recipe"):
         assert records[0][key] == records[1][key], key

@@ -16,6 +16,9 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import pytest
+import torch
+from safetensors.torch import load_file
 
 from engine.data.dataset import Dataset
 from engine.data.split import SplitOptions
@@ -24,6 +27,7 @@ from engine.errors import SeqscopeError
 from engine.evaluation.evaluate import evaluate
 from engine.registry import MODELS
 from engine.text.scratch import ScratchConfig, scratch
+from engine.training import checkpoint
 from engine.training.recipe import Recipe, from_dict
 from engine.training.run import open_run, train
 
@@ -187,17 +191,20 @@ def write_log(
     repeats: Literal["count", "first"] | None = None,
     split: SplitOptions = SplitOptions(),  # noqa: B008 (frozen)
     time_unit: str = "order",
+    times: Sequence[Sequence[int]] = (),
 ) -> Dataset:
-    """A dataset with these sequences, one per person; where there are times, one second after the other."""
+    """A dataset with these sequences, one per person; where there are times, `times`, or else one second after the other."""
     titles = titles or [f"Item {number}" for number in range(items)]
-    times = None if time_unit in ("order", "none") else np.arange(sum(map(len, sequences)))
+    seconds = None if time_unit in ("order", "none") else np.arange(sum(map(len, sequences)))
+    if times:
+        seconds = np.concatenate([np.asarray(t, np.int64) for t in times])
     write_dataset(
         folder, name=name, title="Tiny", source="Made up for tests.", licence="None.", simulated=True,
         items=pa.table({"item_id": [f"i{number}" for number in range(items)], "title": titles}),
         users=[f"u{number}" for number in range(len(sequences))],
         user=np.repeat(np.arange(len(sequences)), [len(s) for s in sequences]),
         item=np.concatenate([np.asarray(s, np.int64) for s in sequences]),
-        timestamp=times, time_unit=time_unit, repeats=repeats, split=split,
+        timestamp=seconds, time_unit=time_unit, repeats=repeats, split=split,
     )  # fmt: skip
     return Dataset(folder)
 
@@ -268,3 +275,23 @@ def tiny_run(base: Path, name: str) -> Path:
             model, *_ = open_run(folder)
             evaluate(model, dataset, folder, protocols=["u100", "p100"])
     return folder
+
+
+def same(one: Path, other: Path) -> bool:
+    """Whether two files of tensors are equal to the last bit."""
+    a, b = load_file(one), load_file(other)
+    return a.keys() == b.keys() and all(torch.equal(a[key], b[key]) for key in a)
+
+
+def interrupted(settings: Recipe, data: Dataset, folder: Path, after: int, **more: Any) -> None:
+    """Trains, and is interrupted after so many epochs."""
+    save = checkpoint.save
+
+    def stop(path: Path, model: Any, optimiser: Any, state: checkpoint.State, average: Any = None) -> None:
+        save(path, model, optimiser, state, average)
+        if path.name == "checkpoint.safetensors" and state.epoch == after:
+            raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(checkpoint, "save", stop)
+        train(settings, data, folder, device="cpu", **more)

@@ -51,6 +51,12 @@ def _is_evaluated(text: str, models: Zoo, own: Own) -> str:
     return f"The link names a model that was not evaluated under this protocol, or that is not here: “{short(text)}”."
 
 
+def _is_study(text: str, models: Zoo, own: Own) -> str:
+    if text in models.studies.found:
+        return ""
+    return f"The link names a study that this dataset does not have: “{short(text)}”."
+
+
 def _slicing(text: str, models: Zoo, own: Own) -> str:
     if text in evaluation.sliceable(
         models, protocol(models, own) if text in (evaluation.COLD, evaluation.REPEATED) else None
@@ -67,5 +73,6 @@ PARAMETERS = (
     Parameter("kind", "of models that are shown beside those that need no training: Sequential, Text, …", _kind),
     Parameter("baseline", "the model that others are compared with", _is_evaluated),
     Parameter("by", "what users are grouped by: popularity-10, repeated, cold, length, attribute:genres, …", _slicing),
+    Parameter("study", "the study whose variants are shown, by its name", _is_study),
     Parameter("along", "what training is drawn along", one_of("curves along", ALONG)),
 )

@@ -8,7 +8,7 @@ import streamlit as st
 from app import export, guard
 from app.analysis import evaluation, floor
 from app.analysis import studies as views
-from app.components import sections, tables
+from app.components import choice, sections, tables, widgets
 from app.figures import studies as figures
 from app.screens.metrics.choices import MetricsChoices
 from app.text import clean, md
@@ -20,6 +20,11 @@ _ALIKE = "Variants that differ in one thing and are otherwise trained alike, for
 ACROSS = 3  # panels side by side; on a phone they stand one below the other
 _FIGURE = st.column_config.NumberColumn(format="%.4f")
 _SIGNED = st.column_config.NumberColumn(format="%+.4f")
+_PER_CENT = st.column_config.NumberColumn(format="%+.1f %%")
+_BESIDE = {
+    **dict.fromkeys(("figure", "published"), _FIGURE),
+    **dict.fromkeys(("change", "lowest", "highest", "published_change"), _PER_CENT),
+}
 _COLUMNS = {
     **dict.fromkeys(("mean", "low", "high", "p", "holm", "spread", "figure"), _FIGURE),
     **dict.fromkeys(("difference", "lowest", "highest"), _SIGNED),
@@ -41,9 +46,12 @@ def ablations(this: MetricsChoices) -> None:
         return
     metric = _metric(this)
     st.caption(_ALIKE)
-    for study in studies:
-        with guard.watch(f"the study {study.name}"):
-            _ablation(study, metric, _counted(this.models, study, metric))
+    study = _chosen(studies)
+    with guard.watch(f"the study {study.name}"):
+        _ablation(study, metric, _counted(this.models, study, metric))
+        if study.published:
+            sections.heading("Beside the papers")
+        _beside(study)
     _made(studies, "ablations")
 
 
@@ -58,7 +66,21 @@ def sweeps(this: MetricsChoices) -> None:
         if these:
             with guard.watch(words):
                 draw(this.models, these, _metric(this))
+    published = [study for study in studies if study.published]
+    if published:
+        with guard.watch("the papers' figures"):
+            sections.heading("Beside the papers")
+            _beside(_chosen(published))
     _made(studies, "sweeps")
+
+
+def _chosen(studies: list[Study]) -> Study:
+    """The one that the address names, else the first."""
+    titles = {study.name: md(study.title) for study in studies}
+    if len(titles) == 1:
+        return studies[0]
+    name = choice.segmented("Study", "study", titles, studies[0].name, key=f"metrics_study_of_{len(titles)}", wrap=True)
+    return next(study for study in studies if study.name == name)
 
 
 def _metric(this: MetricsChoices) -> str:
@@ -105,6 +127,33 @@ def _ablation(study: Study, metric: str, counted: list[views.Counted]) -> None:
         alt=f"{clean(study.title)}: {metric} of every variant, with 95 % intervals.",
     )  # fmt: skip
     st.caption(md(f"{views.how_sure(study, table)} Open marker: n.s. against {clean(baseline)}.", 1_000))
+
+
+def _beside(study: Study) -> None:
+    """What papers have of the variants, each against a baseline of its own, and what differs."""
+    words = views.beside_words(study)
+    if study.published:
+        first = study.published[0]
+        export.figure(
+            export.shared_figure(
+                figures.beside,
+                views.beside(study, 0),
+                views.title_here(first),
+                views.title_there(first),
+                widgets.on_phone(),
+            ),
+            key=f"metrics_beside_{study.name}",
+            alt=f"{clean(study.title)}: differences to the baseline in per cent, here and in {clean(first.source)}.",
+            table=views.beside_all(study),
+            name=f"study {study.name} beside papers",
+            columns=_BESIDE,
+        )
+        st.table(
+            views.beside_grid(study), border="horizontal", hide_index=True,
+            alt=f"{clean(study.title)}: differences to the baseline in per cent, here and in papers.",
+        )  # fmt: skip
+    if words:
+        st.caption("  \n".join(md(line, 1_000) for line in words))
 
 
 def _codes_alone(study: Study) -> None:

@@ -10,14 +10,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from engine.cards import added
 from engine.errors import UsageError
+from engine.models.base import NO_TIME
 from engine.models.bert4rec import BERT4Rec
 from engine.models.layers import looked_up
 from engine.models.sasrec import SASRec
 from engine.models.windowed import Windowed
 from engine.training import losses
 from engine.training.sampling import Taken, by_length, gather_last, shuffled, stride, windows
-from engine.training.settings import added
 
 Batch = tuple[Tensor, ...]
 SCORES = 1 << 19
@@ -52,7 +53,9 @@ class NextItemConfig:
 
 
 class NextItem:
-    """Asks of a model `hidden` and `table`, and `bias` where it has one; and `prior`, −log of that of its parameters.
+    """Asks of a model `hidden` and `table`, and `bias` where it has one; and `prior`, −log of that of its parameters. `hidden` is
+    given the users, int64 [batch], where it has vectors of them, and when the items were where it has `times` (int64 [events], of
+    the training log), but for the share `without_times` of the sequences.
 
     items: int64 [events] on the device, the training log; offsets: int64 [users + 1] beside it.
     """
@@ -81,6 +84,10 @@ class NextItem:
             )
         self.taken = Taken(items, offsets, model.num_items) if self.sampled and not self.together else None
         self.chances = torch.bincount(items, minlength=model.num_items).double().pow(config.popularity_power)
+        times = getattr(model, "times", None)
+        self.times = None if times is None else torch.from_numpy(times).to(items.device)
+        self.personal = model.trained_users
+        self.without_times = 1.0 if times is None else model.config.without_times
 
     @property
     def steps(self) -> int:
@@ -101,16 +108,24 @@ class NextItem:
         # the first target belongs to the first input; what stands left of it is padding in both
         inputs, targets = sequence[:, :-1], sequence[:, 1:]
         targets = targets.masked_fill(inputs == self.pad, self.pad)
+        batch: Batch = inputs, targets
         if self.together:
             count = self.config.shared_negatives
             shared = (
                 torch.multinomial(self.chances, count, replacement=True, generator=generator) if count else rows[:0]
             )
-            return inputs, targets, shared.expand(len(rows), -1)  # a row per example, of which each process has some
-        if self.taken is None:
-            return inputs, targets
-        shape = (len(rows), width, self.config.negatives)
-        return inputs, targets, self.taken.negatives(self.users[rows][:, None, None], shape, generator)
+            batch += (shared.expand(len(rows), -1),)  # a row per example, of which each process has some
+        elif self.taken is not None:
+            shape = (len(rows), width, self.config.negatives)
+            batch += (self.taken.negatives(self.users[rows][:, None, None], shape, generator),)
+        if self.personal:
+            batch += (self.users[rows],)
+        if self.times is None:
+            return batch
+        # as of the inputs: when the last target was is left out
+        times = gather_last(self.times, ends, lengths + 1, width + 1, NO_TIME)[:, :-1]
+        without = torch.rand(len(rows), generator=generator, device=rows.device) < self.without_times
+        return (*batch, times.masked_fill(without[:, None], NO_TIME))
 
     def targets(self, batch: Batch) -> Tensor:
         return (batch[1] != self.pad).sum(1)
@@ -124,9 +139,12 @@ class NextItem:
         inputs, targets = batch[:2]
         real = targets != self.pad
         bias: Tensor | None = getattr(model, "bias", None)
+        hidden_of: Callable[..., Tensor] = model.hidden
+        told = ["users"] * self.personal + ["times"] * (self.times is not None)
+        hidden = hidden_of(inputs, **dict(zip(told, batch[len(batch) - len(told) :], strict=True)))
         if self.together:
-            return self._loss_together(model.hidden(inputs), targets, batch[2][0], model.table, bias)
-        hidden = model.hidden(inputs)[real]  # [targets, dim]
+            return self._loss_together(hidden, targets, batch[2][0], model.table, bias)
+        hidden = hidden[real]  # [targets, dim]
         target_items = targets[real]
         if not self.sampled:
             return losses.cross_entropy(hidden, model.table[: self.num_items], bias, target_items)

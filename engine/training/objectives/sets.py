@@ -11,13 +11,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from engine.cards import added
 from engine.models.base import Comparing, score
 from engine.models.graph import squared
 from engine.models.metric import CML
 from engine.models.mult_vae import MultDAE, MultVAE, SetAutoencoder
 from engine.training import losses
 from engine.training.sampling import Taken, gather_last, shuffled
-from engine.training.settings import added
 
 Batch = tuple[Tensor, ...]
 

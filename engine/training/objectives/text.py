@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from engine.cards import added
 from engine.errors import UsageError
 from engine.models.recformer import CLASS, Recformer, Sequences
 from engine.models.unisrec import UniSRec
@@ -21,7 +22,6 @@ from engine.training import losses
 from engine.training.distributed import everywhere
 from engine.training.objectives.sequences import NextItem, NextItemConfig
 from engine.training.sampling import by_length, gather_last
-from engine.training.settings import added
 
 Batch = tuple[Tensor, ...]
 IGNORED = -100

@@ -1,0 +1,165 @@
+"""Models that read when the items of a history were (HSTU with time bias): what the time between items decides is learnt, when
+the target was has no say, figures with times stand apart, and nothing else changes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from engine.data.dataset import Cases, Dataset, Role
+from engine.data.ragged import Ragged
+from engine.errors import SeqscopeError
+from engine.evaluation import metrics
+from engine.evaluation.evaluate import evaluate
+from engine.evaluation.ranks import full_ranks, sampled_ranks
+from engine.evaluation.run_verdict import main_protocol
+from engine.export.bundle import export_run
+from engine.models import NO_TIME
+from engine.models.hstu import HSTU
+from engine.runtime import Zoo
+from engine.training.estimate import estimate
+from engine.training.materials import gather
+from engine.training.objectives.sequences import NextItem, NextItemConfig
+from engine.training.recipe import Recipe, load
+from engine.training.run import open_run, train
+from tests.training.tiny import recipe, write_log
+
+HALF, READ, MINUTE, DAY, MONTH = 30, 4, 60, 86_400, 2_592_000
+
+
+def planted(people: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """int64 [people, 7] items and times: four of the first half of the items, then that of the second that belongs to the one
+    of them that was taken a day ago (those before it were a month ago, those after it minutes), then two of the first, held out.
+    """
+    rng = np.random.default_rng(seed)
+    read, which, place = rng.integers(0, HALF, (people, READ)), rng.integers(0, READ - 1, people), np.arange(READ)
+    ago = np.select([place < which[:, None], place == which[:, None]], [MONTH, DAY], MINUTE) + READ - place
+    target, rest = HALF + read[np.arange(people), which], rng.integers(0, HALF, (people, 2))
+    later = np.tile(MINUTE * np.arange(1, 4), (people, 1))
+    return np.column_stack([read, target, rest]), 2 * MONTH + np.column_stack([-ago, later])
+
+
+def timed(**training: int) -> Recipe:
+    return recipe(
+        "hstu", model={"time_bias": True}, objective={"loss": "cross-entropy", "shared_negatives": 0},
+        training={"batch_size": 64, **training},
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """data, and an evaluated run."""
+    folder = tmp_path_factory.mktemp("times")
+    items, times = planted(300, 0)
+    dataset = write_log(folder / "data", items.tolist(), 2 * HALF, time_unit="second", times=times.tolist())
+    train(timed(epochs=80, validate_every=80), dataset, folder / "run", device="cpu")
+    evaluate(open_run(folder / "run")[0], dataset, folder / "run", keep_history=True)
+    return folder
+
+
+def test_what_the_time_between_items_decides_is_learnt(trained: Path) -> None:
+    """Without times each of three items may be the one: the best that can be is a third at the first place."""
+    model, *_ = open_run(trained / "run")
+    items, times = planted(300, 1)  # other people
+    offsets = READ * np.arange(len(items) + 1)
+    histories, moments = (Ragged(values[:, :READ].ravel(), offsets) for values in (items, times))
+    cases = Cases.of(np.zeros(len(items), np.int32), histories, items[:, READ], moments)
+    hits = [metrics.accuracy(full_ranks(model, cases, with_times=known).ranks)["HR@1"] for known in (False, True)]
+    assert hits[0] < 0.35 and hits[1] > 0.75, hits
+
+
+def test_when_the_target_was_has_no_say(trained: Path) -> None:
+    dataset, (model, *_) = Dataset(trained / "data"), open_run(trained / "run")
+
+    def ranks(of: Dataset) -> list[np.ndarray]:
+        return [full_ranks(model, of.cases("test"), with_times=known).ranks for known in (False, True)]
+
+    def elsewhere(moved: np.ndarray) -> Dataset:
+        """The dataset with some times (bool [events]) a year later."""
+        other = Dataset(trained / "data")
+        assert other.timestamps is not None
+        other.timestamps = other.timestamps + 12 * MONTH * moved
+        return other
+
+    without, known = ranks(dataset)
+    assert not np.array_equal(without, known)
+    assert all(map(np.array_equal, ranks(elsewhere(dataset.roles == Role.TEST)), (without, known)))
+    first = np.zeros(len(dataset.roles), bool)
+    first[dataset.events.offsets[:-1]] = True
+    altered = ranks(elsewhere(~first))  # how long ago the first item was
+    assert np.array_equal(altered[0], without) and not np.array_equal(altered[1], known)
+
+
+def test_in_training_no_state_knows_when_its_target_was() -> None:
+    config = HSTU.Config(dim=8, max_length=4, time_bias=True, without_times=0.5)
+    items, offsets = torch.arange(60), torch.arange(0, 61, 3)
+    times = np.arange(60) * DAY
+    drawn = []
+    for moved in (0, MONTH):
+        moments = times.copy()
+        moments[2::3] += moved  # of each person's last item, which is a target alone
+        model = HSTU(config, 60, 20, torch.Generator().manual_seed(1), moments)
+        what = NextItem(NextItemConfig(loss="cross-entropy"), model, items, offsets, 20)  # type: ignore[arg-type]
+        drawn.append(what.draw(torch.arange(20), torch.Generator().manual_seed(2)))
+    assert all(map(torch.equal, *drawn))
+    inputs, _, seconds = drawn[0]
+    without = (seconds == NO_TIME).all(1)
+    assert 3 <= without.sum() <= 17  # about half of the sequences, and all of each
+    assert torch.equal(seconds[~without], inputs[~without] * DAY)
+    # a state reads no times but of the items up to it
+    states = model.eval().hidden(inputs, times=seconds)
+    seconds[:, 1] += MONTH
+    assert torch.equal(model.hidden(inputs, times=seconds)[:, 0], states[:, 0])
+
+
+def test_figures_with_times_stand_beside_those_without(trained: Path) -> None:
+    model, *_, dataset = open_run(trained / "run")
+    measured = json.loads((trained / "run" / "metrics.json").read_text("utf-8"))
+    kept = {"full, history kept", "full, history kept+times"}
+    assert set(measured) == {"full", "full+times", *kept} and main_protocol(measured) == "full"
+    table = pq.read_table(trained / "run" / "ranks.parquet").to_pydict()
+    names, ranks = np.array(table["protocol"]), np.array(table["rank"])
+    for known, name in enumerate(("full", "full+times")):
+        found = full_ranks(model, dataset.cases("test"), with_times=bool(known)).ranks
+        np.testing.assert_array_equal(ranks[names == name], found.astype(np.float32))
+    cases = dataset.cases("test")
+    negatives = np.random.default_rng(1).permuted(np.tile(np.arange(2 * HALF), (len(cases), 1)), axis=1)[:, :9]
+    few = [sampled_ranks(model, cases, negatives, with_times=known).ranks for known in (False, True)]
+    assert not np.array_equal(*few) and max(map(np.max, few)) <= 10
+
+
+def test_a_bundle_answers_as_without_times(trained: Path, tmp_path: Path) -> None:
+    model, *_, dataset = open_run(trained / "run")
+    bundle = Zoo.open(export_run(trained / "run", tmp_path / "out").parent).bundles["run"]
+    history = dataset.cases("test").history[0]
+    with torch.no_grad():
+        expected = model.scores(torch.from_numpy(history[None].astype(np.int64)))[0]
+    np.testing.assert_allclose(bundle.scores(history.tolist()), expected, atol=1e-4)
+    assert bundle.protocol == "full" and "full+times" in bundle.manifest.metrics
+
+
+def test_a_log_without_times_is_refused_and_another_way_is_said(tmp_path: Path) -> None:
+    items, _ = planted(20, 0)
+    dataset = write_log(tmp_path / "data", items.tolist(), 2 * HALF)
+    for ask in (train, estimate):
+        with pytest.raises(
+            SeqscopeError, match=r"does not say when its events were.*--time-column, or take hstu without"
+        ):
+            ask(timed(), dataset, tmp_path / "run")
+    assert not (tmp_path / "run").exists() or not any((tmp_path / "run").iterdir())
+    with pytest.raises(SeqscopeError, match="or take popularity"):
+        gather(load("recent-popularity", "tiny", None, []), dataset, tmp_path / "run")
+
+
+def test_without_the_bias_of_times_a_training_is_the_one_it_was() -> None:
+    before = load("hstu", "elsewhere", None, [])
+    assert not {"time_bias", "without_times"} & before.identity()["model"].keys()
+    assert HSTU.needs_of(before.model) == () and not any(
+        "time" in name for name in HSTU(before.model, 9, 1, torch.Generator()).state_dict()
+    )
+    assert HSTU.needs_of(load("hstu-time", "elsewhere", None, []).model) == ("times",)
