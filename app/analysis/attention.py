@@ -161,15 +161,16 @@ def quoted(title: str, limit: int = 60, *, plain: bool = False) -> str:
     return f"“{short(clean(title), limit)}”" if plain else f"**{md(short(title, limit))}**"
 
 
-def gate_words(model: str, openings: Float, called: Names) -> str:
-    """Whose gate is open furthest and least, as Markdown. openings: 0 to 1, of each of `called`."""
+def gate_words(model: str, openings: Float, called: Names, *, plain: bool = False) -> str:
+    """Whose gate is open furthest and least: Markdown, or plain text. openings: 0 to 1, of each of `called`."""
     most, least = int(np.argmax(openings)), int(np.argmin(openings))
-    words = [f"{quoted(called.titles[at])} ({openings[at]:.2f})" for at in (most, least)]
+    model = clean(model) if plain else md(model)
+    words = [f"{quoted(called.titles[at], plain=plain)} ({openings[at]:.2f})" for at in (most, least)]
     if most == least:
-        return f"{md(model)} has one gate here, that of {words[0]}."
+        return f"{model} has one gate here, that of {words[0]}."
     if openings[most] - openings[least] < _ALIKE:
-        return f"The gates of {md(model)} are about equally open, {openings[least]:.3f} to {openings[most]:.3f}."
-    return f"The gates of {md(model)} are furthest open for {words[0]} and least for {words[1]}."
+        return f"The gates of {model} are about equally open, {openings[least]:.3f} to {openings[most]:.3f}."
+    return f"The gates of {model} are furthest open for {words[0]} and least for {words[1]}."
 
 
 def filter_words(model: str, weights: Float, called: Names) -> str:

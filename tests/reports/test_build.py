@@ -97,6 +97,18 @@ def test_rollout_where_it_is_defined(models: Zoo) -> None:
     assert gamma.cannot == models.bundles["gamma"].cannot("rollout")
 
 
+def test_gates_are_the_models(root: Path) -> None:
+    models = Zoo.open(root / "exports" / "films")
+    history = [models.item_ids[item] for item in (3, 1, 4, 1, 5, 9)]
+    made = build(models, Asked(history=history, models=["hgn", "markov"], parts=["history", "attention"]))
+    (hgn,) = made.attention or []
+    assert hgn.gates is not None and hgn.cannot and not hgn.last
+    openings = models.bundles["hgn"].gates(events(models, history))
+    assert [at.place for at in hgn.gates.positions] == [place + 1 for place in openings]
+    assert hgn.gates.openings == pytest.approx(list(openings.values()), rel=1e-5)
+    assert tables(made)["gates"].rows[-1][1:3] == (6, history[-1]) and html.render(made)
+
+
 def test_overlap_counts_what_is_shared(report: Report) -> None:
     assert report.overlap is not None and report.lists is not None
     lists = {one.model: {item.item_id for item in one.items} for one in report.lists}

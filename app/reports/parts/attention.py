@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
 import numpy as np
+import pandas as pd
+from pydantic import Field
 
 from app.analysis import attention as analysis
 from app.analysis import beam_search
@@ -15,7 +17,7 @@ from app.reports.fields import Item, ItemId, Name, ReportModel, check_square, nu
 from app.reports.part import ByModel, Source
 from app.text import clean
 from engine.errors import SeqscopeError
-from engine.runtime import last_row
+from engine.runtime import Bundle, last_row
 
 if TYPE_CHECKING:
     from app.reports.document import Report
@@ -38,8 +40,16 @@ class Written(Item):
     """Per position; means over codes, heads and layers. What is missing from 1 went to codes already written."""
 
 
+class Gates(ReportModel):
+    """How far a model lets each of its latest items through, before it averages them."""
+
+    positions: list[Position]
+    openings: list[Annotated[float, Field(ge=0, le=1)]]
+    """Per position, 0 closed, 1 open."""
+
+
 class Attention(ReportModel):
-    LATER: ClassVar[tuple[str, ...]] = ("written",)
+    LATER: ClassVar[tuple[str, ...]] = ("written", "gates")
 
     model: Name
     cannot: str | None = None
@@ -56,6 +66,8 @@ class Attention(ReportModel):
     to the history, not what the prediction looked at, which is `written`."""
     written: Written | None = None
     """In place of `last`, where the codes that are written look at the history; None in reports of before."""
+    gates: Gates | None = None
+    """Of a model that has them in place of attention weights; None in reports of before."""
     matrix: list[list[float | None]] = []
     """Rows look, columns are looked at; None where looking is impossible. The latest positions alone, `positions` has all."""
 
@@ -75,10 +87,10 @@ class AttentionPart(ByModel):
     )
 
     def make(self, source: Source) -> list[Attention]:
-        """Of the models that were asked for, else of those that attend."""
+        """Of the models that were asked for, else of those that attend or have gates."""
         models = source.asked.attention
         if models is None:
-            models = [name for name in source.names if source.models.bundles[name].cannot("attention") is None]
+            models = [name for name in source.names if _shows(source.models.bundles[name])]
         return [_attention(source, model) for model in models]
 
     def check(self, content: list[Attention], report: Report) -> None:
@@ -86,13 +98,19 @@ class AttentionPart(ByModel):
             weights = [(entry.last, entry.positions)] + (
                 [] if entry.written is None else [(entry.written.weights, entry.written.positions)]
             )
+            weights += [] if entry.gates is None else [(entry.gates.openings, entry.gates.positions)]
             if any(len(values) != len(of) for values, of in weights) or len(entry.matrix) > len(entry.positions):
                 raise ValueError("attention has more or fewer weights than positions")
             check_square("attention", entry.matrix, len(entry.matrix))
 
     def without_history(self, content: list[Attention], report: Report) -> list[Attention]:
         return [
-            _nameless(entry).model_copy(update={"written": entry.written and _nameless(entry.written)})
+            _nameless(entry).model_copy(
+                update={
+                    "written": entry.written and _nameless(entry.written),
+                    "gates": entry.gates and _nameless(entry.gates),
+                }
+            )
             for entry in content
         ]
 
@@ -111,9 +129,16 @@ class AttentionPart(ByModel):
             for column, weight in zip(shown, weights, strict=True)
             if weight is not None
         ]
-        columns = ("model", "place", "item_id", "title", "weight")
-        return {
-            "attention": Table("What the prediction looked at", columns, looked),
+        columns = ("model", "place", "item_id", "title")
+        openings = [
+            (titles[entry.model], _place(at), at.item_id, names.get(at.item_id or "", ""), opening)
+            for entry in content
+            if entry.gates is not None
+            for at, opening in zip(entry.gates.positions, entry.gates.openings, strict=True)
+        ]
+        gates = {"gates": Table("How far items are let through", (*columns, "gate"), openings)} if openings else {}
+        return gates | {
+            "attention": Table("What the prediction looked at", (*columns, "weight"), looked),
             "attention-matrix": Table(
                 "Attention position by position", ("model", "looking", "looked at", "weight"), cells
             ),
@@ -123,6 +148,11 @@ class AttentionPart(ByModel):
         blocks: list[Block] = []
         for entry in content:
             blocks.append(h3(sign(report, entry.model)))
+            if entry.gates is not None:
+                blocks += [
+                    p(_gate_words(entry.gates, entry.model, report)),
+                    figures(_gate_bars(entry.gates, entry.model, report)),
+                ]
             if entry.cannot is not None:
                 blocks.append(quiet(clean(entry.cannot)))
             else:
@@ -131,7 +161,11 @@ class AttentionPart(ByModel):
 
 
 PART = AttentionPart()
-Looking = TypeVar("Looking", Attention, Written)
+Looking = TypeVar("Looking", Attention, Written, Gates)
+
+
+def _shows(bundle: Bundle) -> bool:
+    return bundle.cannot("attention") is None or bundle.cannot("gates") is None
 
 
 def _nameless(one: Looking) -> Looking:
@@ -157,6 +191,17 @@ def _written(source: Source, model: str) -> Written | None:
     )
 
 
+def _gates(source: Source, model: str) -> Gates | None:
+    if not source.history or source.models.bundles[model].cannot("gates") is not None:
+        return None
+    openings = analysis.gates(source.models, model, source.history)
+    ids = source.models.item_ids
+    return Gates(
+        positions=[Position(place=place + 1, item_id=ids[source.history[place]]) for place in openings],
+        openings=[number(opening) for opening in openings.values()],
+    )
+
+
 def _attention(source: Source, model: str) -> Attention:
     bundle, view, ids = source.models.bundles[model], source.asked.view, source.models.item_ids
     try:
@@ -166,7 +211,8 @@ def _attention(source: Source, model: str) -> Attention:
             raise SeqscopeError(reason)
         raw = analysis.attention(source.models, model, source.history)
     except SeqscopeError as reason:
-        return Attention(model=model, cannot=bundle.cannot("attention") or str(reason))
+        cannot = bundle.cannot("attention") or str(reason)
+        return Attention(model=model, cannot=cannot, gates=_gates(source, model))
     by_item = analysis.by_item(raw)  # codes taken together by item; where positions are items, the same
     last = last_row(by_item)
     if view == "rollout":
@@ -249,6 +295,29 @@ def _bars(one: Attention, report: Report) -> Figure:
         return drawing.bars(shown, colour, float(np.mean(weights)))
 
     return Figure(f"attention-{one.model}", alt, draw, live)
+
+
+def _gate_words(gates: Gates, model: str, report: Report) -> str:
+    return analysis.gate_words(
+        report.titles[model], np.array(gates.openings), _names(gates.positions, report), plain=True
+    )
+
+
+def _gate_bars(gates: Gates, model: str, report: Report) -> Figure:
+    colour, names = report.model(model).colour, _names(gates.positions, report)
+    alt = f"How far {report.titles[model]} lets its latest items through, by position, oldest on top"
+
+    def draw(font: str) -> Any:
+        rows = zip(_labels(names), gates.openings, strict=True)
+        return charts.bars(
+            [charts.Bar(text, opening, f"{opening:.3f}") for text, opening in rows], colour, alt, font=font
+        )
+
+    def live() -> Any:
+        shown = pd.DataFrame({"position": names.numbers, "title": names.titles, "gate": gates.openings})
+        return drawing.bars(shown, colour, None, quantity="gate")
+
+    return Figure(f"gates-{model}", alt, draw, live)
 
 
 def _map(one: Attention, report: Report) -> Figure:
