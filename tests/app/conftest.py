@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1.element_tree import Widget
 from streamlit.util import calc_hash
 
+from app import zoo
+from engine.runtime import Zoo
 from tests.runtime.bundles import make_zoo
+
+if TYPE_CHECKING:
+    from tests.app.own import Nobody
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -45,9 +52,38 @@ def at_page(root: Path, page: str, **address: str) -> AppTest:
     test = AppTest.from_file(str(root / "app" / "main.py"), default_timeout=60)
     if page:
         test._page_hash = calc_hash(page)
-    for name, value in address.items():
-        test.query_params[name] = value
+    test.query_params.update(address)
     return test
+
+
+def alone(page: str, **address: str) -> AppTest:
+    """A page without the frame around it, before its first run."""
+
+    def script(name: str) -> None:
+        import runpy
+
+        from app import zoo
+        from app.screens import PAGES
+        from app.session import state
+
+        state.sync(list(zoo.datasets()), zoo.open_zoo, PAGES[name])
+        runpy.run_path(str(PAGES[name].script), run_name=name)
+
+    test = AppTest.from_function(script, default_timeout=120, args=(page,))
+    test.query_params.update(address)
+    return test
+
+
+def run_without_fault(changed: AppTest | Widget) -> AppTest:
+    """The page after a run in which nothing failed."""
+    test = changed.run()
+    assert not test.exception and not test.error
+    return test
+
+
+def told(test: AppTest) -> str:
+    """What a page says in sentences."""
+    return " ".join(part.value for kind in ("markdown", "caption", "info") for part in getattr(test, kind))
 
 
 @pytest.fixture(scope="session")
@@ -74,3 +110,33 @@ def open_app(root: Path, exports: Path, monkeypatch: pytest.MonkeyPatch) -> Call
         return test
 
     return start
+
+
+@pytest.fixture
+def open_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., AppTest]:
+    """open_changed(page, change, **address) draws a page alone, over a zoo that `change` may alter before."""
+
+    def start(page: str, change: Callable[[Path], object] = lambda path: None, **address: str) -> AppTest:
+        path = make_zoo(tmp_path / "exports")
+        change(path)
+        monkeypatch.setenv("SEQSCOPE_EXPORTS", str(path.parent))
+        return run_without_fault(alone(page, **address))
+
+    return start
+
+
+@pytest.fixture
+def models(exports: Path, monkeypatch: pytest.MonkeyPatch) -> Zoo:
+    """The plain dataset of `exports`, as the app has it open."""
+    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(exports))
+    return zoo.open_zoo("toys")
+
+
+@pytest.fixture
+def launcher(tmp_path: Path, exports: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Nobody]:
+    """What visitors keep begins empty, and no job begins but in words."""
+    from tests.app import own
+
+    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(exports))
+    with own.own_home(tmp_path / "home", monkeypatch) as nobody:
+        yield nobody

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,18 +20,14 @@ from app.uploads.limits import UploadLimits
 from app.uploads.runner import UploadFailed
 from engine.errors import SeqscopeError
 from engine.files import write_json
-from tests.app.own import ANNA, BEN, Nobody, own_home, page, put, ready, said
+from tests.app.own import ANNA, BEN, page, put, ready, said
 from tests.app.test_upload import key, press
 
 LOG = "user,item,time\n" + "".join(f"u{n % 4},toy-{n},{1_700_000_000 + 60 * n}\n" for n in range(20))
 MESSY = LOG + "u1,nothing,1700000000\nu1,toy-1,never\n"
 
 
-@pytest.fixture(autouse=True)
-def launcher(tmp_path: Path, exports: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Nobody]:
-    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(exports))
-    with own_home(tmp_path / "home", monkeypatch) as found:
-        yield found
+pytestmark = pytest.mark.usefixtures("launcher")
 
 
 @pytest.fixture

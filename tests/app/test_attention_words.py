@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,12 @@ from streamlit.testing.v1 import AppTest
 from app import zoo
 from app.analysis import word_attention
 from app.figures import word_attention as figures
-from app.screens import PAGES
 from app.session import state
-from app.session.pages import read
 from engine.runtime import Word, WordAttention, Zoo
-from tests.app.conftest import HOSTILE
+from tests.app.conftest import HOSTILE, alone, run_without_fault, told
 from tests.app.readers import READER, SAMPLE, make_readers
 
+Open = Callable[..., AppTest]
 TITLES = {7: "Old film", 9: "New film"}
 ATTRIBUTES = ("title", "cast", "genres")  # no item has a cast
 _WORDS = (
@@ -239,80 +239,52 @@ def exports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_readers(tmp_path_factory.mktemp("exports"), HOSTILE).parent
 
 
-@pytest.fixture
-def page(exports: Path, monkeypatch: pytest.MonkeyPatch) -> AppTest:
-    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(exports))
-    return AppTest.from_function(_script, default_timeout=120)
-
-
-def _script() -> None:
-    import runpy
-
-    from app import zoo
-    from app.screens import PAGES
-    from app.session import state
-
-    state.sync(list(zoo.datasets()), zoo.open_zoo, PAGES["attention"])
-    runpy.run_path("app/screens/attention/page.py", run_name="attention")
-
-
 HISTORY = ["safety-last-1923", "the-kid-1921", "nosferatu-1922"]
-
-
-def told(page: AppTest) -> str:
-    return " ".join(part.value for kind in (page.markdown, page.caption, page.info) for part in kind)
 
 
 def headings(page: AppTest) -> list[str]:
     return [heading.value for heading in page.header]
 
 
-def opened(page: AppTest, **address: str) -> AppTest:
-    for name, value in {"ds": "sample", "model": READER, "h": "~".join(HISTORY), **address}.items():
-        page.query_params[name] = value
-    page.run()
-    assert not page.exception and not page.error
-    return page
+@pytest.fixture
+def opened(exports: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., AppTest]:
+    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(exports))
+    usual = {"ds": "sample", "model": READER, "h": "~".join(HISTORY)}
+    return lambda **address: run_without_fault(alone("attention", **usual | address))
 
 
-def test_the_page_of_a_reader(page: AppTest) -> None:
-    opened(page)
+def test_the_page_of_a_reader(opened: Open) -> None:
+    page = opened()
     assert headings(page)[:2] == ["What the prediction looked at", "Word by word"]
     assert "not why an item is recommended" in told(page)
     assert "layer 2 of 2, mean over 2 heads" in told(page)
     assert page.get_by_key("attention_word_layer_2").value == "2"
 
 
-def test_another_model_has_no_words(page: AppTest) -> None:
-    opened(page, model="sasrec", word_layer="1")
-    assert "Word by word" not in headings(page)
-    assert "What the prediction looked at" in headings(page)
-
-
-def test_layer_and_head_are_in_the_address(page: AppTest) -> None:
-    opened(page, word_layer="1", word_head="2")
+def test_layer_and_head_are_in_the_address(opened: Open) -> None:
+    page = opened(word_layer="1", word_head="2")
     assert "layer 1 of 2, head 2 of 2" in told(page) and not page.warning
     page.get_by_key("attention_word_layer_2").set_value("mean").run()
-    page.get_by_key("attention_word_head_2").set_value("mean").run()
-    assert not page.exception and not page.error
+    run_without_fault(page.get_by_key("attention_word_head_2").set_value("mean"))
     assert (page.query_params["word_layer"], page.query_params["word_head"]) == ("mean", "mean")
     assert "the mean over 2 layers, mean over 2 heads" in told(page)
     page.get_by_key("attention_model_sample").set_value("sasrec").run()
     assert "word_layer" not in page.query_params and "word_head" not in page.query_params
+    assert "What the prediction looked at" in headings(page) and "Word by word" not in headings(page)
 
 
-def test_the_item_of_the_address_is_the_one_whose_words_are_left_out(page: AppTest) -> None:
-    opened(page, item="metropolis-1927", section="effects")
+def test_the_item_of_the_address_is_the_one_whose_words_are_left_out(opened: Open) -> None:
+    page = opened(item="metropolis-1927", section="effects")
     assert "does the most for **Metropolis (1927)**" in told(page)
 
 
-def test_effects_stand_beside_the_weights_that_are_chosen(page: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_effects_stand_beside_the_weights_that_are_chosen(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     from app.screens.attention import leave_one_out
 
     drawn: list[Any] = []
     real = leave_one_out.figures.effects
     monkeypatch.setattr(leave_one_out.figures, "effects", lambda *args: (drawn.append(args), real(*args))[1])
-    opened(page, word_layer="1", word_head="1", section="effects")
+    opened(word_layer="1", word_head="1", section="effects")
     table, _, split, *_ = drawn[-1]
     models = zoo.open_zoo("sample")
     found = models.bundles[READER].word_attention(state.numbers(models, HISTORY))
@@ -325,26 +297,12 @@ def test_effects_stand_beside_the_weights_that_are_chosen(page: AppTest, monkeyp
     assert table["log_probability"].notna().all()
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "said"),
-    [
-        ("word_layer", "3", "layer for the words “3”; possible is mean, 1 or 2"),
-        ("word_head", "<b>", "head for the words “<b>”; possible is mean, 1 or 2"),
-    ],
-)
-def test_a_bad_choice_gets_one_message(models: Zoo, name: str, text: str, said: str) -> None:
-    kept, problems = read(PAGES["attention"].parameters, {"model": READER, "view": "head", name: text}, models)
-    assert kept == {"model": READER, "view": "head"}
-    assert len(problems) == 1 and said in problems[0]
-
-
-def test_long_histories_are_shown(page: AppTest) -> None:
-    models = Zoo.open(SAMPLE)
+def test_long_histories_are_shown(models: Zoo, opened: Open) -> None:
     longest = max(models.users["history"].to_pylist(), key=len)
-    opened(page, h="~".join(models.item_ids[item] for item in longest))
+    page = opened(h="~".join(models.item_ids[item] for item in longest))
     assert "lie beyond the 100 tokens that it reads" in told(page)
 
 
-def test_one_item_is_enough(page: AppTest) -> None:
-    opened(page, h=HISTORY[0], section="effects")
+def test_one_item_is_enough(opened: Open) -> None:
+    page = opened(h=HISTORY[0], section="effects")
     assert "Token ablation of the item" in headings(page)

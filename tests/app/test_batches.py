@@ -21,16 +21,8 @@ from app.store.server import open_store
 from app.uploads.limits import UploadLimits
 from app.work import Work
 from engine.errors import SeqscopeError
-from tests.app.own import ANNA, BEN, Nobody, own_home, page, put, ready, said, visit
+from tests.app.own import ANNA, BEN, Nobody, page, put, ready, said, visit
 from tests.waiting import wait
-
-
-@pytest.fixture
-def nobody(tmp_path: Path, exports: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Nobody]:
-    """No job begins but in words."""
-    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(exports))
-    with own_home(tmp_path / "home", monkeypatch) as launcher:
-        yield launcher
 
 
 @pytest.fixture
@@ -68,7 +60,7 @@ def keys(test: AppTest, kind: str) -> list[str]:
 
 
 def test_a_job_may_make_as_much_as_its_owner_has_left(
-    nobody: Nobody, exports: Path, monkeypatch: pytest.MonkeyPatch
+    launcher: Nobody, exports: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SEQSCOPE_QUOTA_BYTES", "1000000")
     open_store().histories.save(ANNA, "toys", "long", ["x" * 400] * 100)
@@ -148,13 +140,13 @@ def test_a_file_is_looked_at_by_a_child(tmp_path: Path) -> None:
 # --- on pages
 
 
-def test_the_page_finds_it_again(root: Path, exports: Path, nobody: Nobody) -> None:
+def test_the_page_finds_it_again(root: Path, exports: Path, launcher: Nobody) -> None:
     test = report(root, ANNA, ds="toys", h="toy-9")
     test.button(key="report_batch_start").click().run()
     (one,) = batches.of(ANNA, "toys")
     assert one.job is not None and one.job.kind == "batch" and "--bounded" in one.job.steps[0].words
     assert one.job.steps[0].words[3] == "people" and one.row.spec["k"] == 10
-    wait(lambda: nobody.started == [one.row.id])
+    wait(lambda: launcher.started == [one.row.id])
     put(one.row.id, Status(state="running", words="Lists for many histories: Alpha", progress=0.4))
     for again in (test.run(), report(root, ANNA, ds="toys", h="toy-9"), page(root, ANNA)):
         assert f"data_cancel_{one.row.id}" in [button.key for button in again.button]
@@ -169,7 +161,7 @@ def test_the_page_finds_it_again(root: Path, exports: Path, nobody: Nobody) -> N
     assert work.one(ANNA, one.row.id).cancelling
 
 
-def test_columns_of_a_file_are_mapped_and_it_is_answered_for(root: Path, exports: Path, nobody: Nobody) -> None:
+def test_columns_of_a_file_are_mapped_and_it_is_answered_for(root: Path, exports: Path, launcher: Nobody) -> None:
     test = report(root, ANNA, ds="toys", h="toy-9")
     next(one for one in test.get("button_group") if one.key == "report_batch_source_2").set_value("file").run()
     content = b"a,b,label\nann,toy-9,1\n=bob,toy-12,2\n"
@@ -187,7 +179,7 @@ def test_columns_of_a_file_are_mapped_and_it_is_answered_for(root: Path, exports
     assert given.read_bytes() == content
 
 
-def test_what_came_out_is_offered_until_it_is_deleted(root: Path, exports: Path, nobody: Nobody) -> None:
+def test_what_came_out_is_offered_until_it_is_deleted(root: Path, exports: Path, launcher: Nobody) -> None:
     job = start(exports / "toys")
     (home.here().job(job.id) / FILES / "lists.parquet").write_bytes(b"PAR1")
     (home.here().job(job.id) / "log.txt").write_text("../lists.parquet: 5 histories, 30 rows in 0.1 s\n")
@@ -201,7 +193,7 @@ def test_what_came_out_is_offered_until_it_is_deleted(root: Path, exports: Path,
     assert "Download Parquet" not in keys(test, "download_button") and not home.here().job(job.id).exists()
 
 
-def test_why_it_failed(root: Path, exports: Path, nobody: Nobody) -> None:
+def test_why_it_failed(root: Path, exports: Path, launcher: Nobody) -> None:
     job = start(exports / "toys", b"a,b\n")
     put(job.id, Status(state="failed", message="histories.csv: which column is the <b>user</b>?"))
     test = report(root, ANNA, ds="toys", h="toy-9")
@@ -209,7 +201,7 @@ def test_why_it_failed(root: Path, exports: Path, nobody: Nobody) -> None:
     assert not (home.here().job(job.id) / FILES).exists()
 
 
-def test_on_the_card_of_ones_own_dataset(root: Path, exports: Path, nobody: Nobody) -> None:
+def test_on_the_card_of_ones_own_dataset(root: Path, exports: Path, launcher: Nobody) -> None:
     dataset = ready(ANNA, "Mine", events=30)
     job = start(home.here().dataset(ANNA, dataset.id).exports, own=dataset.id)
     test = page(root, ANNA)
@@ -220,7 +212,7 @@ def test_on_the_card_of_ones_own_dataset(root: Path, exports: Path, nobody: Nobo
     )
 
 
-def test_it_counts_as_a_job(exports: Path, nobody: Nobody, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_counts_as_a_job(exports: Path, launcher: Nobody, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEQSCOPE_QUOTA_JOBS", "1")
     start(exports / "toys", b"toy-9")
     with pytest.raises(QuotaReached, match="1 job of yours"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from streamlit.runtime.scriptrunner import ScriptRunContext
@@ -23,57 +22,12 @@ Open = Callable[..., AppTest]
 ATTENTION = "screens/attention/page.py"
 
 
-@pytest.fixture
-def models(exports: Path, monkeypatch: pytest.MonkeyPatch) -> Zoo:
-    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(exports))
-    return zoo.open_zoo("toys")
-
-
 def go(app: AppTest, page: str, **address: str) -> AppTest:
     """As the menu does without an address, and a link with one."""
     app.switch_page(page)
     app.query_params.clear()
-    for name, value in address.items():
-        app.query_params[name] = value
+    app.query_params.update(address)
     return app.run()
-
-
-GOOD = {
-    "model": "beta", "view": "head", "layer": "1", "head": "2", "scale": "unit", "latest": "7",
-    "people": "position",
-}  # fmt: skip
-
-
-def test_all_of_a_page_is_read_and_written(models: Zoo) -> None:
-    now = state.parse({"ds": "toys", "h": "toy-1", **GOOD}, ["toys"], zoo.open_zoo, PAGES["attention"])
-    assert now.own == GOOD and not now.problems
-    assert state.parse(state.params(now), ["toys"], zoo.open_zoo, PAGES["attention"]) == now
-
-
-def test_a_page_reads_what_is_its_own(models: Zoo) -> None:
-    assert state.parse({"ds": "toys", **GOOD}, ["toys"], zoo.open_zoo, PAGES["about"]).own == {}
-    assert state.parse({"ds": "toys", **GOOD}, ["toys"], zoo.open_zoo, PAGES["graph"]).own == {"model": "beta"}
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "said"),
-    [
-        ("model", "zeta", "model that this dataset does not have: “zeta”"),
-        ("view", "<b>", "view “<b>”; possible is mean, head or rollout"),
-        ("scale", "", "colours “”; possible is fit, unit or rows"),
-        ("layer", "3", "layer “3”; possible is 1 to 2"),
-        ("layer", "0", "layer “0”"),
-        ("head", "٢", "head “٢”"),
-        ("head", "9" * 5_000, "possible is 1 to 2"),
-        ("latest", "1", "number of positions “1”; possible is 2 to 200"),
-        ("people", "x", "possible is distance or position"),
-    ],
-)
-def test_a_bad_choice_gets_one_message_and_the_rest_is_kept(models: Zoo, name: str, text: str, said: str) -> None:
-    now = state.parse({"ds": "toys", "h": "toy-1", **GOOD, name: text}, ["toys"], zoo.open_zoo, PAGES["attention"])
-    assert len(now.problems) == 1 and said in now.problems[0]
-    assert now.own == {other: value for other, value in GOOD.items() if other != name}
-    assert now.history == ("toy-1",)
 
 
 def test_layers_are_those_of_the_model_that_is_shown(models: Zoo) -> None:
@@ -81,13 +35,6 @@ def test_layers_are_those_of_the_model_that_is_shown(models: Zoo) -> None:
     assert own == {"model": "popular"} and len(problems) == 1  # it has none
     assert attention_page.attended(models, {}) == "alpha"
     assert attention_page.attended(models, {"model": "gone"}) == "alpha"
-
-
-def test_the_menu_keeps_the_history_and_the_address_says_so(open_app: Open) -> None:
-    app = open_app(ds="toys", h="toy-1~toy-2", k="5")
-    go(app, ATTENTION)
-    assert app.session_state[state._KEY].history == ("toy-1", "toy-2")
-    assert (app.query_params["h"], app.query_params["k"]) == ("toy-1~toy-2", "5")
 
 
 def test_the_menu_from_the_front_needs_no_address(open_app: Open) -> None:
@@ -117,18 +64,13 @@ def test_a_link_to_a_page_has_the_selected_item_and_what_the_page_last_had(open_
 
 
 def test_back_to_a_page_of_the_menu_does_not_lose_the_history(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    app = go(open_app(ds="toys", h="toy-1~toy-2"), ATTENTION)
+    app = go(open_app(ds="toys", h="toy-1~toy-2", k="5"), ATTENTION)  # as the menu does: the address says so
+    assert (app.query_params["h"], app.query_params["k"]) == ("toy-1~toy-2", "5")
     monkeypatch.setattr(ScriptRunContext, "is_history_navigation", property(lambda _: True, lambda *_: None))
     go(app, ATTENTION)  # the browser's own step to the page, before the address was there
-    assert app.query_params["h"] == "toy-1~toy-2"
+    assert (app.query_params["h"], app.query_params["k"]) == ("toy-1~toy-2", "5")
     go(app, "screens/compare/page.py")  # where the visitor's way began without an address
     assert app.session_state[state._KEY] == state.default(next(iter(zoo.datasets())), zoo.open_zoo)
-
-
-def test_the_copied_link_has_what_the_page_has_for_itself(open_app: Open) -> None:
-    app = go(open_app(), ATTENTION, ds="toys", h="toy-1~toy-2", view="head", layer="1")
-    (button,) = [one for one in app.get("bidi_component") if "Copy link" in str(one.proto)]
-    assert "view=head&layer=1" in str(button.proto)
 
 
 def test_every_choice_of_the_page_can_be_named_in_a_link() -> None:

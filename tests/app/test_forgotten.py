@@ -1,11 +1,12 @@
-"""Of a dataset that was deleted nothing stays in the memory of the server."""
+"""Of a dataset that was deleted, or has expired, nothing stays in the memory of the server."""
 
 from __future__ import annotations
 
 import ast
 import gc
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -13,21 +14,21 @@ import pytest
 from app import examples, home, spaces, styles, work, zoo
 from app.analysis import attention, cache, evaluation, recommend
 from app.screens.map import controls
+from app.store import records
+from app.store.database import Store
 from app.store.records import StoredDataset
 from app.store.server import open_store
+from app.store.sweep import sweep
 from engine.runtime import Zoo
-from tests.app.own import ANNA, Nobody, own_home, ready
+from tests.app.own import ANNA, Nobody, ready
 
 CONSTANTS = {"_template", "_environment", "_read", "_plotly", "_typeface", "_temporary", "_places", "_unasked"}
 """Of export.py and reports/html.py: files of the program; store/prepared.py: the name of a folder; floor.py: declarations."""
 
 
 @pytest.fixture(autouse=True)
-def launcher(tmp_path: Path, exports: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Nobody]:
-    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(exports))
-    cache.forget()  # what other tests have left
-    with own_home(tmp_path / "home", monkeypatch) as found:
-        yield found
+def _nothing_of_other_tests(launcher: Nobody) -> None:
+    cache.forget()
 
 
 def look_at(dataset: StoredDataset) -> weakref.ref[Zoo]:
@@ -51,7 +52,15 @@ def look_at(dataset: StoredDataset) -> weakref.ref[Zoo]:
     return weakref.ref(models)
 
 
-def test_nothing_of_it_stays_in_memory() -> None:
+@pytest.mark.parametrize(
+    "go",
+    [
+        lambda store, id: store.datasets.delete(ANNA, id),
+        lambda store, id: sweep(store, records.now() + timedelta(days=30)),
+    ],
+    ids=["deleted", "expired"],
+)
+def test_nothing_of_it_stays_in_memory(go: Callable[[Store, str], object]) -> None:
     dataset = ready(ANNA, "My shop", events=60)
     models = look_at(dataset)
     gc.collect()
@@ -59,24 +68,11 @@ def test_nothing_of_it_stays_in_memory() -> None:
         models() is not None and len(recommend.top_k) == len(recommend.neighbours) == 1
     )  # it is kept as long as it is there
     assert len(examples.of) == 1
-    open_store().datasets.delete(ANNA, dataset.id)
+    go(open_store(), dataset.id)
     gc.collect()
     assert models() is None, gc.get_referrers(models())
     assert not any(len(one) for one in cache._CACHES)
     assert not home.here().dataset(ANNA, dataset.id).path.exists()
-
-
-def test_what_has_expired_is_forgotten_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    from datetime import timedelta
-
-    from app.store import records
-    from app.store.sweep import sweep
-
-    dataset = ready(ANNA, "My shop")
-    models = look_at(dataset)
-    assert sweep(open_store(), records.now() + timedelta(days=30)).datasets == 1
-    gc.collect()
-    assert models() is None and not any(len(one) for one in cache._CACHES)
 
 
 def test_the_queue_keeps_no_job_whose_folder_is_gone() -> None:

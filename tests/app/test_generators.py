@@ -17,12 +17,10 @@ from app.analysis import attention as views
 from app.analysis import beam_search, metrics, recommend
 from app.figures import beam_search as beam_figures
 from app.figures import compare
-from app.screens import PAGES
 from app.screens.about import cards
-from app.session import state
 from app.text import md
 from engine.runtime import AttentionMap, Bundle, Zoo
-from tests.app.conftest import HOSTILE, ODD_IDS, at_page, rename
+from tests.app.conftest import HOSTILE, ODD_IDS, rename, run_without_fault
 from tests.app.writers import RAGGED, WRITER, make_writers
 from tests.runtime.bundles import seal
 
@@ -45,16 +43,13 @@ def models(writers: Path, monkeypatch: pytest.MonkeyPatch) -> Zoo:
 
 
 @pytest.fixture
-def attention(root: Path, writers: Path, monkeypatch: pytest.MonkeyPatch) -> Open:
-    return _page(root, writers, monkeypatch, "attention")
+def opened(open_app: Open, writers: Path) -> Open:
+    """opened(page, **address): a page where one model writes codes."""
 
-
-def _page(root: Path, exports: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> Open:
-    def start(**address: str) -> AppTest:
-        monkeypatch.setenv("SEQSCOPE_EXPORTS", str(exports))
-        page = at_page(root, name, **{"ds": "writers", "h": ADDRESS, **address}).run()
-        assert not page.exception and not page.error, [error.value for error in page.error]
-        return page
+    def start(page: str = "", **address: str) -> AppTest:
+        test = open_app(writers, page=page, ds="writers", **{"h": ADDRESS, **address})
+        assert not test.error
+        return test
 
     return start
 
@@ -208,14 +203,14 @@ def test_hostile_titles_are_text_in_the_tree(tmp_path: Path) -> None:
 
 
 def test_the_beam_is_computed_in_its_section_alone_and_stands_in_the_address(
-    open_app: Open, writers: Path, monkeypatch: pytest.MonkeyPatch
+    opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
     trace = Bundle.trace
     monkeypatch.setattr(Bundle, "trace", lambda self, *a, **b: asked.append(b) or trace(self, *a, **b))
-    open_app(writers, ds="writers", h=ADDRESS)
+    opened()
     assert not asked
-    app = open_app(writers, ds="writers", h=ADDRESS, section="beam")
+    app = opened(section="beam")
     assert len(asked) == 1
     app.get_by_key("compare_beam").set_value("writer").run()
     assert app.query_params["beam"] == "writer"
@@ -225,34 +220,14 @@ def test_the_beam_is_computed_in_its_section_alone_and_stands_in_the_address(
     app.get_by_key("compare_write").set_value("anything").run()
     assert (app.query_params["width"], app.query_params["write"]) == ("10", "anything")
     assert any("belong to no item" in text.value or "belongs to no item" in text.value for text in app.markdown)
-    app.get_by_key("compare_beam").set_value("ragged").run()
+    run_without_fault(app.get_by_key("compare_beam").set_value("ragged"))
     assert not {"temperature", "width", "write"} & set(app.query_params)
-    assert not app.exception and not app.error
 
 
-def test_the_beam_stays_while_items_are_added(open_app: Open, writers: Path) -> None:
-    app = open_app(writers, ds="writers", h=ADDRESS, beam="writer")
+def test_the_beam_stays_while_items_are_added(opened: Open) -> None:
+    app = opened(beam="writer")
     app.button(key="compare_drop_last").click().run()
     assert app.query_params["beam"] == "writer" and len(app.get("plotly_chart")) == 1
-
-
-@pytest.mark.parametrize(
-    ("page", "name", "text", "said"),
-    [
-        ("", "beam", "alpha", "generates no semantic IDs"),
-        ("", "beam", "<b>", "generates no semantic IDs"),
-        ("", "width", "0", "beam width “0”; possible is 1 to 100"),
-        ("", "width", "101", "beam width"),
-        ("", "temperature", "0", "temperature “0”; possible is 0.1"),
-        ("", "write", "x", "possible is items or anything"),
-        ("attention", "unit", "x", "possible is items or codes"),
-        ("attention", "decoder", "3", "possible is mean, 1 or 2"),
-    ],
-)
-def test_bad_choices_get_one_message(models: Zoo, page: str, name: str, text: str, said: str) -> None:
-    address = {"ds": "writers", "h": "toy-1", "model": "writer", name: text}
-    now = state.parse(address, ["writers"], zoo.open_zoo, PAGES[page or "compare"])
-    assert len(now.problems) == 1 and said in now.problems[0] and name not in now.own
 
 
 # --- attention
@@ -341,25 +316,23 @@ def test_the_mean_over_people_is_of_items(models: Zoo) -> None:
     assert profile.last.sum(-1).max() <= 1 + 1e-5 and profile.rows.shape[-1] == len(profile.back)
 
 
-def test_the_page_attention_by_item_and_by_code(attention: Open) -> None:
-    page = attention(model="writer")
+def test_the_page_attention_by_item_and_by_code(opened: Open) -> None:
+    page = opened("attention", model="writer")
     headings = [heading.value for heading in page.header]
     assert headings == ["What the generated codes looked at"]
     page.get_by_key("attention_unit").set_value("codes").run()
     assert page.query_params["unit"] == "codes"
     page.get_by_key("attention_decoder_writer").set_value("2").run()
     assert page.query_params["decoder"] == "2"
-    page = attention(model="writer", section="positions", decoder="2")
+    page = opened("attention", model="writer", section="positions", decoder="2")
     assert any("grouped" in caption.value for caption in page.caption)
-    page.get_by_key("attention_view").set_value("rollout").run()
-    assert not page.exception and not page.error
-    page.get_by_key("attention_model_writers").set_value("alpha").run()
+    run_without_fault(page.get_by_key("attention_view").set_value("rollout"))
+    run_without_fault(page.get_by_key("attention_model_writers").set_value("alpha"))
     assert not {"unit", "decoder"} & set(page.query_params)
-    assert not page.exception and not page.error
 
 
-def test_a_writer_that_shows_no_attention_says_why(attention: Open) -> None:
-    page = attention(model="ragged")
+def test_a_writer_that_shows_no_attention_says_why(opened: Open) -> None:
+    page = opened("attention", model="ragged")
     told = " ".join(info.value for info in page.info)
     assert "no attention between what it writes and the history" in told and "has no attention to show" in told
     assert [tab.label for tab in page.tabs] == ["Leave-one-out effect"]
@@ -368,15 +341,12 @@ def test_a_writer_that_shows_no_attention_says_why(attention: Open) -> None:
 # --- map, metrics, about
 
 
-def test_the_map_is_of_what_the_codes_were_made_from(
-    root: Path, writers: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    page = _page(root, writers, monkeypatch, "map")(item="toy-3")
+def test_the_map_is_of_what_the_codes_were_made_from(opened: Open) -> None:
+    page = opened("map", item="toy-3")
     assert not any("has no vectors of items" in caption.value for caption in page.caption)
     assert "Writer: its tokenizer's latents" in page.selectbox(key="map_space").options
-    page.get_by_key("map_space").set_value("writer").run()
+    page = run_without_fault(page.get_by_key("map_space").set_value("writer"))
     assert any("has no vectors of items" in caption.value for caption in page.caption)
-    assert not page.exception and not page.error
 
 
 def test_where_a_writers_ranks_come_from(models: Zoo) -> None:
@@ -387,8 +357,8 @@ def test_where_a_writers_ranks_come_from(models: Zoo) -> None:
     assert "these few" in metrics.beam_words("Writer", "u100", said, 40)
 
 
-def test_the_page_metrics_says_so(root: Path, writers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = _page(root, writers, monkeypatch, "metrics")(section="protocol")
+def test_the_page_metrics_says_so(opened: Open) -> None:
+    page = opened("metrics", section="protocol")
     told = " ".join(map(str, page.table[0].value.to_numpy().ravel()))
     assert "Writer: ranks from a beam" in told and "Ragged: exact ranks" in told
 

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import zoo
 from app.analysis import recommend
 from app.components import item_panel
 from app.figures import item_panel as contents
@@ -23,12 +22,6 @@ from tests.runtime.bundles import PARTS, TOYS, with_parts
 Open = Callable[..., AppTest]
 HISTORY = (1, 2, 3)
 ADDRESS = {"ds": "toys", "h": "toy-1~toy-2~toy-3", "item": "toy-9"}
-
-
-@pytest.fixture
-def models(exports: Path, monkeypatch: pytest.MonkeyPatch) -> Zoo:
-    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(exports))
-    return zoo.open_zoo("toys")
 
 
 def panels(app: AppTest) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,8 @@ from streamlit.testing.v1 import AppTest
 
 from app import home
 from app.analysis import model_card
-from tests.app.own import ANNA, own_home, page, ready, said
+from tests.app.conftest import run_without_fault
+from tests.app.own import ANNA, page, ready, said
 from tests.app.readers import READER, make_readers
 from tests.runtime.tokenizations import write_tokenization
 
@@ -47,8 +48,7 @@ def test_a_models_card(tmp_path: Path, open_app: Callable[..., AppTest], unknown
     path.write_text(json.dumps(manifest), "utf-8")
     test = open_app(tmp_path, page="about", section="text")
     test.session_state[f"about_card_{READER}"] = True
-    test.run()
-    assert not test.exception and not test.error
+    run_without_fault(test)
     cards = " ".join(str(cell) for one in test.table for cell in one.value.to_numpy().ravel())
     assert (model_card.known_words(unknown) in cards) and ("of the words of this catalogue" in cards) == (
         unknown is not None
@@ -56,14 +56,7 @@ def test_a_models_card(tmp_path: Path, open_app: Callable[..., AppTest], unknown
     assert [one.value for one in test.warning] == [model_card.FEW_KNOWN] * warned
 
 
-@pytest.fixture
-def own(tmp_path: Path, exports: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(exports))
-    with own_home(tmp_path / "home", monkeypatch):
-        yield
-
-
-@pytest.mark.usefixtures("own")
+@pytest.mark.usefixtures("launcher")
 def test_what_answers_on_your_data(root: Path) -> None:
     exports = home.here().dataset(ANNA, ready(ANNA, "My shop").id).exports
     (exports / "carried").mkdir()

@@ -18,6 +18,7 @@ from app.screens.about import cards as views
 from app.text import md
 from engine.cards import KINDS
 from engine.runtime import NOT_SETTLED, STILL_IMPROVING, Zoo
+from tests.app.conftest import alone, run_without_fault
 from tests.runtime.bundles import TOYS, make_zoo, seal
 
 
@@ -84,23 +85,12 @@ def test_a_card_says_how_far_the_fold_in_is_from_the_vectors_of_training(path: P
     assert card["Fold-in"].index("0.6124") < card["Fold-in"].index("0.6131")
 
 
-def _script() -> None:
-    import runpy
-
-    from app import zoo
-    from app.screens import PAGES
-    from app.session import state
-
-    state.sync(list(zoo.datasets()), zoo.open_zoo, PAGES["about"])
-    runpy.run_path("app/screens/about/page.py", run_name="about")
-
-
 def test_what_to_bear_in_mind_stands_apart_from_the_source(path: Path) -> None:
     file = path / "dataset.json"
     said = json.loads(file.read_text("utf-8")) | {"source": "Made up.\nNobody *chose*.\n\nNew ones dominate."}
     file.write_text(json.dumps(said), "utf-8")
     assert views.data_card(Zoo.open(path).info)["Source"] == md("Made up.")
-    page = AppTest.from_function(_script, default_timeout=60).run()
+    page = alone("about").run()
     assert f"- {md('Nobody *chose*.')}\n- {md('New ones dominate.')}" in [markdown.value for markdown in page.markdown]
 
 
@@ -108,25 +98,21 @@ def test_a_section_per_kind_of_model_and_cards_closed_until_opened(path: Path) -
     title, summary = "$x$ <script>a</script>", "=HYPERLINK() **bold** 한국어 [link](https://example.org)"
     seal(path / "alpha", title=title, summary=summary)
     seal(path / "beta", fingerprint="cd" * 32)  # refused, and said so
-    page = AppTest.from_function(_script, default_timeout=60).run()
-    assert not page.exception and not page.error
+    page = run_without_fault(alone("about"))
     assert any("Refused" in warning.value for warning in page.warning)
     kinds = {kind: KINDS[kind] for kind in KINDS if KINDS[kind] in model_card.by_kind(Zoo.open(path))}
     assert [tab.label for tab in page.tabs] == ["Dataset", "Protocol", *kinds.values(), "Terms", "Limits"]
     shown = []
     for kind in kinds:
         page.query_params["section"] = kind
-        page.run()
-        assert not page.exception and not page.error and not page.table
+        assert not run_without_fault(page).table
         shown += [markdown.value for markdown in page.markdown]
     assert sum("\n" in text for text in shown) == len(TOYS) - 1
     assert any(md(title) in text and text.endswith(md(summary)) for text in shown)
 
 
 def test_terms_are_found_by_their_meaning(path: Path) -> None:
-    page = AppTest.from_function(_script, default_timeout=60)
-    page.query_params["section"] = "terms"
-    page.run()
+    page = alone("about", section="terms").run()
     assert len([text for text in page.markdown if text.value.startswith("**")]) == len(glossary.TERMS)
     page.text_input(key="about_term").set_value("holm").run()
     found = [text.value for text in page.markdown if text.value.startswith("**")]

@@ -10,14 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import zoo
 from app.analysis import facets as views
 from app.analysis import item_card
-from app.screens.catalogue.parameters import PARAMETERS
-from app.session.pages import read
 from app.store.attributes import caption, is_year, prose, series, tidied
 from app.store.catalogue import Among, Between, Catalogue, Facet
-from tests.runtime.bundles import TOYS, Toy, make_zoo
+from tests.app.conftest import at_page
+from tests.runtime.bundles import make_zoo
 
 HOSTILE = ["<script>alert(1)</script>", "$x^2$", '=HYPERLINK("http://x")', "기생충", "أفلام", "🎬 **bold** [a](b)"]
 
@@ -160,95 +158,31 @@ def test_the_series_is_in_its_own_order() -> None:
 # --- the page
 
 
-def opened(root: Path, monkeypatch: pytest.MonkeyPatch, screen: str, toys: tuple[Toy, ...] = TOYS) -> AppTest:
-    """The page alone, without the frame around it; pages that it links to exist."""
-    pq.write_table(films(), make_zoo(root / "exports", toys) / "items.parquet")
-    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(root / "exports"))
-    (root / "screens").symlink_to(Path("app/screens").resolve())
-    names = [screen, *(name for name in ("catalogue", "map", "compare") if name != screen)]
-    (root / "main.py").write_text(
-        "import streamlit as st\n"
-        "from app import zoo\nfrom app.session import state\n"
-        f"from app.screens import PAGES\nstate.sync(list(zoo.datasets()), zoo.open_zoo, PAGES[{screen!r}])\n"
-        f"st.navigation([st.Page(f'screens/{{name}}/page.py', url_path=name) for name in {names}]).run()\n"
-    )
-    return AppTest.from_file(root / "main.py", default_timeout=60)
-
-
-@pytest.fixture
-def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AppTest:
-    return opened(tmp_path, monkeypatch, "catalogue")
-
-
 def failed(page: AppTest) -> list[str]:
     return [error.value for error in page.error] + [error.message for error in page.exception]
 
 
-def titles(page: AppTest) -> list[str]:
-    return [
-        button.label.replace("\\", "") for button in page.button if (button.key or "").startswith("catalogue_open_")
-    ]
+def opened(root: Path, exports: Path, monkeypatch: pytest.MonkeyPatch, **address: str) -> AppTest:
+    pq.write_table(films(), make_zoo(exports) / "items.parquet")
+    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(exports))
+    return at_page(root, "catalogue", **address).run()
 
 
-def test_the_list_and_a_search(page: AppTest) -> None:
-    page.run()
-    assert not failed(page)
-    assert len(titles(page)) == 20 and titles(page)[0].startswith("<script>")
-    page.text_input(key="catalogue_search").set_value("기생충").run()
-    assert not failed(page) and titles(page) == ["기생충 (1963)"]
-    page.text_input(key="catalogue_search").set_value("xyzzyqwv").run()
-    assert not failed(page) and "None of 40 items" in page.info[0].value
-    page.button(key="catalogue_clear_nothing").click().run()
-    assert len(titles(page)) == 20
+def test_search_and_filters_come_back_from_the_address(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = opened(root, tmp_path, monkeypatch, find="Film", only="genres~Mystery", between="year~1970~1979")
 
+    def shown() -> int:
+        return sum((button.key or "").startswith("catalogue_open_") for button in page.button)
 
-def test_search_and_filters_are_in_the_address_and_come_back_from_it(page: AppTest) -> None:
-    page.query_params["find"], page.query_params["only"] = "Film", "genres~Mystery"
-    page.query_params["between"] = "year~1970~1979"
-    page.run()
-    assert not failed(page) and len(titles(page)) == 5 and page.text_input(key="catalogue_search").value == "Film"
+    assert not failed(page) and shown() == 5 and page.text_input(key="catalogue_search").value == "Film"
     page.button(key="catalogue_chip_genres").click().run()
-    assert (
-        len(titles(page)) == 10 and "only" not in page.query_params and page.query_params["between"] == "year~1970~1979"
-    )
+    assert shown() == 10 and "only" not in page.query_params and page.query_params["between"] == "year~1970~1979"
 
 
-@pytest.mark.parametrize(
-    "own",
-    [
-        {"only": "height~tall"},
-        {"only": "genres"},
-        {"between": "year~a~b"},
-        {"between": "item~1~2"},
-        {"find": "x" * 201},
-    ],
-)
-def test_what_a_link_cannot_ask_gets_one_message(page: AppTest, own: dict[str, str]) -> None:
-    page.run()
-    choices, problems = read(PARAMETERS, own, zoo.open_zoo("toys"))
-    assert not choices and len(problems) == 1
-
-
-def test_filters_and_their_chips(page: AppTest) -> None:
-    page.session_state["catalogue_facet_genres"] = True
-    page.run()
-    page.pills("catalogue_values_genres").set_value(["Mystery"]).run()
-    assert not failed(page)
-    assert any("20 of 40" in text.value for text in page.markdown)
-    assert page.session_state["catalogue_facet_genres"]  # still open, for a second pick
-    page.button(key="catalogue_chip_genres").click().run()
-    assert not failed(page) and any("40 items" in text.value for text in page.markdown)
-
-
-def test_an_item_is_added_once(page: AppTest) -> None:
-    page.run()
-    before = page.session_state["seqscope_state"].history
+def test_an_item_is_added_once(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = opened(root, tmp_path, monkeypatch, h="toy-1")
     page.button(key="catalogue_add_3").click().run()
-    assert not failed(page) and page.session_state["seqscope_state"].history == (*before, "toy-3")
+    assert not failed(page) and page.session_state["seqscope_state"].history == ("toy-1", "toy-3")
     assert page.button(key="catalogue_add_3").disabled and page.button(key="catalogue_add_3").label == "In the history"
-
-
-def test_a_click_on_a_title_selects_it_and_the_list_stays(page: AppTest) -> None:
-    page.run()
-    page.button(key="catalogue_open_3").click().run()
-    assert not failed(page) and page.session_state["seqscope_state"].item == "toy-3" and len(titles(page)) == 20

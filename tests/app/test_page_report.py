@@ -11,13 +11,10 @@ from streamlit.testing.v1 import AppTest
 
 from app import home, keys
 from app.reports.document import PARTS
-from app.screens import PAGES
 from app.session.address import encode
-from app.session.pages import read
 from app.store import saved
 from app.store.records import Report
 from app.store.server import open_store
-from engine.runtime import Zoo
 from tests.app.conftest import ODD_IDS
 from tests.app.writers import make_writers
 
@@ -114,26 +111,6 @@ def test_a_file_is_needed_where_there_are_no_people(open_app: Opened, exports: P
     source = next(one for one in test.get("button_group") if one.key == "report_batch_source_1")
     assert source.value == "file"
     assert test.button(key="report_batch_start").disabled
-
-
-@pytest.mark.parametrize(
-    ("own", "problem"),
-    [
-        ({"parts": "lists~nope"}, "part that a report does not have: “nope”"),
-        ({"attention": "nope"}, "model that this dataset does not have"),
-        ({"map": "nope"}, "model that this dataset does not have"),
-        ({"codes": "nope"}, "tokenizer that this dataset does not have"),
-        ({"view": "nope"}, "possible is mean or rollout"),
-        ({"protocol": "nope"}, "which no model was evaluated under"),
-        ({"rows": "no"}, "possible is yes"),
-        ({"figures": "3d"}, "possible is static or interactive"),
-        ({"saved_report": "../x"}, "which cannot be one"),
-        ({"title": "x" * 121}, "more than 120 characters"),
-    ],
-)
-def test_what_an_address_cannot_have(exports: Path, own: dict[str, str], problem: str) -> None:
-    found, problems = read(PAGES["report"].parameters, own, Zoo.open(exports / "toys"))
-    assert found == {} and len(problems) == 1 and problem in problems[0]
 
 
 # --- reports that are kept

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from app import zoo
 from app.analysis import prefix_tree
 from app.components import item_picker
-from app.screens import PAGES, semantic_ids
+from app.screens import semantic_ids
 from app.screens.semantic_ids import prefixes
 from app.session import state
 from tests.app.conftest import HOSTILE, at_page, rename
@@ -56,7 +56,7 @@ def test_two_tokenizers_side_by_side(root: Path, path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("section", "figures"),
-    [("overview", 0), ("codebooks", 5), ("tree", 3), ("collisions", 0), ("item", 0), ("generated", 0)],
+    [("codebooks", 5), ("tree", 3), ("collisions", 0), ("item", 0), ("generated", 0)],
 )
 def test_every_section(root: Path, path: Path, section: str, figures: int) -> None:
     app = opened(root, section=section)
@@ -87,22 +87,6 @@ def test_choices_are_in_the_address(root: Path, path: Path) -> None:
     app.selectbox(key="semantic_right_toys").set_value(semantic_ids.NOBODY).run()
     assert not failed(app) and state_of(app).own["right"] == "none"
     assert "prefix" not in state_of(app).own  # another pair of tokenizers has other codes
-
-
-@pytest.mark.parametrize(
-    ("address", "says"),
-    [
-        ({"left": "nobody"}, "a tokenizer that this dataset does not have"),
-        ({"level": "9"}, "possible is 1 to 2"),
-        ({"prefix": "99"}, "does not have"),
-        ({"prefix": "1-x"}, "does not have"),
-        ({"item": "nothing"}, "an item that this dataset does not have"),
-        ({"colour": "nothing"}, "which this catalogue does not have"),
-    ],
-)
-def test_links_to_nothing_are_told(path: Path, address: dict[str, str], says: str) -> None:
-    now = state.parse({"ds": "toys", **address}, ["toys"], zoo.open_zoo, PAGES["semantic_ids"])
-    assert len(now.problems) == 1 and says in now.problems[0] and not set(address) & set(now.own)
 
 
 def test_an_item_its_path_and_its_siblings(root: Path, path: Path) -> None:
@@ -145,10 +129,6 @@ def test_codes_are_chosen_level_by_level_and_sent_on(root: Path, path: Path) -> 
     before = state_of(app).history
     app.button(key="semantic_add").click().run()
     assert set(state_of(app).history[len(before) :]) == {f"toy-{item}" for item in wanted}
-    app.button(key="semantic_map").click().run()
-    prefix = "-".join(map(str, codes[codes[:, 0] == 2][0, :2]))
-    assert not failed(app) and app.query_params["area"] == f"prefix.rqvae~{prefix}"
-    assert app.title[0].value == "Map" and len(app.dataframe[0].value) == len(wanted)
 
 
 def test_what_is_in_the_history_is_not_added_again(root: Path, path: Path) -> None:

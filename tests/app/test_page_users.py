@@ -16,9 +16,8 @@ from app import zoo
 from app.analysis import users
 from app.analysis.users import UserFilter
 from app.components import widgets
-from app.screens import PAGES
-from app.session import state
 from engine.runtime import Zoo, judge
+from tests.app.conftest import run_without_fault
 from tests.runtime.bundles import make_zoo, seal
 
 HISTORIES = [[1, 2, 3, 4], [2, 3, 4, 5, 2], [9], [1, 30]]
@@ -96,38 +95,7 @@ def test_a_curve_is_the_share_of_users_up_to_a_rank() -> None:
     )
 
 
-# --- the address and the page
-
-GOOD = {
-    "find": "u", "least": "1", "most": "5", "first": "beta", "second": "alpha", "hits": "second", "sort": "rank.beta",
-    "order": "down", "page": "1", "user": "u2",
-}  # fmt: skip
-
-
-def test_all_choices_are_read_and_written(toys: Zoo) -> None:
-    now = state.parse({"ds": "toys", "h": "toy-1", **GOOD}, ["toys"], zoo.open_zoo, PAGES["users"])
-    assert now.own == GOOD and not now.problems
-    assert state.parse(state.params(now), ["toys"], zoo.open_zoo, PAGES["users"]) == now
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "says"),
-    [
-        ("find", "u" * 101, "more than 100 characters"),
-        ("least", "6", "possible is 0 to 5"),
-        ("first", "<b>", "that is not here: “<b>”"),
-        ("second", "beta", "the model “beta” with itself"),
-        ("hits", "some", "possible is both, first, second or neither"),
-        ("sort", "rank.nobody", "rank.nobody"),
-        ("page", "2", "possible is 1"),
-        ("user", "u99", "the user “u99”, whom this dataset does not have"),
-    ],
-)
-def test_a_bad_choice_gets_one_message_and_the_rest_is_kept(toys: Zoo, name: str, text: str, says: str) -> None:
-    now = state.parse({"ds": "toys", **GOOD, name: text}, ["toys"], zoo.open_zoo, PAGES["users"])
-    assert len(now.problems) == 1 and says in now.problems[0]
-    assert now.own == {other: value for other, value in GOOD.items() if other != name}
-
+# --- the page
 
 Drawn = tuple[AppTest, list[dict[str, Any]]]
 """The page, and what its table was given in each run."""
@@ -146,11 +114,8 @@ def draw(root: Path, monkeypatch: pytest.MonkeyPatch) -> Draw:
     def drawn(change: Callable[[Path], object] = lambda path: None, **address: str) -> Drawn:
         change(root)
         page = AppTest.from_function(_script, default_timeout=60)
-        for name, value in address.items():
-            page.query_params[name] = value
-        page.run()
-        assert not page.exception and not page.error
-        return page, tables
+        page.query_params.update(address)
+        return run_without_fault(page), tables
 
     return drawn
 
@@ -196,9 +161,7 @@ def test_the_page_shows_what_the_address_says(draw: Draw) -> None:
 def test_a_click_in_the_table(draw: Draw, click: dict[str, object], changes: dict[str, str]) -> None:
     page, _ = draw()
     page.session_state["click"] = click
-    page.run()
-    assert page.session_state["seqscope_state"].own == changes
-    assert not page.exception and not page.error
+    assert run_without_fault(page).session_state["seqscope_state"].own == changes
 
 
 def test_a_similar_user_is_a_click_away(draw: Draw) -> None:

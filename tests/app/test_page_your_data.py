@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -25,26 +24,15 @@ from app.store.records import NotFound, StoredDataset
 from app.store.server import open_store
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
-from tests.app.own import ANNA, BEN, Nobody, own_home, page, put, ready, said, stage, visit
+from tests.app.conftest import run_without_fault
+from tests.app.own import ANNA, BEN, Nobody, page, put, ready, said, stage, visit
 from tests.waiting import wait
 
-
-@pytest.fixture(autouse=True)
-def launcher(tmp_path: Path, exports: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Nobody]:
-    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(exports))
-    with own_home(tmp_path / "home", monkeypatch) as found:
-        yield found
+pytestmark = pytest.mark.usefixtures("launcher")
 
 
 def labels(test: AppTest) -> list[str]:
     return [one.label for one in test.button]
-
-
-def test_nothing_is_there_yet(root: Path) -> None:
-    test = page(root, ANNA)
-    assert not test.error and test.title[0].value == "Your data"
-    assert "Add a dataset" in [one.value for one in test.header]
-    assert "Delete" not in labels(test)
 
 
 def test_a_dataset_opens_for_its_owner_alone(root: Path) -> None:
@@ -234,8 +222,7 @@ def test_a_failure_is_told_in_words_and_tried_again(root: Path) -> None:
     assert open_store().datasets.get(ANNA, dataset.id).state == "failed"
     test = page(root, ANNA)
     assert "no" in test.error[0].value and "<b>" not in test.error[0].value.replace("\\<b\\>", "")
-    test.button(key=f"data_retry_{one.row.id}").click().run()
-    assert not test.exception and not test.error
+    run_without_fault(test.button(key=f"data_retry_{one.row.id}").click())
     assert work.one(ANNA, one.row.id).row.state in ("queued", "running")
 
 
@@ -283,8 +270,7 @@ def test_a_job_that_was_never_begun_is_said_to_have_failed(root: Path) -> None:
     assert one.row.id == row.id and one.row.state == "failed" and one.row.message == work.LOST
     test = page(root, ANNA)
     assert work.LOST in test.error[0].value
-    test.button(key=f"data_prepare_{dataset.id}").click().run()
-    assert not test.exception and not test.error
+    run_without_fault(test.button(key=f"data_prepare_{dataset.id}").click())
     assert [one.over for one in work.of(ANNA, dataset.id)] == [False, True]
 
 
@@ -302,8 +288,7 @@ def test_a_training_whose_folder_is_gone_can_be_tried_again(root: Path, kept: bo
     )
     test = page(root, ANNA)
     assert work.GONE in test.error[0].value
-    test.button(key=f"data_retry_{row.id}").click().run()
-    assert not test.exception and not test.error
+    run_without_fault(test.button(key=f"data_retry_{row.id}").click())
     (again,) = work.of(ANNA, dataset.id)
     assert again.row.id != row.id and not again.over and again.job is not None
     assert ("model.alpha=0.5" in " ".join(word for step in again.job.steps for word in step.words)) == kept
@@ -357,6 +342,7 @@ def test_without_any_export_one_can_still_bring_data(
     monkeypatch.setenv("SEQSCOPE_EXPORTS", str(tmp_path / "nothing"))
     test = page(root, ANNA)
     assert test.title[0].value == "Your data" and not test.error
+    assert "Add a dataset" in [one.value for one in test.header] and "Delete" not in labels(test)
 
 
 def trainable() -> StoredDataset:
@@ -392,8 +378,7 @@ def test_an_estimate_comes_before_training(root: Path, monkeypatch: pytest.Monke
     assert asked == [("sasrec", {"training.epochs": 10}), ("markov", {}), ("popularity", {})]
     text = said(test)
     assert "At most 2 min" in text and "no user has two training events" in text
-    test.button(key=f"data_train_{dataset.id}").click().run()
-    assert not test.exception and not test.error
+    run_without_fault(test.button(key=f"data_train_{dataset.id}").click())
     (one,) = work.of(ANNA, dataset.id)
     assert one.job is not None and one.row.kind == "train" and one.row.spec["models"] == ["sasrec"]
     trained = next(step for step in one.job.steps if step.run)
@@ -473,8 +458,7 @@ def test_models_that_come_after_others_are_estimated_with_them(root: Path, monke
     text = said(test).replace("\\", "")
     assert "first Recformer, fine-tuned, stage 1, at most 30 min" in text and "At most 1.6 h" in text
     assert "more than an hour" in "\n".join(one.value for one in test.warning)
-    test.button(key=f"data_train_{dataset.id}").click().run()
-    assert not test.exception and not test.error
+    run_without_fault(test.button(key=f"data_train_{dataset.id}").click())
     (one,) = work.of(ANNA, dataset.id)
     assert one.job is not None and one.row.spec["models"] == ["recformer-tuned", "tiger"] and one.job.timed
     assert [step.words[1] for step in one.job.steps if step.words[0] in ("train", "tokenize")] == [

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from app.analysis import evaluation, floor, recommend
 from app.analysis.model_card import shown
@@ -14,6 +13,7 @@ from app.reports import provenance
 from app.reports.parts.metrics import measure
 from app.screens.about.cards import model_card
 from engine.runtime import Zoo
+from tests.app.conftest import alone, run_without_fault, told
 from tests.runtime.bundles import TOYS, as_refit, make_zoo
 
 ALPHA = replace(TOYS[0], family="sasrec")
@@ -66,26 +66,11 @@ def test_refits_are_shown_when_somebody_chooses_them(path: Path) -> None:
     assert set(shown(models, None)) == {"alpha-refit", "counts-refit"}
 
 
-def _metrics() -> None:
-    import runpy
-
-    from app import zoo
-    from app.screens import PAGES
-    from app.session import state
-
-    state.sync(list(zoo.datasets()), zoo.open_zoo, PAGES["metrics"])
-    runpy.run_path("app/screens/metrics/page.py", run_name="metrics")
-
-
 def test_metrics_shows_them_under_a_protocol_of_their_own(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEQSCOPE_EXPORTS", str(path.parent))
-    page = AppTest.from_function(_metrics, default_timeout=60)
-    page.query_params["protocol"], page.query_params["section"] = "full, refit", "runs"
-    page.run()
-    assert not page.exception
-    words = " ".join(element.value for kind in (page.markdown, page.caption, page.info) for element in kind)
-    assert not page.error and "fitted on training and validation events" in words
-    assert "Nothing validated these trainings" in words
+    page = run_without_fault(alone("metrics", protocol="full, refit", section="runs"))
+    assert "fitted on training and validation events" in told(page)
+    assert "Nothing validated these trainings" in told(page)
     (made,) = (table for table in page.table if "Model" in table.value)
     models = page.dataframe[0].value["Model"].tolist()
     assert len(models) == 2 and all("refit" in model for model in models)

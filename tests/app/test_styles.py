@@ -18,9 +18,11 @@ def test_no_two_of_many_models_look_alike_and_those_of_before_stay_as_they_are()
     assert looks["sasrec"] == _looks(("sasrec",), _colours("models"))["sasrec"]
 
 
-def test_models_that_are_first_shown_and_those_of_a_kind_differ_by_colour_and_by_sign(root: Path) -> None:
+def test_models_differ_by_colour_or_sign_and_those_of_a_kind_by_both(root: Path) -> None:
     for dataset in ("films", "sample"):
         models = Zoo.open(root / "exports" / dataset)
+        looks = [style(models, name) for name in models.bundles]
+        assert len({(look.colour, look.sign) for look in looks}) == len(looks)
         kinds = model_card.by_kind(models)
         for names in (model_card.usual(models), *({*some, *kinds["Counting"]} for some in kinds.values())):
             looks = [style(models, name) for name in names]

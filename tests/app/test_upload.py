@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -15,18 +14,14 @@ from app.store.server import open_store
 from app.uploads import samples
 from engine.tabular.reading import FileKind
 from tests import shop
-from tests.app.own import ANNA, BEN, Nobody, own_home, page, said
+from tests.app.own import ANNA, BEN, Nobody, page, said
 from tests.uploads.conftest import ITEMS, LOG, RECBOLE_ITEMS, RECBOLE_LOG, TRANSACTIONS, packed
 from tests.waiting import wait
 
 KOREAN = "item_id,title\n1,기생충\n2,올드보이\n3,살인의 추억\n4,봄 여름 가을 겨울\n"
 
 
-@pytest.fixture(autouse=True)
-def launcher(tmp_path: Path, exports: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Nobody]:
-    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(exports))
-    with own_home(tmp_path / "home", monkeypatch) as found:
-        yield found
+pytestmark = pytest.mark.usefixtures("launcher")
 
 
 def key(test: AppTest, kind: str, *words: str) -> str:

@@ -9,16 +9,6 @@ from app.session import history_edits
 HISTORY = ("a", "b", "c", "d")
 
 
-def test_edits() -> None:
-    assert history_edits.without(HISTORY, 1) == ("a", "c", "d")
-    assert history_edits.swapped(HISTORY, 0, 3) == ("d", "b", "c", "a")
-    assert history_edits.latest(HISTORY, 2) == ("c", "d")
-    assert history_edits.latest(HISTORY, 9) == HISTORY
-    assert history_edits.latest(HISTORY, 0) == ()
-    assert history_edits.replaced(HISTORY, 3, "e") == ("a", "b", "c", "e")
-    assert history_edits.backwards(HISTORY) == ("d", "c", "b", "a")
-
-
 def test_moves_stop_at_the_ends() -> None:
     assert history_edits.moved(HISTORY, 0, -1) == HISTORY
     assert history_edits.moved(HISTORY, 0, 1) == ("b", "a", "c", "d")

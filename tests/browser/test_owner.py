@@ -103,6 +103,8 @@ def test_two_people_and_one_of_them_twice(
     # the key is nowhere in her page before she asks for it
     assert key not in anna.content()
     anna.get_by_role("button", name="Access key").click()
+    anna.get_by_role("button", name="Show the key").wait_for()
+    assert key not in anna.content()
     anna.get_by_role("button", name="Show the key").click()
     anna.get_by_role("dialog").get_by_text(key).wait_for()
 

@@ -89,14 +89,6 @@ def test_no_page_is_long_as_it_is_opened(server: Server, request: pytest.Fixture
     assert {name: height for name, height in heights.items() if not 1_000 < height <= HEIGHT} == {}
 
 
-def test_compare_is_not_wider_than_a_narrow_window(server: Server, page: Page) -> None:
-    """Of a computer: a phone's browser makes its window as wide as the page."""
-    page.set_viewport_size({"width": 390, "height": 844})
-    page.goto(f"{server.url}/?ds=films")
-    settle(page, 1.5)
-    assert page.get_by_test_id("stMain").evaluate("main => main.scrollWidth - main.clientWidth") <= 0
-
-
 def test_on_a_phone_the_list_of_a_beam_stands_before_its_tree(server: Server, phone: Page) -> None:
     page = phone
     page.goto(f"{server.url}/?ds=writers&h=toy-11~toy-12&beam=writer")

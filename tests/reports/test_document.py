@@ -21,7 +21,7 @@ from engine.runtime import Zoo
 from tests.reports.conftest import HISTORY
 
 
-@pytest.mark.parametrize("k", [1, 5, 10, 50])
+@pytest.mark.parametrize("k", [1, 50])
 def test_round_trip(models: Zoo, k: int) -> None:
     made = build(models, Asked(history=HISTORY, k=k))
     content = document.write(made)
@@ -77,11 +77,17 @@ def test_a_newer_one_is_not_guessed_at(report: Report) -> None:
 
 
 def test_format_1_opens_and_keeps_its_seal_its_bars_and_what_they_mean(report: Report, models: Zoo) -> None:
+    """It has no log-probabilities, no summary, nor what written codes looked at, and a seal over what it has."""
     raw = json.loads(document.write(report)) | {"schema_version": 1}
     for one in raw["lists"]:
         for place, item in enumerate(one["items"]):
             item.update(share=0.5, strength=1 - place / 10)
-    del raw["seal"]
+    for one in raw["effects"]["models"]:
+        one.pop("log_probability", None)
+    for one in raw["attention"]:
+        one.pop("written", None)
+    raw["map"].pop("latents", None)
+    del raw["summary"], raw["seal"]
     raw["seal"] = hashlib.sha256(json.dumps(raw, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
     old = document.read(json.dumps(raw).encode())
     assert verify.broken(old) is None and all(one.holds for one in verify.verify(old, models))

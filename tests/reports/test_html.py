@@ -14,8 +14,6 @@ from app.reports import html
 from app.reports.build import build
 from app.reports.document import Asked, Report
 from engine.runtime import Zoo
-from tests.app.conftest import HOSTILE
-from tests.reports.conftest import HISTORY
 
 
 class Page(HTMLParser):
@@ -187,7 +185,3 @@ def test_no_model_answers(models: Zoo) -> None:
     made = build(models, Asked(history=[], models=["alpha", "beta"]))
     page = Page(html.render(made, "interactive"))
     assert "needs at least one item" in "".join(page.texts)
-
-
-def test_hostile_is_hostile() -> None:
-    assert HOSTILE[0].startswith("<script>") and len(HISTORY) == 9

@@ -44,7 +44,7 @@ def write_items(folder: Path, columns: dict[str, list]) -> Path:
     return folder
 
 
-SCRIPTS = {"korean": (0xAC00, 11_172), "japanese": (0x4E00, 20_000), "arabic": (0x0621, 26), "latin": (0x61, 26)}
+SCRIPTS = {"korean": (0xAC00, 11_172), "japanese": (0x4E00, 20_000)}
 
 
 def groups(
@@ -58,8 +58,7 @@ def groups(
     first, many = SCRIPTS[script]
 
     def word() -> str:
-        length = rng.integers(2, 4) if many > 100 else rng.integers(4, 8)
-        return "".join(chr(first + int(c)) for c in rng.integers(0, many, length))
+        return "".join(chr(first + int(c)) for c in rng.integers(0, many, rng.integers(2, 4)))
 
     words = [[word() for _ in range(25)] for _ in range(count)]
     group = np.repeat(np.arange(count), size)
