@@ -50,7 +50,7 @@ class EASE(ItemToItem):
         variants=(Variant("ease", page=OnPage()),),
     )
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
-        "max_length": (2, 5, 20, 50),
+        "max_length": (2, 5, 20, 50, 200, 1_000),
         "regularisation": (30.0, 100.0, 250.0, 500.0, 1_000.0),
     }
 

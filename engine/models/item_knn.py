@@ -56,7 +56,7 @@ class ItemKNN(ItemToItem):
         variants=(Variant("item-knn", page=OnPage(at_once=True)),),
     )
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
-        "max_length": (2, 5, 20, 50),
+        "max_length": (2, 5, 20, 50, 200, 1_000),
         "shrinkage": (0.0, 10.0, 50.0, 200.0),
         "neighbours": (50, 100, 200),
     }
