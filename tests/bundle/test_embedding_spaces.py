@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from engine.bundle.index import nearest
 from engine.runtime import BundleError, QuestionError, Zoo
 from tests.runtime.bundles import TOYS, flip, linked, make_zoo
 from tests.runtime.spaces import DIM, toy_vectors, write_space
-from tests.runtime.tokenizations import PROJECTION, seal
+from tests.runtime.tokenizations import edit, rewrite, seal
 
 
 @pytest.fixture(scope="module")
@@ -102,21 +99,8 @@ def test_numbers_that_float32_cannot_add_up_are_refused(geometry: str) -> None:
 # --- what is refused
 
 
-def edit(folder: Path, **changes: object) -> None:
-    raw = json.loads((folder / "about.json").read_text())
-    (folder / "about.json").write_text(json.dumps({**raw, **changes}))
-
-
 def saved(folder: Path, vectors: np.ndarray) -> None:
     np.save(folder / "vectors.npy", vectors)
-    seal(folder)
-
-
-def table(folder: Path, **columns: object) -> None:
-    found = pq.read_table(folder / "map.parquet")
-    for name, values in columns.items():
-        found = found.set_column(found.column_names.index(name), name, pa.array(values, found[name].type))
-    pq.write_table(found, folder / "map.parquet")
     seal(folder)
 
 
@@ -160,9 +144,9 @@ CASES: dict[str, tuple[str, str, Callable[[Path], object]]] = {
     "more empty rows than said": ("vectors.npy", "2 rows are zeros", lambda f: saved(f, toy_vectors(without=(1, 2)))),
     "no map": ("map.parquet", "is missing", lambda f: (f / "map.parquet").unlink()),
     "map of no table": ("map.parquet", "not a readable", lambda f: [(f / "map.parquet").write_bytes(b"PAR1"), seal(f)]),
-    "item twice": ("map.parquet", "twice", lambda f: table(f, item=[*range(39), 3])),
-    "item beyond": ("map.parquet", "may hold 0 to 39", lambda f: table(f, item=range(1, 41))),
-    "nowhere": ("map.parquet", "NaN or infinity", lambda f: table(f, y=[np.inf] * 40)),
+    "item twice": ("map.parquet", "twice", lambda f: rewrite(f, "map.parquet", item=[*range(39), 3])),
+    "item beyond": ("map.parquet", "may hold 0 to 39", lambda f: rewrite(f, "map.parquet", item=range(1, 41))),
+    "nowhere": ("map.parquet", "NaN or infinity", lambda f: rewrite(f, "map.parquet", y=[np.inf] * 40)),
 }  # fmt: skip
 
 
@@ -204,8 +188,3 @@ def test_staging_folders_are_passed_over(path: Path) -> None:
     shutil.copytree(path / "spaces" / "minilm", path / "spaces" / ".staging-1" / "minilm")
     zoo = Zoo.open(path)
     assert set(zoo.spaces) == {"own", "minilm"} and zoo.refused == []
-
-
-def test_the_helper_says_what_a_space_is(pristine: Path) -> None:
-    about = Zoo.open(pristine).spaces["own"].about
-    assert about.without == 2 and about.projection.model_dump() == PROJECTION

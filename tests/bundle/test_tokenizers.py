@@ -8,14 +8,22 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from engine.data.identifiers import NONE
 from engine.runtime import BundleError, CapabilityError, Zoo
 from tests.runtime.bundles import TOYS, flip, linked, make_zoo
-from tests.runtime.tokenizations import CODES, DIM, PROJECTION, seal, toy_codes, write_tokenization
+from tests.runtime.tokenizations import (
+    CODES,
+    DIM,
+    PROJECTION,
+    edit,
+    rewrite,
+    seal,
+    toy_codes,
+    write_tokenization,
+)
 
 
 @pytest.fixture(scope="module")
@@ -61,22 +69,9 @@ def test_without_any(tmp_path: Path) -> None:
     assert Zoo.open(make_zoo(tmp_path, TOYS[:1])).tokenizations == {}
 
 
-def edit(folder: Path, **changes: object) -> None:
-    raw = json.loads((folder / "about.json").read_text())
-    (folder / "about.json").write_text(json.dumps({**raw, **changes}))
-
-
 def shaped(folder: Path, **changes: object) -> None:
     raw = json.loads((folder / "about.json").read_text())
     seal(folder, shape={**raw["shape"], **changes})
-
-
-def table(folder: Path, file: str, **columns: object) -> None:
-    found = pq.read_table(folder / file)
-    for name, values in columns.items():
-        found = found.set_column(found.column_names.index(name), name, pa.array(values, found[name].type))
-    pq.write_table(found, folder / file)
-    seal(folder)
 
 
 # what is spoiled → the file that is named, a part of the reason, how
@@ -105,9 +100,9 @@ EAGER: dict[str, tuple[str, str, Callable[[Path], object]]] = {
     "more own codes than codes": ("about.json", "codes of its own", lambda f: shaped(f, own=[99, 5])),
     "a code that the level does not have": ("identifiers.parquet", "no identifiers", lambda f: shaped(f, sizes=[5, 5, 1])),
     "short ones not announced": ("identifiers.parquet", "short", lambda f: shaped(f, ends=True)),
-    "items missing": ("identifiers.parquet", "row i", lambda f: table(f, "identifiers.parquet", item=[*range(39), 3])),
+    "items missing": ("identifiers.parquet", "row i", lambda f: rewrite(f, "identifiers.parquet", item=[*range(39), 3])),
     "code beyond its level on the plane": (
-        "codes_map.parquet", "twice", lambda f: table(f, "codes_map.parquet", code=[0] * 2 * CODES),
+        "codes_map.parquet", "twice", lambda f: rewrite(f, "codes_map.parquet", code=[0] * 2 * CODES),
     ),
     "content": ("identifiers.parquet", "sha256", lambda f: flip(f / "identifiers.parquet")),
 }  # fmt: skip
@@ -180,14 +175,14 @@ MAPS: dict[str, tuple[str, str, Callable[[Path], object]]] = {
     ),
     "no table": ("latents_map.parquet", "not a readable", lambda f: rewritten(f / "latents_map.parquet", b"PAR1")),
     "no y": ("latents_map.parquet", "column y is missing", lambda f: without(f, "latents_map.parquet", "y")),
-    "item twice": ("latents_map.parquet", "twice", lambda f: table(f, "latents_map.parquet", item=[*range(39), 3])),
-    "item beyond": ("latents_map.parquet", "may hold 0 to 39", lambda f: table(f, "latents_map.parquet", item=range(1, 41))),
-    "nowhere": ("latents_map.parquet", "NaN", lambda f: table(f, "latents_map.parquet", x=[np.nan] * 40)),
-    "code twice": ("codebooks_map.parquet", "twice", lambda f: table(f, "codebooks_map.parquet", code=[0] * 2 * CODES)),
+    "item twice": ("latents_map.parquet", "twice", lambda f: rewrite(f, "latents_map.parquet", item=[*range(39), 3])),
+    "item beyond": ("latents_map.parquet", "may hold 0 to 39", lambda f: rewrite(f, "latents_map.parquet", item=range(1, 41))),
+    "nowhere": ("latents_map.parquet", "NaN", lambda f: rewrite(f, "latents_map.parquet", x=[np.nan] * 40)),
+    "code twice": ("codebooks_map.parquet", "twice", lambda f: rewrite(f, "codebooks_map.parquet", code=[0] * 2 * CODES)),
     "code beyond": (
-        "codebooks_map.parquet", "may hold 0 to 4", lambda f: table(f, "codebooks_map.parquet", code=[*range(9), 5]),
+        "codebooks_map.parquet", "may hold 0 to 4", lambda f: rewrite(f, "codebooks_map.parquet", code=[*range(9), 5]),
     ),
-    "level beyond": ("codebooks_map.parquet", "0 to 1", lambda f: table(f, "codebooks_map.parquet", level=[2] * 2 * CODES)),
+    "level beyond": ("codebooks_map.parquet", "0 to 1", lambda f: rewrite(f, "codebooks_map.parquet", level=[2] * 2 * CODES)),
     "level without the code": ("codebooks_map.parquet", "does not have it", narrowed),
     "trust beyond numbers": (
         "about.json", "trustworthiness", lambda f: seal(f, latents_map={**PROJECTION, "trustworthiness": "much"}),

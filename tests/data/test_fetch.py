@@ -62,18 +62,22 @@ def server() -> Iterator[Server]:
     started.stop()
 
 
+def fetch(bench: Bench, server: Server, name: str, to: str = "") -> int:
+    words = ("fetch", name, "--to", bench.folder / to, "--base-url", server.url, "--accept-licence")
+    return bench.run(*words)
+
+
 def test_movielens_is_checked_unpacked_and_ready_to_import(bench: Bench, server: Server) -> None:
-    words = ("fetch", "ml-1m", "--to", bench.folder / "raw", "--base-url", server.url, "--accept-licence")
-    assert bench.run(*words) == 0, bench.err
+    assert fetch(bench, server, "ml-1m", "raw") == 0, bench.err
     assert "do not redistribute" in bench.out and "matches the published md5" in bench.out
     assert f"next: seqscope data import {bench.folder}/raw/ml-1m --source ml-1m --out data/ml-1m" in bench.out
     assert sorted(path.name for path in (bench.folder / "raw").iterdir()) == ["checksums.json", "ml-1m", "ml-1m.zip"]
     assert bench.load(bench.folder / "raw" / "ml-1m", "--source", "ml-1m").info.counts["events"] == 36
     requests = len(server.requests)
-    assert bench.run(*words) == 0
+    assert fetch(bench, server, "ml-1m", "raw") == 0
     assert "here already and unchanged" in bench.out and len(server.requests) == requests
     (bench.folder / "raw" / "ml-1m.zip").write_bytes(ML_1M + b"x")
-    assert bench.run(*words) == 1 and "is not as it was fetched" in bench.err
+    assert fetch(bench, server, "ml-1m", "raw") == 1 and "is not as it was fetched" in bench.err
 
 
 def test_bsd_style_checksums(bench: Bench, server: Server) -> None:
@@ -83,8 +87,7 @@ def test_bsd_style_checksums(bench: Bench, server: Server) -> None:
 
 
 def test_amazon_has_no_published_checksum_so_the_first_download_is_recorded(bench: Bench, server: Server) -> None:
-    words = ("fetch", "amazon-beauty", "--to", bench.folder / "raw", "--base-url", server.url, "--accept-licence")
-    assert bench.run(*words) == 0, bench.err
+    assert fetch(bench, server, "amazon-beauty", "raw") == 0, bench.err
     folder = bench.folder / "raw" / "amazon-beauty"
     record = json.loads((folder / "checksums.json").read_text())
     assert record == {
@@ -94,12 +97,12 @@ def test_amazon_has_no_published_checksum_so_the_first_download_is_recorded(benc
     assert "nothing published to compare with; recorded in" in bench.out and "No licence is stated" in bench.out
     assert bench.load(folder, "--source", "amazon").info.counts["events"] == 36
     (folder / "meta_Beauty.json.gz").unlink()
-    assert bench.run(*words) == 0 and "matches the first download" in bench.out
+    assert fetch(bench, server, "amazon-beauty", "raw") == 0 and "matches the first download" in bench.out
     (folder / "meta_Beauty.json.gz").unlink()
     server.files["meta_Beauty.json.gz"] = gzip.compress(b"{'asin': 'B1', 'title': 'Other'}\n")
-    assert bench.run(*words) == 1 and "sha256 checksum is" in bench.err
+    assert fetch(bench, server, "amazon-beauty", "raw") == 1 and "sha256 checksum is" in bench.err
     (folder / "checksums.json").write_text("{")
-    assert bench.run(*words) == 1 and "Delete it to start a new record" in bench.err
+    assert fetch(bench, server, "amazon-beauty", "raw") == 1 and "Delete it to start a new record" in bench.err
 
 
 def test_movietweetings_needs_no_catalogue_of_its_own_and_no_accounts(bench: Bench, server: Server) -> None:
@@ -107,8 +110,7 @@ def test_movietweetings_needs_no_catalogue_of_its_own_and_no_accounts(bench: Ben
         f"{u}::000{i}::{i % 11}::{1_362_062_078 + i}\n" for u in range(12) for i in range(12)
     ).encode()
     server.files["movies.dat"] = "".join(f"000{i}::Amélie {i} (2001)::Comedy|Romance\n" for i in range(12)).encode()
-    words = ("fetch", "movietweetings", "--to", bench.folder, "--base-url", server.url, "--accept-licence")
-    assert bench.run(*words) == 0, bench.err
+    assert fetch(bench, server, "movietweetings") == 0, bench.err
     assert "MIT" in bench.out and "known problems" in bench.out
     assert not any("users" in name for name, _ in server.requests)
     dataset = bench.load(bench.folder / "movietweetings", "--source", "movietweetings")
@@ -126,8 +128,7 @@ def follow(bench: Bench, out: Path) -> Dataset:
 
 def test_a_shop_gets_a_catalogue_and_the_next_step_leaves_out_what_is_wrong(bench: Bench, server: Server) -> None:
     server.files["data.csv"] = shop.log().encode()
-    words = ("fetch", "online-retail", "--to", bench.folder, "--base-url", server.url, "--accept-licence")
-    assert bench.run(*words) == 0, bench.err
+    assert fetch(bench, server, "online-retail") == 0, bench.err
     assert "CC BY 4.0" in bench.out and "cancellations" in bench.out
     dataset = follow(bench, bench.folder / "out" / "online-retail")
     assert dataset.info.left_out["negative quantity"] > 0 and dataset.info.options["ties"] == "shuffle"
@@ -145,15 +146,14 @@ def test_books_are_checked_and_their_counts_of_ratings_left_out(
     bench: Bench, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.files |= {"ratings.csv": RATED.encode(), "books.csv": BOOKS.encode()}
-    words = ("fetch", "goodbooks-10k", "--to", bench.folder, "--base-url", server.url, "--accept-licence")
-    assert bench.run(*words) == 1 and "the git checksum is" in bench.err
+    assert fetch(bench, server, "goodbooks-10k") == 1 and "the git checksum is" in bench.err
     assert not (bench.folder / "goodbooks-10k" / "ratings.csv").exists()
     known = {
         "ratings.csv": ("git", hashlib.sha1(b"blob %d\0" % len(RATED) + RATED.encode()).hexdigest()),
         "books.csv": ("sha256", hashlib.sha256(BOOKS.encode()).hexdigest()),
     }
     monkeypatch.setitem(PUBLIC, "goodbooks-10k", dataclasses.replace(PUBLIC["goodbooks-10k"], checksums=known))
-    assert bench.run(*words) == 0, bench.err
+    assert fetch(bench, server, "goodbooks-10k") == 0, bench.err
     assert "matches the known checksum" in bench.out and "CC BY-SA 4.0" in bench.out
     dataset = follow(bench, bench.folder / "out" / "goodbooks-10k")
     assert item_rows(dataset)[0] == {
@@ -163,8 +163,7 @@ def test_books_are_checked_and_their_counts_of_ratings_left_out(
 
 def test_a_page_in_place_of_a_table_gives_no_catalogue(bench: Bench, server: Server) -> None:
     server.files["data.csv"] = b"<html>Please log in to the network</html>"
-    words = ("fetch", "online-retail", "--to", bench.folder, "--base-url", server.url, "--accept-licence")
-    assert bench.run(*words) == 1 and "Delete them and fetch them again" in bench.err
+    assert fetch(bench, server, "online-retail") == 1 and "Delete them and fetch them again" in bench.err
 
 
 @pytest.mark.parametrize("known", PUBLIC.values(), ids=list(PUBLIC))
@@ -175,21 +174,20 @@ def test_every_set_says_its_terms_and_what_is_wrong_with_it(known: PublicSet) ->
 
 def test_an_error_page_is_not_a_data_set(bench: Bench, server: Server) -> None:
     server.files["reviews_Beauty_5.json.gz"] = b"<html>Please log in to the network</html>"
-    words = ("fetch", "amazon-beauty", "--to", bench.folder, "--base-url", server.url, "--accept-licence")
-    assert bench.run(*words) == 1 and "not a whole gzip file" in bench.err
+    assert fetch(bench, server, "amazon-beauty") == 1 and "not a whole gzip file" in bench.err
     assert list((bench.folder / "amazon-beauty").iterdir()) == []
     server.files["reviews_Beauty_5.json.gz"] = REVIEWS[:-9]
-    assert bench.run(*words) == 1 and "not a whole gzip file" in bench.err
+    assert fetch(bench, server, "amazon-beauty") == 1 and "not a whole gzip file" in bench.err
 
 
 def test_a_damaged_archive_is_refused(bench: Bench, server: Server) -> None:
     server.plan["ml-1m.zip"] = Misbehaviour(always="corrupt")
-    assert bench.run("fetch", "ml-1m", "--to", bench.folder, "--base-url", server.url, "--accept-licence") == 1
+    assert fetch(bench, server, "ml-1m") == 1
     assert "md5 checksum is" in bench.err and list(bench.folder.iterdir()) == []
     del server.files["ml-1m.zip.md5"]
     server.plan.clear()
     server.files["ml-1m.zip"] = ML_1M[:100]
-    assert bench.run("fetch", "ml-1m", "--to", bench.folder, "--base-url", server.url, "--accept-licence") == 1
+    assert fetch(bench, server, "ml-1m") == 1
     assert "cannot be checked against its publisher" in bench.out and "no ZIP archive" in bench.err
 
 
@@ -209,8 +207,7 @@ def test_terms_come_first(bench: Bench, server: Server, monkeypatch: pytest.Monk
 
 def test_a_folder_that_cannot_be(bench: Bench, server: Server) -> None:
     bench.write("file", "")
-    words = ("fetch", "ml-1m", "--to", bench.folder / "file" / "raw", "--base-url", server.url, "--accept-licence")
-    assert bench.run(*words) == 1 and "Choose another --to" in bench.err
+    assert fetch(bench, server, "ml-1m", "file/raw") == 1 and "Choose another --to" in bench.err
 
 
 def test_unknown_sets(bench: Bench) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -95,24 +96,21 @@ def test_what_is_in_the_file_counts(own: Dataset) -> None:
         path.unlink()
 
 
-@pytest.mark.parametrize("how", ["empty", "cut", "text", "other shape", "other numbers", "objects"])
-def test_a_file_that_cannot_be_used_is_named(own: Dataset, how: str) -> None:
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path, good: path.write_bytes(b""),
+        lambda path, good: path.write_bytes(path.read_bytes()[:200]),
+        lambda path, good: path.write_text("no numbers"),
+        lambda path, good: np.save(path, good[:-1]),
+        lambda path, good: np.save(path, good.astype(np.float64)),
+        lambda path, good: np.save(path, np.array([{}, None]), allow_pickle=True),
+    ],
+    ids=["empty", "cut", "text", "other shape", "other numbers", "objects"],
+)
+def test_a_file_that_cannot_be_used_is_named(own: Dataset, damage: Callable[[Path, np.ndarray], object]) -> None:
     path = own.path / "negatives-u100-valid.npy"
-    good = frozen(own, "valid", "u100")
-    content = path.read_bytes()
-    match how:
-        case "empty":
-            path.write_bytes(b"")
-        case "cut":
-            path.write_bytes(content[:200])
-        case "text":
-            path.write_text("no numbers")
-        case "other shape":
-            np.save(path, good[:-1])
-        case "other numbers":
-            np.save(path, good.astype(np.float64))
-        case "objects":
-            np.save(path, np.array([{}, None]), allow_pickle=True)
+    damage(path, frozen(own, "valid", "u100"))
     try:
         with pytest.raises(SeqscopeError, match=r"negatives-u100-valid\.npy.*Delete it"):
             frozen(own, "valid", "u100")

@@ -27,7 +27,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     dataset = write_log(folder / "data", clusters(80), 60)
     recipes = {"popularity": recipe("popularity"), "markov": recipe("markov")}
-    recipes |= {name: recipe("sasrec", training={"seed": seed}) for seed, name in enumerate(("one", "two"), 1)}
+    recipes |= {name: recipe("fmc", training={"seed": seed}) for seed, name in enumerate(("one", "two"), 1)}
     for name, of_run in recipes.items():
         train(of_run, dataset, folder / "runs" / name, device="cpu")
         evaluate(open_run(folder / "runs" / name)[0], dataset, folder / "runs" / name)

@@ -1,33 +1,68 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from engine.export.bundle import export_run
+from engine.runtime import Zoo
 from tests.models.contract import MATCHING
 from tests.training.fixtures import dataset, one_thread, run_of, shared
 from tests.training.tiny import once
 
-__all__ = ["dataset", "exports", "one_thread", "run_of", "shared"]
+__all__ = ["copied", "dataset", "exported", "exports", "one_thread", "run_of", "shared", "zoo"]
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     """The first test of a worker that asks for the bundles makes them, which takes minutes on a busy machine."""
-    if "exports" in getattr(item, "fixturenames", ()) and item.get_closest_marker("timeout") is None:
+    if "exported" in getattr(item, "fixturenames", ()) and item.get_closest_marker("timeout") is None:
         item.add_marker(pytest.mark.timeout(900))
 
 
 @pytest.fixture(scope="session")
-def exports(shared: Path, run_of: Callable[[str], Path]) -> Path:
-    """The bundles of all small runs. No test may change them. Workers that need them at once share the work: a minute of it."""
-    out, names = shared / "exports" / "tiny", list(MATCHING)
+def exported(shared: Path, run_of: Callable[[str], Path]) -> Callable[[str], Path]:
+    """exported("sasrec"): the folder of the bundles of small runs, that of SASRec among them. No test may change them."""
+    out = shared / "exports" / "tiny"
+
+    def export(name: str) -> Path:
+        for model in ("popularity", name):  # the first writes the dataset's side
+            with once(shared / "exported" / model) as first:
+                if first:
+                    export_run(run_of(model), out)
+        return out
+
+    return export
+
+
+@pytest.fixture(scope="session")
+def exports(exported: Callable[[str], Path]) -> Path:
+    """The bundles of all small runs. Workers that need them at once share the work: a minute of it."""
+    names = list(MATCHING)
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
     begin = worker * len(names) // 4  # one after the other they go round, each from a place of its own
-    for name in ("popularity", *names[begin:], *names[:begin]):  # the first writes the dataset's side
-        with once(shared / "exported" / name) as first:
-            if first:
-                export_run(run_of(name), out)
-    return out
+    for name in (*names[begin:], *names[:begin]):
+        exported(name)
+    return exported("popularity")
+
+
+@pytest.fixture(scope="session")
+def zoo(exports: Path) -> Zoo:
+    return Zoo.open(exports, warm=True)
+
+
+@pytest.fixture
+def copied(exported: Callable[[str], Path], tmp_path: Path) -> Callable[..., Path]:
+    """copied("sasrec"): a folder of exports with these bundles alone, to be changed."""
+
+    def copy(*names: str) -> Path:
+        folder = tmp_path / "copied" / "tiny"
+        for name in names:
+            shutil.copytree(exported(name) / name, folder / name)
+        for file in ("dataset.json", "items.parquet", "users.parquet", "held_out.parquet"):
+            shutil.copy(exported("popularity") / file, folder)
+        return folder
+
+    return copy

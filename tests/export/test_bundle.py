@@ -30,11 +30,6 @@ SHARING = (
 """Whose encoder holds what their attention, or their index, holds as well."""
 
 
-@pytest.fixture(scope="module")
-def zoo(exports: Path) -> Zoo:
-    return Zoo.open(exports, warm=True)
-
-
 def histories(dataset: Dataset, length: int, count: int = 6) -> list[list[int]]:
     """Real histories, repeated end to end where nobody's is long enough."""
     cases = dataset.cases("test")
@@ -245,14 +240,12 @@ def test_an_item_is_known_by_its_words(zoo: Zoo, exports: Path, tmp_path: Path) 
 
 @pytest.mark.parametrize("how", ["missing", "another", "damaged"])
 def test_without_its_text_encoder_a_model_works_but_for_new_items(
-    exports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+    exports: Path, copied: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     monkeypatch.setenv("SEQSCOPE_WORDS", str(tmp_path / "none"))
-    copy = tmp_path / "tiny"
-    shutil.copytree(exports, copy)
-    if how == "missing":
-        shutil.rmtree(copy / "words")
-    else:
+    copy = copied("text-neighbours")
+    if how != "missing":
+        shutil.copytree(exports / "words", copy / "words")
         about = copy / "words" / "scratch" / "words.json"
         raw = json.loads(about.read_text("utf-8"))
         about.write_text("{" if how == "damaged" else json.dumps(raw | {"digest": "0" * 64}), "utf-8")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
@@ -25,11 +24,22 @@ from engine.export.staging import exported, write_dataset_side
 from engine.models import Recommender
 from engine.registry import MODELS
 from engine.runtime import Zoo
-from engine.training.run import train
-from tests.models.contract import batch, histories, move, small
+from engine.training.materials import gather
+from engine.training.run import build_model, train
+from tests.models.contract import USERS, batch, build, histories, move, small
 from tests.training.tiny import cycles, recipe, write_log
 
 RunOf = Callable[[str], Path]
+
+
+@pytest.fixture
+def out(copied: Callable[..., Path]) -> Path:
+    """Exports with one bundle, that of popularity, to be changed."""
+    return copied("popularity")
+
+
+def contents(bundle: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in bundle.iterdir()}
 
 
 def spoiled() -> Callable[[Recommender, Path], None]:
@@ -48,13 +58,23 @@ def spoiled() -> Callable[[Recommender, Path], None]:
     return write
 
 
+def test_whose_vectors_a_model_was_trained_with_stays_with_it(tmp_path: Path) -> None:
+    """SASRec with vectors of users: its graph has their mean, which is what newcomers get, and nobody's own."""
+    model = build("sasrec", user_vector=True)
+    graphs.write_encoder(model, tmp_path / "encoder.onnx")
+    graph = onnx.load(tmp_path / "encoder.onnx").graph
+    tables = [numpy_helper.to_array(table) for table in graph.initializer]
+    assert not any(USERS in table.shape for table in tables)
+    assert any(np.array_equal(table.ravel(), model.newcomer.numpy()) for table in tables)
+
+
 # --- a graph that differs
 
 
 def test_a_graph_that_differs_is_refused(run_of: RunOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graphs, "write_encoder", spoiled())
     with pytest.raises(SeqscopeError, match=r"differs from PyTorch.*not exported"):
-        export_run(run_of("lightgcn"), tmp_path)
+        export_run(run_of("fmc"), tmp_path)
     assert not list(tmp_path.iterdir())
 
 
@@ -114,11 +134,15 @@ def test_lengths_that_are_tried() -> None:
         ("sasrec", {"max_length": 1}),
         ("sasrec", {"max_length": 2, "blocks": 0, "positions": "sinusoidal", "residual": False, "shared_items": False}),
         ("attrec", {"window": 1, "fold_in": 1}),
+        ("recformer", {"attention": "full"}),
     ],
 )
 def test_unusual_models_have_graphs_too(dataset: Any, tmp_path: Path, name: str, settings: dict[str, Any]) -> None:
-    model = MODELS[name](small(name, **settings), 150, 3, torch.Generator().manual_seed(0))
+    chosen = recipe(name, model=settings)
+    model = build_model(chosen, dataset.num_items, 3, gather(chosen, dataset, tmp_path))
     move(model, 1)
+    if hasattr(model, "refresh"):
+        model.refresh()
     graphs.write_encoder(model.eval(), tmp_path / "encoder.onnx")
     rows, bias = model.index()
     assert rows is not None
@@ -150,9 +174,7 @@ bundle.export_run(Path(sys.argv[1]), Path(sys.argv[2]))
 
 
 @pytest.mark.timeout(900)
-def test_a_killed_export_is_not_seen(root: Path, run_of: RunOf, tmp_path: Path) -> None:
-    out = tmp_path / "tiny"
-    export_run(run_of("popularity"), out)
+def test_a_killed_export_is_not_seen(root: Path, run_of: RunOf, out: Path) -> None:
     before = (out / "popularity" / "manifest.json").read_bytes()
     done = subprocess.run([sys.executable, "-c", KILLED, str(run_of("popularity")), str(out)], cwd=root, check=False)
     assert done.returncode == -9
@@ -164,23 +186,11 @@ def test_a_killed_export_is_not_seen(root: Path, run_of: RunOf, tmp_path: Path) 
     assert (out / "popularity" / "manifest.json").read_bytes() != before  # its date
 
 
-def test_a_failed_export_leaves_the_old_bundle(run_of: RunOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    out = tmp_path / "tiny"
-    export_run(run_of("popularity"), out)
-    before = {path.name: path.read_bytes() for path in (out / "popularity").iterdir()}
+def interrupted(monkeypatch: pytest.MonkeyPatch, out: Path) -> None:
     monkeypatch.setattr(bundle.Bundle, "warm", lambda self: (_ for _ in ()).throw(KeyboardInterrupt))
-    with pytest.raises(KeyboardInterrupt):
-        export_run(run_of("popularity"), out)
-    assert {path.name: path.read_bytes() for path in (out / "popularity").iterdir()} == before
-    assert not [path for path in out.iterdir() if path.name.startswith(".")]
 
 
-def test_the_old_bundle_comes_back_when_the_new_one_cannot_take_its_place(
-    run_of: RunOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out = tmp_path / "tiny"
-    export_run(run_of("popularity"), out)
-    before = {path.name: path.read_bytes() for path in (out / "popularity").iterdir()}
+def cannot_take_its_place(monkeypatch: pytest.MonkeyPatch, out: Path) -> None:
     rename = Path.rename
 
     def fail(self: Path, target: Path) -> Path:
@@ -189,17 +199,25 @@ def test_the_old_bundle_comes_back_when_the_new_one_cannot_take_its_place(
         return rename(self, target)
 
     monkeypatch.setattr(Path, "rename", fail)
-    with pytest.raises((OSError, SeqscopeError), match="No space"):
+
+
+@pytest.mark.parametrize("fault", [interrupted, cannot_take_its_place])
+def test_a_failed_export_leaves_the_old_bundle(
+    run_of: RunOf, out: Path, monkeypatch: pytest.MonkeyPatch, fault: Callable[[pytest.MonkeyPatch, Path], None]
+) -> None:
+    before = contents(out / "popularity")
+    fault(monkeypatch, out)
+    with pytest.raises((KeyboardInterrupt, OSError, SeqscopeError), match=r"^$|No space"):
         export_run(run_of("popularity"), out)
-    assert {path.name: path.read_bytes() for path in (out / "popularity").iterdir()} == before
+    assert contents(out / "popularity") == before
+    if fault is interrupted:
+        assert not [path for path in out.iterdir() if path.name.startswith(".")]
 
 
 # --- what does not belong together
 
 
-def test_bundles_of_other_data_are_not_mixed(run_of: RunOf, tmp_path: Path) -> None:
-    out = tmp_path / "tiny"
-    export_run(run_of("popularity"), out)
+def test_bundles_of_other_data_are_not_mixed(out: Path, tmp_path: Path) -> None:
     other = write_log(tmp_path / "data", cycles(20, 30), 30)
     train(recipe("markov"), other, tmp_path / "markov", device="cpu")
     evaluated(tmp_path / "markov")
@@ -212,9 +230,7 @@ def test_bundles_of_other_data_are_not_mixed(run_of: RunOf, tmp_path: Path) -> N
     assert list(Zoo.open(out).bundles) == ["markov"]
 
 
-def test_bundles_without_their_dataset_are_other_data_too(run_of: RunOf, tmp_path: Path) -> None:
-    out = tmp_path / "tiny"
-    export_run(run_of("popularity"), out)
+def test_bundles_without_their_dataset_are_other_data_too(out: Path, tmp_path: Path) -> None:
     (out / "dataset.json").unlink()
     other = write_log(tmp_path / "data", cycles(20, 30), 30)
     with pytest.raises(SeqscopeError, match="other data"):
@@ -240,31 +256,34 @@ def test_a_run_that_was_not_evaluated(run_of: RunOf, tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("name", ["", "../up", "Upper", "a b", "-x", ".hidden", "x" * 65])
-def test_a_name_that_is_no_name(run_of: RunOf, tmp_path: Path, name: str) -> None:
-    run = run_of("popularity")
-    if not name:
-        run = Path(shutil.copytree(run, tmp_path / "Ümläut"))
-    with pytest.raises(UsageError, match="--name"):
-        export_run(run, tmp_path / "out", name=name or None)
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        *(("name", name) for name in ("../up", "Upper", "a b", "-x", ".hidden", "x" * 65)),
+        ("title", "x" * 61),
+        ("users", 0),
+        ("users", -1),
+    ],
+)
+def test_wrong_use(run_of: RunOf, tmp_path: Path, option: str, value: Any) -> None:
+    with pytest.raises(UsageError, match=f"--{option}"):
+        export_run(run_of("popularity"), tmp_path / "out", **{option: value})
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("title", ["x" * 61, ""])
-def test_a_title_that_is_too_long_or_none(run_of: RunOf, tmp_path: Path, title: str) -> None:
-    if not title:  # the model's own
-        out = export_run(run_of("popularity"), tmp_path / "out", title=title)
-        assert json.loads((out / "manifest.json").read_text("utf-8"))["title"] == "Popularity"
-        return
-    with pytest.raises(UsageError, match="--title"):
-        export_run(run_of("popularity"), tmp_path / "out", title=title)
+def test_a_folder_whose_name_is_no_name(run_of: RunOf, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(run_of("popularity"), tmp_path / "Ümläut"))
+    with pytest.raises(UsageError, match="--name"):
+        export_run(run, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
-def test_a_name_and_a_title(run_of: RunOf, tmp_path: Path) -> None:
-    folder = export_run(run_of("popularity"), tmp_path / "out", name="most-taken", title="What most people took")
+@pytest.mark.parametrize(("title", "shown"), [("What most people took", "What most people took"), ("", "Popularity")])
+def test_a_name_and_a_title(run_of: RunOf, tmp_path: Path, title: str, shown: str) -> None:
+    folder = export_run(run_of("popularity"), tmp_path / "out", name="most-taken", title=title)
     assert folder == tmp_path / "out" / "most-taken"
     found = Zoo.open(tmp_path / "out").bundles["most-taken"].manifest
-    assert (found.title, found.family) == ("What most people took", "popularity")
+    assert (found.title, found.family) == (shown, "popularity")
 
 
 def test_an_export_folder_that_was_deleted_meanwhile_is_not_brought_back(dataset: Any, tmp_path: Path) -> None:
@@ -284,12 +303,6 @@ def test_so_many_people_are_offered(dataset: Any, tmp_path: Path, users: int) ->
     again.mkdir()
     write_dataset_side(dataset, again, users)
     assert pq.read_table(again / "users.parquet").equals(table)
-
-
-@pytest.mark.parametrize("users", [0, -1])
-def test_nobody_to_offer_is_wrong_use(run_of: RunOf, tmp_path: Path, users: int) -> None:
-    with pytest.raises(UsageError, match="--users"):
-        export_run(run_of("popularity"), tmp_path / "out", users=users)
 
 
 def test_a_place_that_cannot_be_written(run_of: RunOf, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,6 @@ from engine.bundle.errors import CapabilityError
 from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError
 from engine.export import vectors
-from engine.export.bundle import export_run
 from engine.models.caser import Caser
 from engine.models.factorisation import TASTE
 from engine.runtime import Zoo
@@ -27,15 +27,8 @@ HISTORY = [5, 1, 4, 3, 9, 8, 2, 6]
 
 
 @pytest.fixture(scope="module")
-def bundle_of(run_of: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Bundle]:
-    out = tmp_path_factory.mktemp("exports") / "tiny"
-
-    def exported(name: str) -> Bundle:
-        if not (out / name).exists():
-            export_run(run_of(name), out)
-        return Zoo.open(out).bundles[name]
-
-    return exported
+def bundle_of(exported: Callable[[str], Path]) -> Callable[[str], Bundle]:
+    return functools.cache(lambda name: Zoo.open(exported(name)).bundles[name])
 
 
 @pytest.mark.parametrize("name", [*ADDED, *SIDE_BY_SIDE])
@@ -116,20 +109,17 @@ def test_who_has_no_gates_says_so(bundle_of: Callable[[str], Bundle]) -> None:
 
 
 @pytest.mark.parametrize("name", ["hgn", "attrec"])
-def test_a_bundle_of_before_opens_and_says_nothing_of_parts(bundle_of: Callable[[str], Bundle], name: str) -> None:
-    bundle = bundle_of(name)
-    file = bundle.folder.path / "manifest.json"
-    whole = file.read_text("utf-8")
-    manifest = json.loads(whole)
+def test_a_bundle_of_before_opens_and_says_nothing_of_parts(
+    bundle_of: Callable[[str], Bundle], copied: Callable[..., Path], name: str
+) -> None:
+    out = copied(name)
+    manifest = json.loads((out / name / "manifest.json").read_text("utf-8"))
     del manifest["index"]["parts"]
     manifest["encoder"].pop("gates", None)
-    file.write_text(json.dumps(manifest), "utf-8")
-    try:
-        older = Zoo.open(file.parent.parent).bundles[name]
-        with pytest.raises(CapabilityError, match="no sums"):
-            older.contributions(HISTORY, 0)
-        with pytest.raises(CapabilityError, match="no gates"):
-            older.gates(HISTORY)
-        assert np.array_equal(older.scores(HISTORY), bundle.scores(HISTORY))
-    finally:
-        file.write_text(whole, "utf-8")
+    (out / name / "manifest.json").write_text(json.dumps(manifest), "utf-8")
+    older = Zoo.open(out).bundles[name]
+    with pytest.raises(CapabilityError, match="no sums"):
+        older.contributions(HISTORY, 0)
+    with pytest.raises(CapabilityError, match="no gates"):
+        older.gates(HISTORY)
+    assert np.array_equal(older.scores(HISTORY), bundle_of(name).scores(HISTORY))

@@ -6,13 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from safetensors.torch import load_file
 
 from engine.training.objectives.generation import Identifier
 from engine.training.run import train
 from tests.generation.learn import ITEMS, circle, recipe, store
-from tests.training.tiny import cycles, write_log
+from tests.training.tiny import cycles, same, write_log
 
 
 @pytest.mark.parametrize(
@@ -46,6 +44,4 @@ def test_an_interruption_leaves_no_trace(
                 train(chosen, dataset, cut, device="cpu")
     train(chosen, dataset, cut, device="cpu")
     for file in ("best.safetensors", "checkpoint.safetensors"):
-        one, other = load_file(whole / file), load_file(cut / file)
-        assert one.keys() == other.keys()
-        assert all(torch.equal(one[key], other[key]) for key in one)
+        assert same(whole / file, cut / file)

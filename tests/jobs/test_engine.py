@@ -20,7 +20,6 @@ from app.jobs.status import Status
 from app.store.catalogue import Among, Between, Catalogue
 from app.uploads import files
 from app.uploads.limits import MB, UploadLimits
-from engine.cli import main
 from engine.runtime import Zoo
 from tests.training.tiny import cycles, text_encoder
 
@@ -28,7 +27,6 @@ CarryOut = Callable[[Job], Status]
 LOG = ("user", "item", "time")
 TINY = {"training.epochs": 2, "training.patience": 0, "training.precision": "float32", "training.valid_users": 50}
 ITEMS = 40
-RECBOLE = ["genre:token_seq", "year:float", "class:token", "blurb:token_seq"]
 HOSTILE = [
     "genre:token_seq", "genre:16", "genre", "ratio 1:2", ":", "::", "a:0", "it's", 'say "hi"', "a.b", "a/b", "../../etc/passwd",
     "C:\\dir", "--fields", "-x", "two\nlines", "tab\there", "nul\x00", "🎬 type", "سنة", "\u202eright", "word " * 60, "Genre",
@@ -85,12 +83,11 @@ def test_a_catalogue_is_shown_at_once_and_gives_way_when_a_log_comes(
         job = kinds.prepare(id, place, jobs, name="x", title="A shop", items=41, log=columns, sources=[source])
         return carry_out(lightened(job, *without))
 
-    first = prepared("first", ())
+    first = prepared("first", (), "identifiers")  # those of a catalogue: tests/data/test_without_log.py
     assert (first.state, first.notes) == ("done", ()), (first.message, (jobs / "first" / "log.txt").read_text())
     zoo = Zoo.open(place / "exports", warm=True)
     assert not zoo.refused and not zoo.has_log
-    assert set(zoo.bundles) == {"recformer", "text-neighbours"}
-    assert set(zoo.tokenizations) == {"rqvae", "residual-kmeans"} and len(zoo.spaces) == 1
+    assert set(zoo.bundles) == {"recformer", "text-neighbours"} and len(zoo.spaces) == 1
     before = zoo.info.fingerprint
 
     log = dict(zip(LOG, map(list, zip(*rows, strict=True)), strict=True))
@@ -130,7 +127,7 @@ def ids() -> list[str]:
     return odd + [f"i{n}" for n in range(ITEMS - len(odd))]
 
 
-def upload(folder: Path, attributes: list[str], *, recbole: bool = False) -> None:
+def upload(folder: Path, attributes: list[str]) -> None:
     """A catalogue with these columns and a log, checked and accepted."""
     limits = UploadLimits(memory=700 * MB, threads=1, seconds=300)
     words = ("Red", "Blue", "Gold")
@@ -138,36 +135,18 @@ def upload(folder: Path, attributes: list[str], *, recbole: bool = False) -> Non
         [name, f"{words[n % 3]} thing {n}", *(f"{words[(n + place) % 3]} {place}" for place in range(len(attributes)))]
         for n, name in enumerate(ids())
     ]
-    end = ":token" if recbole else ""
-    files.keep(
-        folder,
-        "catalogue",
-        csv_text([[f"item_id{end}", f"title{end}_seq" if recbole else "title", *attributes], *rows]),
-        limits,
-    )
+    files.keep(folder, "catalogue", csv_text([["item_id", "title", *attributes], *rows]), limits)
     events = [
         [f"-u'{user}", ids()[item], str(1_000_000 + 60 * at)]
         for user, sequence in enumerate(cycles(40, ITEMS))
         for at, item in enumerate(sequence)
     ]
-    head = ["user_id:token", "item_id:token", "timestamp:float"] if recbole else ["user", "item", "time"]
-    files.keep(folder, "log", csv_text([head, *events]), limits)
+    files.keep(folder, "log", csv_text([["user", "item", "time"], *events]), limits)
     readings = {what: files.guess(folder, what, limits).reading for what in ("catalogue", "log")}  # type: ignore[arg-type]
     assert not any(reading.faults(what) for what, reading in readings.items())  # type: ignore[arg-type]
     checked = files.check(folder, readings, limits)  # type: ignore[arg-type]
     assert checked.bad_rows == 0 and not checked.stopped, checked.counts
     files.accept(folder, checked, without_bad_rows=True)
-
-
-@pytest.mark.timeout(900)
-def test_columns_that_say_their_types_are_read_by_them(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    upload(place, RECBOLE, recbole=True)
-    job = kinds.prepare("job", place, place.parent / "jobs", name="x", title="-- it's", items=ITEMS, log=LOG)
-    monkeypatch.chdir(place)
-    assert main(job.steps[0].words) == 0
-    items = pq.read_table(place / "data" / "items.parquet")
-    assert {"genre", "year", "class", "blurb"} < set(items.column_names)
-    assert set(items["item_id"].to_pylist()) == set(ids())
 
 
 @pytest.mark.timeout(900)

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -73,20 +74,6 @@ def test_jobs_are_carried_out_in_the_order_in_which_they_came(make: Make, tmp_pa
     assert "--- Do count" in queue.log("j1") and queue.log("j1", most=4).strip()
 
 
-def test_owners_take_turns(make: Make, tmp_path: Path) -> None:
-    """Who asked for three comes once, then the others, then again; and never has two runners."""
-    queue, gate = make(runners=2), tmp_path / "gate"
-    for id in ("a1", "a2", "a3", "b1", "c1"):
-        queue.submit(job(step("count", tmp_path / id, 2, 0, gate), id=id, owner=id[0]))
-    wait(lambda: queue.status("a1").started and queue.status("b1").started)
-    assert [queue.ahead(id) for id in ("c1", "a2", "a3")] == [Ahead(0, 2), Ahead(1, 2), Ahead(2, 2)]
-    gate.touch()
-    ends = {id: over(queue, id) for id in ("a1", "a2", "a3", "b1", "c1")}
-    assert ends["c1"].started < ends["a3"].started  # type: ignore[operator]
-    for before, after in (("a1", "a2"), ("a2", "a3")):
-        assert ends[before].ended <= ends[after].started  # type: ignore[operator]
-
-
 class Pretended:
     """Starts no process; a job has a runner from its start until its status says that it is over or waits."""
 
@@ -101,6 +88,28 @@ class Pretended:
         return status.read(folder).state == "running"
 
     def stop(self, folder: Path) -> None: ...
+
+
+class EndsAtOnce(Pretended):
+    def start(self, folder: Path) -> None:
+        Status(state="done", ended=1.0).write(folder)
+
+
+def test_owners_take_turns(jobs: Path) -> None:
+    """Who asked for three comes once, then the others, then again; and never has two runners."""
+    launcher = Pretended()
+    queue = Queue(jobs, runners=2, launcher=launcher)
+    for id in ("a1", "a2", "a3", "b1", "c1"):
+        queue.submit(job(step("say", "x"), id=id, owner=id[0]))
+    queue.look()
+    assert launcher.started == ["a1", "b1"]
+    assert [queue.ahead(id) for id in ("c1", "a2", "a3")] == [Ahead(0, 2), Ahead(1, 2), Ahead(2, 2)]
+    for moment, (ended, begun) in enumerate((("a1", ["c1"]), ("b1", ["a2"]), ("c1", []), ("a2", ["a3"])), 1):
+        before = len(launcher.started)
+        Status(state="done", ended=time.time() + moment).write(jobs / ended)
+        queue.look()
+        assert launcher.started[before:] == begun
+    queue.stop()
 
 
 def test_a_short_job_waits_for_no_long_one(jobs: Path) -> None:
@@ -143,19 +152,16 @@ def test_no_long_job_begins_in_a_dataset_where_a_short_one_waits(jobs: Path) -> 
     queue.stop()
 
 
-def test_no_owner_and_no_network_fills_the_queue(make: Make, tmp_path: Path) -> None:
-    queue, steps = make(waiting=6), (step("count", tmp_path / "out", 2, 0, tmp_path / "gate"),)
+def test_no_owner_and_no_network_fills_the_queue(jobs: Path) -> None:
+    queue, nothing = Queue(jobs, waiting=6), step("say", "x")
     for number in range(3):
-        queue.submit(job(*steps, id=f"a{number}", owner="a"), network="192.0.2.1")
+        queue.submit(job(nothing, id=f"a{number}", owner="a"), network="192.0.2.1")
     with pytest.raises(Full, match="3 of them yours"):
-        queue.submit(job(*steps, id="a3", owner="a"), network="192.0.2.2")
+        queue.submit(job(nothing, id="a3", owner="a"), network="192.0.2.2")
     with pytest.raises(Full, match="Half of the places"):  # a key more costs nothing
-        queue.submit(job(*steps, id="b", owner="b"), network="192.0.2.1")
-    queue.submit(job(*steps, id="b", owner="b"), network="192.0.2.2")
-    queue.submit(job(*steps, id="c", owner="c"))
-    for id in ("a0", "a1", "a2", "b", "c"):
-        queue.cancel(id)
-        over(queue, id)
+        queue.submit(job(nothing, id="b", owner="b"), network="192.0.2.1")
+    queue.submit(job(nothing, id="b", owner="b"), network="192.0.2.2")
+    queue.submit(job(nothing, id="c", owner="c"))
 
 
 def test_a_job_that_makes_too_much_is_ended(make: Make, jobs: Path, tmp_path: Path) -> None:
@@ -172,21 +178,19 @@ def test_a_job_that_makes_too_much_is_ended(make: Make, jobs: Path, tmp_path: Pa
     ).exists()
 
 
-def test_two_jobs_of_one_dataset_never_run_together(make: Make, tmp_path: Path) -> None:
-    queue = make(runners=2)
-    (tmp_path / "dataset").mkdir()
-    gate = tmp_path / "gate"
-    for number in range(2):
-        words = ("count", tmp_path / f"out{number}", 2, 0, gate)
-        queue.submit(job(step(*words), id=f"j{number}", folder="../../dataset"))
-    queue.submit(job(step("count", tmp_path / "other", 2, 0), id="other"))
-    wait(lambda: queue.status("other").started and queue.status("j0").started)
-    gate.touch()
-    ends = [over(queue, id) for id in ("j0", "j1", "other")]
-    assert [one.state for one in ends] == ["done"] * 3
-    first, second, other = ends
-    assert first.ended <= second.started  # type: ignore[operator]
-    assert other.started < second.started  # type: ignore[operator]  # another dataset's does not wait for it
+def test_two_jobs_of_one_dataset_never_run_together(jobs: Path) -> None:
+    launcher = Pretended()
+    queue = Queue(jobs, runners=2, launcher=launcher)
+    for id, folder in (("first", "../../dataset"), ("second", "../../dataset"), ("other", "")):
+        queue.submit(job(step("say", "x"), id=id, folder=folder))
+    queue.look()
+    assert launcher.started == ["first", "other"]  # another dataset's does not wait
+    for ended in ("other", "first"):
+        assert "second" not in launcher.started
+        Status(state="done", ended=1.0).write(jobs / ended)
+        queue.look()
+    assert launcher.started[2:] == ["second"]
+    queue.stop()
 
 
 @pytest.mark.parametrize(("runners", "together"), [(1, False), (2, True)])
@@ -323,31 +327,26 @@ def test_once_more(make: Make, tmp_path: Path) -> None:
     over(queue, "long")
 
 
-def test_no_more_jobs_than_may_wait(make: Make, tmp_path: Path) -> None:
-    queue = make(waiting=2)
+def test_no_more_jobs_than_may_wait(jobs: Path) -> None:
+    queue, nothing = Queue(jobs, waiting=2, launcher=Pretended()), step("say", "x")
     for id in ("a", "b"):
-        queue.submit(job(step("count", tmp_path / id, 1000, 0.05), id=id))
+        queue.submit(job(nothing, id=id))
     with pytest.raises(Full, match="2 jobs are waiting or running already"):
-        queue.submit(job(step("say", "x"), id="c"))
+        queue.submit(job(nothing, id="c"))
     assert not (queue.root / "c").exists() and not list(queue.root.glob(".c*"))
     queue.cancel("a")
-    over(queue, "a")
-    queue.submit(job(step("say", "x"), id="c"))
+    queue.look()
+    assert queue.status("a").state == "cancelled"
+    queue.submit(job(nothing, id="c"))
     with pytest.raises(Full):
         queue.retry("a")
-    queue.cancel("b")
-    assert over(queue, "c").state == "done"
+    queue.stop()
 
 
 def test_one_that_cannot_be_started_says_so(make: Make, jobs: Path) -> None:
-    class Broken:
+    class Broken(Pretended):
         def start(self, folder: Path) -> None:
             raise OSError(11, "Resource temporarily unavailable")
-
-        def alive(self, folder: Path) -> bool:
-            return False
-
-        def stop(self, folder: Path) -> None: ...
 
     queue = make(launcher=Broken())
     queue.submit(job(step("say", "x")))
@@ -370,7 +369,7 @@ def test_what_lies_about_disturbs_nobody(make: Make, jobs: Path) -> None:
         queue.submit(job(step("say", "x")))
 
 
-def test_who_is_told_may_fail(make: Make) -> None:
+def test_who_is_told_may_fail(jobs: Path) -> None:
     told: list[str] = []
 
     def fails_once(one: Job, now: Status) -> None:
@@ -378,16 +377,12 @@ def test_who_is_told_may_fail(make: Make) -> None:
         if len(told) == 1:
             raise RuntimeError("the store is busy")
 
-    queue = make(on_change=fails_once)
+    queue = Queue(jobs, on_change=fails_once, launcher=EndsAtOnce())
     queue.submit(job(step("say", "x")))
-    assert over(queue, "job").state == "done"
-    wait(lambda: told[-1:] == ["done"])
-    assert told[0] == told[1]  # once more
-
-
-class EndsAtOnce(Pretended):
-    def start(self, folder: Path) -> None:
-        Status(state="done", ended=1.0).write(folder)
+    for _ in range(3):
+        queue.look()
+    assert told == ["done", "done"]  # once more, and no more
+    queue.stop()
 
 
 def test_many_threads_ask_at_once(make: Make) -> None:

@@ -248,12 +248,6 @@ def test_a_start_of_other_sizes_is_refused() -> None:
         Recformer(small("recformer", layers=3), ITEMS, USERS, torch.Generator(), WORDS, made().state_dict())
 
 
-def test_words_can_be_frozen() -> None:
-    model = Recformer(small("recformer", freeze_words=True), ITEMS, USERS, torch.Generator().manual_seed(0), WORDS)
-    assert not model.words.weight.requires_grad
-    assert model.positions.weight.requires_grad
-
-
 def test_items_are_encoded_in_batches_as_alone() -> None:
     model = made()
     before = model.matrix.clone()

@@ -17,6 +17,7 @@ from tests.training.tiny import recipe, write_log
 FAMILIES, SIZE = 20, 6
 ITEMS = FAMILIES * SIZE
 SETTINGS = {
+    "model": {"attention": "full", "max_tokens": 24, "max_length": 5},
     "objective": {"stage": "pre-train", "per_user": 0, "masked_weight": 0.0},
     "training": {"epochs": 6, "validate_every": 6},
 }

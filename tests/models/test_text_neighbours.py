@@ -43,23 +43,6 @@ def test_scores_are_cosines_computed_by_hand(decay: float, centre: bool) -> None
         assert (np.abs(got) <= 1 + 1e-6).all()
 
 
-def test_the_newest_weighs_most() -> None:
-    found = model(decay=0.5, max_length=8)
-    scores = found.scores(batch(found, [[1, 2], [2, 1]]))
-    assert scores[0, 2] > scores[0, 1] and scores[1, 1] > scores[1, 2]
-    assert torch.allclose(
-        model(decay=1.0).scores(batch(found, [[1, 2]])), model(decay=1.0).scores(batch(found, [[2, 1]]))
-    )
-
-
-def test_an_item_without_words_is_nobodys_neighbour() -> None:
-    found = model()
-    assert not found.index().rows[4].any()  # type: ignore[index]
-    assert (found.scores(batch(found, [[1, 2, 3]]))[0, 4] == 0).all()
-    assert (found.scores(batch(found, [[4]])) == 0).all()
-    assert torch.allclose(found.query(batch(found, [[3, 4]])), found.query(batch(found, [[3]])), atol=1e-6)
-
-
 def test_it_learns_from_nobody() -> None:
     found = model()
     before = found.scores(batch(found, [[1, 2]]))

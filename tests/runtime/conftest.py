@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from engine.runtime import Zoo
-from tests.runtime.bundles import make_zoo
+from tests.runtime.bundles import TOYS, make_zoo
+
+pytest.register_assert_rewrite("tests.runtime.spoil")
 
 
 @pytest.fixture(scope="package")
@@ -17,3 +20,15 @@ def zoo_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="package")
 def zoo(zoo_path: Path) -> Zoo:
     return Zoo.open(zoo_path)
+
+
+@pytest.fixture(scope="package")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `path` is a copy of: alpha and beta, unless a file says otherwise."""
+    return make_zoo(tmp_path_factory.mktemp("pristine"), TOYS[:2])
+
+
+@pytest.fixture
+def path(pristine: Path, tmp_path: Path) -> Path:
+    """A dataset folder to be changed."""
+    return Path(shutil.copytree(pristine, tmp_path / "toys"))

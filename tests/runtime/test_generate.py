@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from engine.data.identifiers import NONE
-from engine.runtime import Bundle, CapabilityError, QuestionError, Zoo, beam_search, generator
+from engine.runtime import CapabilityError, QuestionError, Zoo, beam_search, generator
 from tests.runtime.bundles import Toy, write_bundle
 from tests.runtime.generators import ITEMS, ToyGenerator, full_length, ragged, with_attention, with_vectors, write_zoo
 
@@ -454,28 +452,6 @@ def test_what_cannot_be_asked(writers: Zoo) -> None:
             full.generate([1], width)
     with pytest.raises(QuestionError, match="no item number"):
         full.trace([ITEMS])
-
-
-def test_eight_threads(writers: Zoo, beams: None) -> None:
-    path = writers.path
-
-    def ask(bundle: Bundle) -> list[np.ndarray]:
-        found = [bundle.scores([1, 2]), bundle.ranks([3], [1, 5]), *bundle.recommend([[4], [1, 2, 3]], 6)]
-        trace = bundle.trace([1, 2])
-        return [*found, trace.scores, trace.tokens, bundle.leave_one_out([1, 2], 9).effect]
-
-    expected = ask(Zoo.open(path).bundles["ragged"])
-    bundle = Zoo.open(path).bundles["ragged"]  # fresh: all threads meet sessions that are still to be made
-    start = threading.Barrier(8)
-
-    def work(_: int) -> list[np.ndarray]:
-        start.wait()
-        return ask(bundle)
-
-    with ThreadPoolExecutor(8) as pool:
-        for found in pool.map(work, range(8)):
-            for mine, theirs in zip(found, expected, strict=True):
-                np.testing.assert_array_equal(mine, theirs)
 
 
 def test_the_manifest_of_other_models_says_nothing_new(writers: Zoo, tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,9 +27,9 @@ from tests.runtime.generators import (
     write_identifiers,
     write_zoo,
 )
+from tests.runtime.spoil import Cases, Spoil, each, graph, manifest, outside, refuses
 
 TOY = ToyGenerator("alpha", cross=True)
-Spoil = Callable[[Path], object]
 
 
 @pytest.fixture(scope="module")
@@ -43,11 +41,6 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 # --- ways to spoil a bundle's folder
-
-
-def manifest(folder: Path) -> dict[str, Any]:
-    raw: dict[str, Any] = json.loads((folder / "manifest.json").read_text("utf-8"))
-    return raw
 
 
 def entries(**changes: Any) -> Spoil:
@@ -89,20 +82,16 @@ def no_short_identifier(folder: Path) -> None:
     decoder(changed(TOY, identifiers=ragged(shared=False)))(folder)
 
 
-def graph(model: onnx.ModelProto, file: str = "decoder.onnx") -> Spoil:
-    return lambda f: ((f / file).write_bytes(model.SerializeToString()), seal(f))
-
-
 def decoder(toy: ToyGenerator, change: Callable[[onnx.GraphProto], object] = bool) -> Spoil:
     model = decoder_graph(toy)
     change(model.graph)
-    return graph(model)
+    return graph(model, "decoder.onnx")
 
 
 def encoder(change: Callable[[onnx.GraphProto], object]) -> Spoil:
     model = encoder_graph(TOY)
     change(model.graph)
-    return graph(model, "encoder.onnx")
+    return graph(model)
 
 
 def retyped(name: str, kind: int, shape: list[str | int]) -> Callable[[onnx.GraphProto], None]:
@@ -118,13 +107,6 @@ def less_output(place: int) -> Callable[[onnx.GraphProto], object]:
     return lambda graph: graph.output.pop(place)
 
 
-def elsewhere(graph: onnx.GraphProto) -> None:
-    tensor = graph.initializer[0]
-    tensor.data_location = TensorProto.EXTERNAL
-    entry = tensor.external_data.add()
-    entry.key, entry.value = "location", "/etc/passwd"
-
-
 def vectors(latents: np.ndarray | None = None, books: np.ndarray | None = None) -> Spoil:
     latents = np.zeros((ITEMS, 5), np.float32) if latents is None else latents
     books = np.zeros((3, 6, 2), np.float32) if books is None else books
@@ -135,143 +117,114 @@ INT32, INT64, FLOAT = TensorProto.INT32, TensorProto.INT64, TensorProto.FLOAT
 OTHER_BOOKS = np.zeros((3, 6, 2), np.float32)
 OTHER_BOOKS[1, 2] = np.nan
 
-# name → the file that is named, a part of the reason, and the way to spoil the folder of "alpha"
-CASES: dict[str, tuple[str, str, Spoil]] = {
-    "no decoder": ("manifest.json", "decoder.onnx is not listed", without("decoder.onnx")),
-    "no identifiers": ("manifest.json", "identifiers.parquet is not listed", without("identifiers.parquet")),
-    "no encoder": ("manifest.json", "encoder.onnx is not listed", without("encoder.onnx")),
-    "no latents": ("manifest.json", "latents.npy is not listed", say(latents=4)),
-    "no codebooks": ("manifest.json", "codebooks.npy is not listed", say(codebooks=4)),
-    "version 1": ("manifest.json", "schema_version is 1, but what is described belongs to 2", entries(schema_version=1)),
-    "version 2 without a generator": (
-        "manifest.json", "schema_version is 2, but what is described belongs to 1", entries(generator=None)
-    ),
-    "an index": (
-        "manifest.json", "belong together; here are dense and one", entries(index={"kind": "dense", "geometry": "none"})
-    ),
-    "sizes not the levels": ("manifest.json", "2 sizes and 0 names for 3 levels", say(sizes=[4, 5])),
-    "a name too few": ("manifest.json", "3 sizes and 1 names for 3 levels", say(names=["colour"])),
-    "a level of nothing": ("manifest.json", "at least one code", say(sizes=[4, 0, 6], vocabulary=10)),
-    "shared levels of different size": ("manifest.json", "have one size", say(shared=True)),
-    "a token too many": ("manifest.json", "vocabulary 16 where the levels come to 15", say(vocabulary=16)),
-    "keys beyond memory": (
-        "manifest.json", "layers × heads × head_dim is 64,000,000, more than", say(layers=1000, heads=1000, head_dim=64)
-    ),
-    "a million levels": (
-        "manifest.json", "generator.levels: Input should be less than or equal to 64", say(levels=1_000_000)
-    ),
-    "a beam of a million": ("manifest.json", "generator.beam: Input should be", say(beam=1_000_000)),
-    "an unknown entry": ("manifest.json", "generator.magic: Extra inputs", say(magic=1)),
-    "neighbours without latents": (
-        "manifest.json",
-        "item rows can be compared",
-        lambda f: seal(f, capabilities=manifest(f)["capabilities"] | {"neighbours": True}),
-    ),
-    "whole items of items": ("manifest.json", "whole_items is said of positions that are items", whole_items_of_items),
-    # --- identifiers.parquet
-    "identifiers of another export": (
-        "identifiers.parquet", "sha256 differs", lambda f: flip(f / "identifiers.parquet", 100)
-    ),
-    "identifiers without codes": ("identifiers.parquet", "the column codes is missing", identifiers_without_codes),
-    "an item without identifier": (
-        "identifiers.parquet", "row i must be item i, for all 40 items", codes(lambda rows: rows.pop())
-    ),
-    "items out of order": (
-        "identifiers.parquet",
-        "row i must be item i, for all 40 items",
-        codes(bool, item=pa.array(range(ITEMS)[::-1], pa.int32())),
-    ),
-    "a code of another level": (
-        "identifiers.parquet", "a code lies outside its level", codes(lambda rows: rows[5].__setitem__(0, 5))
-    ),
-    "a code of no level": (
-        "identifiers.parquet", "holds 0 to 6; it may hold 0 to 5", codes(lambda rows: rows[5].__setitem__(2, 6))
-    ),
-    "a code below zero": ("identifiers.parquet", "it may hold 0 to 5", codes(lambda rows: rows[5].__setitem__(2, -1))),
-    "an empty identifier": (
-        "identifiers.parquet", "identifiers have 0 to 3 codes, not 1 to 3", codes(lambda rows: rows[5].clear())
-    ),
-    "a long identifier": (
-        "identifiers.parquet", "identifiers have 3 to 4 codes, not 1 to 3", codes(lambda rows: rows[5].append(0))
-    ),
-    "a short identifier": (
-        "identifiers.parquet",
-        "some of the identifiers are short, the manifest says otherwise",
-        codes(lambda rows: rows[5].pop()),
-    ),
-    "no short identifier": ("identifiers.parquet", "none of the identifiers are short", no_short_identifier),
-    "codes left out": ("identifiers.parquet", "empty", codes(lambda rows: rows.__setitem__(3, None))),
-    # --- graphs, before they run
-    "the encoder as decoder": (
-        "decoder.onnx", "the inputs must be called memory_keys, memory_mask", graph(encoder_graph(TOY))
-    ),
-    "the decoder as encoder": (
-        "encoder.onnx", "the one input must be called items", graph(decoder_graph(TOY), "encoder.onnx")
-    ),
-    "no logits": (
-        "decoder.onnx",
-        "an output must be called logits, not keys, values",
-        decoder(changed(TOY, cross=False), less_output(0)),
-    ),
-    "no cross attention": (
-        "decoder.onnx", "an output must be called cross_attention", decoder(changed(TOY, cross=False))
-    ),
-    "another vocabulary": (
-        "decoder.onnx",
-        "output logits must be [any, 15], not [any, 17]",
-        decoder(changed(TOY, identifiers=ragged(shared=False))),
-    ),
-    "tokens that are numbers": (
-        "decoder.onnx", "input tokens must be int64", decoder(TOY, retyped("tokens", INT32, ["beams", 1]))
-    ),
-    "one beam alone": (
-        "decoder.onnx", "input tokens must take [any, 1], not [1, 1]", decoder(TOY, retyped("tokens", INT64, [1, 1]))
-    ),
-    "one step alone": (
-        "decoder.onnx",
-        "input past_keys must take [any, 2, 3, any, 4], not [any, 2, 3, 1, 4]",
-        decoder(TOY, retyped("past_keys", FLOAT, ["beams", 2, 3, 1, 4])),
-    ),
-    "heads too many": (
-        "decoder.onnx",
-        "input past_values must take [any, 2, 3, any, 4], not [any, 2, 9, any, 4]",
-        decoder(TOY, retyped("past_values", FLOAT, ["beams", 2, 9, "step", 4])),
-    ),
-    "keys too wide": (
-        "decoder.onnx",
-        "output keys must be [any, 2, 3, any, 4], not [any, 2, 3, any, 5]",
-        decoder(TOY, retyped("keys", FLOAT, ["beams", 2, 3, "next", 5])),
-    ),
-    "memory of other layers": (
-        "encoder.onnx",
-        "output memory_keys must be [any, 2, 3, any, 4]",
-        encoder(retyped("memory_keys", FLOAT, ["batch", 7, 3, "memory", 4])),
-    ),
-    "memory without mask": ("encoder.onnx", "an output must be called memory_mask", encoder(less_output(2))),
-    "weights elsewhere": ("decoder.onnx", "keeps weights in another file", decoder(TOY, elsewhere)),
-    # --- arrays
-    "latents too few": (
-        "latents.npy", "the shape must be (40, 5), not (39, 5)", vectors(np.zeros((ITEMS - 1, 5), np.float32))
-    ),
-    "latents too fine": ("latents.npy", "numbers must be float32", vectors(np.zeros((ITEMS, 5)))),
-    "codebooks of NaN": ("codebooks.npy", "level 1 holds NaN or infinity", vectors(books=OTHER_BOOKS)),
-    "codebooks of other sizes": (
-        "codebooks.npy", "the shape must be (3, 6, 2)", vectors(books=np.zeros((3, 9, 2), np.float32))
-    ),
+CASES: Cases = {
+    "manifest.json": {
+        "no decoder": ("decoder.onnx is not listed", without("decoder.onnx")),
+        "no identifiers": ("identifiers.parquet is not listed", without("identifiers.parquet")),
+        "no encoder": ("encoder.onnx is not listed", without("encoder.onnx")),
+        "no latents": ("latents.npy is not listed", say(latents=4)),
+        "no codebooks": ("codebooks.npy is not listed", say(codebooks=4)),
+        "version 1": ("schema_version is 1, but what is described belongs to 2", entries(schema_version=1)),
+        "version 2 without a generator": (
+            "schema_version is 2, but what is described belongs to 1", entries(generator=None)
+        ),
+        "an index": (
+            "belong together; here are dense and one", entries(index={"kind": "dense", "geometry": "none"})
+        ),
+        "sizes not the levels": ("2 sizes and 0 names for 3 levels", say(sizes=[4, 5])),
+        "a name too few": ("3 sizes and 1 names for 3 levels", say(names=["colour"])),
+        "a level of nothing": ("at least one code", say(sizes=[4, 0, 6], vocabulary=10)),
+        "shared levels of different size": ("have one size", say(shared=True)),
+        "a token too many": ("vocabulary 16 where the levels come to 15", say(vocabulary=16)),
+        "keys beyond memory": (
+            "layers × heads × head_dim is 64,000,000, more than", say(layers=1000, heads=1000, head_dim=64)
+        ),
+        "a million levels": ("levels: Input should be less than or equal to 64", say(levels=1_000_000)),
+        "a beam of a million": ("generator.beam: Input should be", say(beam=1_000_000)),
+        "an unknown entry": ("generator.magic: Extra inputs", say(magic=1)),
+        "neighbours without latents": (
+            "item rows can be compared",
+            lambda f: seal(f, capabilities=manifest(f)["capabilities"] | {"neighbours": True}),
+        ),
+        "whole items of items": ("whole_items is said of positions that are items", whole_items_of_items),
+    },
+    "identifiers.parquet": {
+        "identifiers of another export": ("sha256 differs", lambda f: flip(f / "identifiers.parquet", 100)),
+        "identifiers without codes": ("the column codes is missing", identifiers_without_codes),
+        "an item without identifier": ("row i must be item i, for all 40 items", codes(lambda rows: rows.pop())),
+        "items out of order": (
+            "row i must be item i, for all 40 items", codes(bool, item=pa.array(range(ITEMS)[::-1], pa.int32()))
+        ),
+        "a code of another level": ("a code lies outside its level", codes(lambda rows: rows[5].__setitem__(0, 5))),
+        "a code of no level": ("holds 0 to 6; it may hold 0 to 5", codes(lambda rows: rows[5].__setitem__(2, 6))),
+        "a code below zero": ("it may hold 0 to 5", codes(lambda rows: rows[5].__setitem__(2, -1))),
+        "an empty identifier": ("identifiers have 0 to 3 codes, not 1 to 3", codes(lambda rows: rows[5].clear())),
+        "a long identifier": ("identifiers have 3 to 4 codes, not 1 to 3", codes(lambda rows: rows[5].append(0))),
+        "a short identifier": (
+            "some of the identifiers are short, the manifest says otherwise", codes(lambda rows: rows[5].pop())
+        ),
+        "no short identifier": ("none of the identifiers are short", no_short_identifier),
+        "codes left out": ("empty", codes(lambda rows: rows.__setitem__(3, None))),
+    },
+    "decoder.onnx": {
+        "the encoder as decoder": (
+            "the inputs must be called memory_keys, memory_mask", graph(encoder_graph(TOY), "decoder.onnx")
+        ),
+        "no logits": (
+            "an output must be called logits, not keys, values", decoder(changed(TOY, cross=False), less_output(0))
+        ),
+        "no cross attention": ("an output must be called cross_attention", decoder(changed(TOY, cross=False))),
+        "another vocabulary": (
+            "logits must be [any, 15], not [any, 17]", decoder(changed(TOY, identifiers=ragged(shared=False)))
+        ),
+        "tokens that are numbers": (
+            "input tokens must be int64", decoder(TOY, retyped("tokens", INT32, ["beams", 1]))
+        ),
+        "one beam alone": (
+            "input tokens must take [any, 1], not [1, 1]", decoder(TOY, retyped("tokens", INT64, [1, 1]))
+        ),
+        "one step alone": (
+            "input past_keys must take [any, 2, 3, any, 4], not [any, 2, 3, 1, 4]",
+            decoder(TOY, retyped("past_keys", FLOAT, ["beams", 2, 3, 1, 4])),
+        ),
+        "heads too many": (
+            "input past_values must take [any, 2, 3, any, 4], not [any, 2, 9, any, 4]",
+            decoder(TOY, retyped("past_values", FLOAT, ["beams", 2, 9, "step", 4])),
+        ),
+        "keys too wide": (
+            "output keys must be [any, 2, 3, any, 4], not [any, 2, 3, any, 5]",
+            decoder(TOY, retyped("keys", FLOAT, ["beams", 2, 3, "next", 5])),
+        ),
+        "weights elsewhere": (
+            "keeps weights in another file", decoder(TOY, lambda graph: outside(graph.initializer[0]))
+        ),
+    },
+    "encoder.onnx": {
+        "the decoder as encoder": ("the one input must be called items", graph(decoder_graph(TOY))),
+        "memory of other layers": (
+            "output memory_keys must be [any, 2, 3, any, 4]",
+            encoder(retyped("memory_keys", FLOAT, ["batch", 7, 3, "memory", 4])),
+        ),
+        "memory without mask": ("an output must be called memory_mask", encoder(less_output(2))),
+    },
+    "latents.npy": {
+        "latents too few": (
+            "the shape must be (40, 5), not (39, 5)", vectors(np.zeros((ITEMS - 1, 5), np.float32))
+        ),
+        "latents too fine": ("numbers must be float32", vectors(np.zeros((ITEMS, 5)))),
+    },
+    "codebooks.npy": {
+        "codebooks of NaN": ("level 1 holds NaN or infinity", vectors(books=OTHER_BOOKS)),
+        "codebooks of other sizes": (
+            "the shape must be (3, 6, 2)", vectors(books=np.zeros((3, 9, 2), np.float32))
+        ),
+    },
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_refused(pristine: Path, tmp_path: Path, name: str) -> None:
-    file, says, spoil = CASES[name]
-    path = tmp_path / "toys"
-    shutil.copytree(pristine, path)
-    spoil(path / "alpha")
-    zoo = Zoo.open(path)
-    assert list(zoo.bundles) == ["beta"]
-    (refusal,) = zoo.refused
-    assert refusal.name == "alpha" and refusal.file == file and says in refusal.reason, refusal.reason
-    assert len(zoo.bundles["beta"].recommend_one([1], 3).items) == 3
+@each(CASES)
+def test_refused(path: Path, file: str, says: str, spoil: Spoil) -> None:
+    refuses(path, file, says, spoil)
 
 
 # --- what shows when it runs
@@ -309,43 +262,40 @@ def table_too_short(graph: onnx.GraphProto) -> None:
 
 
 NAN, INFINITY, ONE = np.float32(np.nan), np.float32(np.inf), np.float32(1)
-LATER: dict[str, tuple[str, str, Spoil]] = {
-    "logits of NaN": ("decoder.onnx", "answered with NaN or infinity", later("logits", "Mul", NAN)),
-    "logits of infinity": ("decoder.onnx", "answered with NaN or infinity", later("logits", "Add", INFINITY)),
-    "keys of NaN": ("decoder.onnx", "answered with NaN or infinity", later("keys", "Mul", NAN)),
-    "logits of another width": (
-        "decoder.onnx",
-        "where float32 [1, 15] was promised",
-        later("logits", "Concat", np.zeros((1, 3), np.float32), axis=1),
-    ),
-    "logits turned": ("decoder.onnx", "was promised", later("logits", "Transpose", perm=[1, 0])),
-    "keys that do not grow": (
-        "decoder.onnx",
-        "where float32 [1, 2, 3, 1, 4] was promised",
-        later("values", "Slice", np.array([0]), np.array([0]), np.array([3])),
-    ),
-    "a table too short": ("decoder.onnx", "the graph failed", decoder(TOY, table_too_short)),
-    "nothing to look at": (
-        "encoder.onnx", "memory_mask must be 0 or −inf, and 0 somewhere", later("memory_mask", "Sub", INFINITY)
-    ),
-    "a mask of NaN": ("encoder.onnx", "memory_mask must be 0 or −inf", later("memory_mask", "Mul", NAN)),
-    "a mask of ones": ("encoder.onnx", "memory_mask must be 0 or −inf", later("memory_mask", "Add", ONE)),
-    "a memory of NaN": ("encoder.onnx", "NaN or infinity", later("memory_values", "Mul", NAN)),
-    "a memory longer than its mask": (
-        "encoder.onnx",
-        "where float32 [1, 2, 3, 6, 4] was promised",
-        later("memory_keys", "Concat", np.zeros((1, 2, 3, 5, 4), np.float32), axis=3),
-    ),
+LATER: Cases = {
+    "decoder.onnx": {
+        "logits of NaN": ("answered with NaN or infinity", later("logits", "Mul", NAN)),
+        "logits of infinity": ("answered with NaN or infinity", later("logits", "Add", INFINITY)),
+        "keys of NaN": ("answered with NaN or infinity", later("keys", "Mul", NAN)),
+        "logits of another width": (
+            "where float32 [1, 15] was promised", later("logits", "Concat", np.zeros((1, 3), np.float32), axis=1)
+        ),
+        "logits turned": ("was promised", later("logits", "Transpose", perm=[1, 0])),
+        "keys that do not grow": (
+            "where float32 [1, 2, 3, 1, 4] was promised",
+            later("values", "Slice", np.array([0]), np.array([0]), np.array([3])),
+        ),
+        "a table too short": ("the graph failed", decoder(TOY, table_too_short)),
+    },
+    "encoder.onnx": {
+        "nothing to look at": (
+            "memory_mask must be 0 or −inf, and 0 somewhere", later("memory_mask", "Sub", INFINITY)
+        ),
+        "a mask of NaN": ("memory_mask must be 0 or −inf", later("memory_mask", "Mul", NAN)),
+        "a mask of ones": ("memory_mask must be 0 or −inf", later("memory_mask", "Add", ONE)),
+        "a memory of NaN": ("NaN or infinity", later("memory_values", "Mul", NAN)),
+        "a memory longer than its mask": (
+            "where float32 [1, 2, 3, 6, 4] was promised",
+            later("memory_keys", "Concat", np.zeros((1, 2, 3, 5, 4), np.float32), axis=3),
+        ),
+    },
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", LATER)
+@each(LATER)
 def test_what_shows_only_when_it_runs(
-    pristine: Path, tmp_path: Path, name: str, capfd: pytest.CaptureFixture[str]
+    path: Path, file: str, says: str, spoil: Spoil, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    file, says, spoil = LATER[name]
-    path = tmp_path / "toys"
-    shutil.copytree(pristine, path)
     spoil(path / "alpha")
     zoo = Zoo.open(path)
     assert zoo.refused == []
@@ -367,9 +317,7 @@ def test_what_shows_only_when_it_runs(
     assert capfd.readouterr() == ("", "")
 
 
-def test_weights_that_are_no_shares(pristine: Path, tmp_path: Path) -> None:
-    path = tmp_path / "toys"
-    shutil.copytree(pristine, path)
+def test_weights_that_are_no_shares(path: Path) -> None:
     later("cross_attention", "Mul", np.float32(3))(path / "alpha")
     with pytest.raises(BundleError, match="shares that sum to at most 1"):
         Zoo.open(path).bundles["alpha"].cross_attention([1, 2], 3)
@@ -385,16 +333,12 @@ def test_too_many_codes(pristine: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert "40 items of 3 codes are more than are read here" in zoo.refused[0].reason
 
 
-def test_large_files_are_checked_before_their_first_use(
-    pristine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("file", ["encoder.onnx", "decoder.onnx", "identifiers.parquet"])
+def test_large_files_are_checked_before_their_first_use(path: Path, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("bundle", "generator", "sessions"):
         monkeypatch.setattr(f"engine.runtime.{module}.EAGER_BYTES", 0)
-    for file in ("encoder.onnx", "decoder.onnx", "identifiers.parquet"):
-        path = tmp_path / file / "toys"
-        shutil.copytree(pristine, path)
-        flip(path / "alpha" / file, 150)
-        bundle = Zoo.open(path).bundles["alpha"]
-        for _ in range(2):
-            with pytest.raises(BundleError, match=rf"{file}: .*sha256 differs"):
-                bundle.recommend_one([1, 2], 3)
+    flip(path / "alpha" / file, 150)
+    bundle = Zoo.open(path).bundles["alpha"]
+    for _ in range(2):
+        with pytest.raises(BundleError, match=rf"{file}: .*sha256 differs"):
+            bundle.recommend_one([1, 2], 3)

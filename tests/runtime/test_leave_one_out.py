@@ -16,6 +16,8 @@ RNG = np.random.default_rng(2)
 def test_against_a_loop(zoo: Zoo, toy: Toy, length: int) -> None:
     bundle = zoo.bundles[toy.name]
     history = RNG.integers(0, toy.items, length).tolist()
+    if length > 8:
+        history[-3] = history[-1]  # what stands twice is removed once
     item = 11
     found = bundle.leave_one_out(history, item)
     assert found.effect.shape == found.rank_without.shape == (length,) and found.effect.dtype == np.float32
@@ -69,12 +71,6 @@ def test_a_bar_follows_the_rank_where_the_score_says_the_opposite(zoo: Zoo) -> N
         assert (np.sign(found.move) == np.sign(found.rank_without - found.rank)).all()
         opposite += int((found.move * found.effect < 0).sum())
     assert opposite > 0
-
-
-def test_an_event_that_stands_twice_is_removed_once(zoo: Zoo) -> None:
-    bundle = zoo.bundles["alpha"]
-    found = bundle.leave_one_out([4, 6, 4], 9)
-    assert found.effect[0] == pytest.approx(bundle.scores([4, 6, 4])[9] - bundle.scores([6, 4])[9], abs=1e-6)
 
 
 def test_an_item_of_the_history_can_be_asked_for(zoo: Zoo) -> None:

@@ -21,11 +21,6 @@ from engine.runtime import Zoo
 from tests.runtime.bundles import TOYS, make_zoo, seal, write_bundle
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return make_zoo(tmp_path, TOYS[:2])
-
-
 def test_what_a_zoo_holds(zoo: Zoo) -> None:
     assert len(zoo) == 40 and zoo.info.title == "Toys" and zoo.info.simulated and zoo.refused == []
     assert zoo.item_ids[:2] == ["toy-0", "toy-1"] and zoo.titles[5] == "Toy 5 – <b>bold</b>"

@@ -91,6 +91,21 @@ def seal(folder: Path, **changes: Any) -> None:
     (folder / "about.json").write_text(json.dumps(raw))
 
 
+def edit(folder: Path, **changes: Any) -> None:
+    """Entries of about.json, and nothing of what it says of files."""
+    raw = json.loads((folder / "about.json").read_text())
+    (folder / "about.json").write_text(json.dumps({**raw, **changes}))
+
+
+def rewrite(folder: Path, file: str, **columns: Any) -> None:
+    """Other values in columns of a table."""
+    table = pq.read_table(folder / file)
+    for name, values in columns.items():
+        table = table.set_column(table.column_names.index(name), name, pa.array(values, table[name].type))
+    pq.write_table(table, folder / file)
+    seal(folder)
+
+
 def about(name: str, codes: np.ndarray, own: tuple[int, ...], vectors: bool) -> dict[str, Any]:
     base = codes[:, : len(own)]
     different = len(np.unique(base, axis=0))

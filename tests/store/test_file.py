@@ -16,7 +16,7 @@ from app.store.database import Store
 from app.store.file import Held, Unavailable
 from app.store.server import open_store
 from engine.errors import SeqscopeError
-from tests.store import ANNA, BEN
+from tests.store import ANNA, BEN, another_server
 
 
 def python(root: Path, words: str) -> subprocess.CompletedProcess[str]:
@@ -44,16 +44,8 @@ def test_a_second_process_gets_one_clear_message(store: Store, root: Path) -> No
 
 
 def test_it_opens_when_the_other_one_has_gone(own_home: Path, root: Path) -> None:
-    words = "from app.store.database import Store; import sys; s = Store(); print('open', flush=True); sys.stdin.read()"
-    other = subprocess.Popen(
-        [sys.executable, "-c", words], cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert other.stdout is not None and other.stdout.readline() == "open\n"
-    try:
-        with pytest.raises(Held, match=f"process {other.pid}"):
-            open_store()
-    finally:
-        other.communicate()
+    with another_server(root) as process, pytest.raises(Held, match=f"process {process}"):
+        open_store()
     found = open_store()
     assert open_store() is found
     found.close()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -175,11 +173,3 @@ def test_no_page_asks_what_is_the_servers(root: Path) -> None:
     pages = [path for folder in ("screens", "components") for path in (root / "app" / folder).rglob("*.py")]
     assert pages
     assert [path.name for path in pages if forbidden.search(path.read_text("utf-8"))] == []
-
-
-def test_streamlit_is_not_imported(root: Path) -> None:
-    words = (
-        "import sys; import app.store.database, app.store.backup, app.store.command; print('streamlit' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", words], cwd=root, capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"

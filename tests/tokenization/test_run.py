@@ -131,14 +131,8 @@ def test_the_teachers_rows_are_the_items(dataset: Dataset, run_of: Callable[[str
     assert len(rows) == dataset.num_items
     assert model.pad == dataset.num_items
     assert np.array_equal(rows, model.table.detach().numpy()[: dataset.num_items])
-
-
-def test_graph_models_teach_too(dataset: Dataset, run_of: Callable[[str], Path]) -> None:
     rows, model, _ = teacher.table(run_of("lightgcn"), dataset)
     assert np.array_equal(rows, model.eval().index().rows.numpy())
-    judge = Judge.of(run_of("lightgcn"), dataset)
-    measured = json.loads((run_of("lightgcn") / "metrics.json").read_text("utf-8"))
-    assert judge.rank(judge.vectors) == pytest.approx(_find(measured, "full")["NDCG@10"], abs=1e-4)
 
 
 @pytest.mark.parametrize("family", ["popularity", "bert4rec", "attrec"])
@@ -162,18 +156,12 @@ def test_fewer_dimensions_keep_dot_products() -> None:
         teacher.fitted(vectors, 9)
 
 
-def test_the_judge_ranks_as_the_run_does(dataset: Dataset, run_of: Callable[[str], Path]) -> None:
-    judge = Judge.of(run_of("sasrec"), dataset)
-    measured = json.loads((run_of("sasrec") / "metrics.json").read_text("utf-8"))
-    assert judge.rank(judge.vectors) == pytest.approx(_find(measured, "full")["NDCG@10"], abs=1e-4)
+@pytest.mark.parametrize("family", ["sasrec", "lightgcn"])
+def test_the_judge_ranks_as_the_run_does(family: str, dataset: Dataset, run_of: Callable[[str], Path]) -> None:
+    judge = Judge.of(run_of(family), dataset)
+    measured = json.loads((run_of(family) / "metrics.json").read_text("utf-8"))
+    assert judge.rank(judge.vectors) == pytest.approx(measured["full"]["NDCG@10"], abs=1e-4)
     assert judge.rank(np.zeros_like(judge.vectors)) < judge.rank(judge.vectors)
-
-
-def _find(value: object, key: str) -> dict[str, float]:
-    assert isinstance(value, dict)
-    if key in value:
-        return value[key]  # type: ignore[no-any-return]
-    return next(_find(entry, key) for entry in value.values() if isinstance(entry, dict) and key in str(entry))
 
 
 @pytest.mark.parametrize(
@@ -228,18 +216,14 @@ def test_vectors_of_other_items_are_refused(
     assert "float32 [150, d]" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "message"), [([], "run of a model"), (["--restart"], "not a run of a tokenizer")], ids=["", "restart"]
+)
 def test_a_models_run_is_not_replaced(
-    dataset: Dataset, run_of: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
+    dataset: Dataset, run_of: Callable[[str], Path], capsys: pytest.CaptureFixture[str], words: list[str], message: str
 ) -> None:
-    assert main(command("random", dataset, run_of("sasrec"), settings=[])) == 1
-    assert "run of a model" in capsys.readouterr().err
-
-
-def test_restart_leaves_what_is_not_its_own(
-    dataset: Dataset, run_of: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(command("random", dataset, run_of("sasrec"), "--restart", settings=[])) == 1
-    assert "not a run of a tokenizer" in capsys.readouterr().err
+    assert main(command("random", dataset, run_of("sasrec"), *words, settings=[])) == 1
+    assert message in capsys.readouterr().err
     assert (run_of("sasrec") / "run.json").exists()
 
 

@@ -48,16 +48,6 @@ def test_going_on_is_as_if_nothing_had_happened(tmp_path: Path, name: str) -> No
         assert torch.equal(one, same)
 
 
-def test_a_model_alone(tmp_path: Path) -> None:
-    model, _ = pair("adam")
-    checkpoint.save(tmp_path / "c", model, None, State())
-    other, _ = pair("adam")
-    with torch.no_grad():
-        next(other.parameters()).zero_()
-    checkpoint.load(tmp_path / "c", other, None)
-    assert torch.equal(next(other.parameters()), next(model.parameters()))
-
-
 def of_another_model(path: Path) -> None:
     other = nn.Sequential(nn.Embedding(6, 4), nn.Linear(4, 4), nn.LayerNorm(4))
     checkpoint.save(path, other, None, State())

@@ -258,14 +258,6 @@ def test_what_is_finished_is_not_trained_again(tmp_path: Path) -> None:
     assert again.objective.seen == []  # type: ignore[attr-defined]
 
 
-def test_other_settings_are_refused(tmp_path: Path) -> None:
-    trainer(tmp_path, [2.0]).run()
-    one = trainer(tmp_path / "elsewhere", [2.0])
-    one.folder = tmp_path
-    with pytest.raises(SeqscopeError, match="--restart"):
-        one.resume("other")
-
-
 def test_gradients_are_clipped_where_the_recipe_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[float] = []
     monkeypatch.setattr(nn.utils, "clip_grad_norm_", lambda parameters, limit: seen.append(limit))

@@ -15,7 +15,7 @@ from engine.errors import SeqscopeError
 from engine.training import checkpoint
 from engine.training.run import open_run, train
 from tests.models.contract import MATCHING
-from tests.training.tiny import RECIPES, cycles, interrupted, mixed, recipe, same, tiny_dataset, write_log
+from tests.training.tiny import RECIPES, cycles, interrupted, mixed, recipe, same, write_log
 
 LEARNED = list(RECIPES)
 SHORT = {"epochs": 2}
@@ -136,11 +136,9 @@ def test_a_finished_run_is_left_as_it_is(small_dataset: Dataset, tmp_path: Path)
     "other",
     [
         ("sasrec", {"training": {"epochs": 3}}),
-        ("sasrec", {"model": {"dim": 8}}),
         ("sasrec", {"optimiser": {"name": "adagrad"}}),
         ("attrec", {}),
         ("popularity", {}),
-        ("markov", {}),
     ],
     ids=str,
 )
@@ -293,10 +291,6 @@ def test_a_run_without_its_model(small_dataset: Dataset, tmp_path: Path) -> None
     (tmp_path / "best.safetensors").unlink()
     with pytest.raises(SeqscopeError, match=r"best\.safetensors"):
         open_run(tmp_path)
-
-
-def test_the_shared_dataset_is_made_once(shared: Path, dataset: Dataset) -> None:
-    assert tiny_dataset(shared) is dataset
 
 
 def test_who_is_read_in_part_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -140,9 +140,9 @@ RECIPES: dict[str, dict[str, Any]] = {
             "dim": 16,
             "layers": 1,
             "heads": 2,
-            "max_length": 5,
-            "max_tokens": 24,
-            "attention": "full",
+            "max_length": 6,
+            "max_tokens": 20,
+            "window": 6,
             "vocabulary": 400,
         },
         "objective": {"per_user": 3},
@@ -254,13 +254,19 @@ def once(folder: Path) -> Iterator[bool]:
         made.touch()
 
 
+LONG = (77, 140)
+"""Items of more words than the small Recformer reads."""
+
+
 @functools.cache
 def tiny_dataset(base: Path) -> Dataset:
-    """The dataset of the small runs: 86 people, 150 items, sequences of 1 to 25."""
+    """The dataset of the small runs: 86 people, 150 items, sequences of 1 to 25. Item 9 has a word in another script."""
     folder = base / "data" / "tiny"
     with once(folder) as first:
         if first:
-            write_log(folder, mixed(), 150, time_unit="second")
+            titles = [f"Item {number}" + " item" * 20 * (number in LONG) for number in range(150)]
+            titles[9] += " 은"
+            write_log(folder, mixed(), 150, titles=titles, time_unit="second")
     return Dataset(folder)
 
 

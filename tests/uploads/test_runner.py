@@ -173,8 +173,8 @@ def test_the_disk_that_a_step_may_use_is_bounded_over_all_its_files(
 
 
 def test_the_processor_ends_it(tmp_path: Path) -> None:
-    code = (
-        "from app.uploads import child\nchild._bound({'seconds': 0, 'threads': 1, 'memory': 1 << 30, 'disk': 1 << 20}, 0)\n"
+    code = (  # after a second: five are added to what is said
+        "from app.uploads import child\nchild._bound({'seconds': -4, 'threads': 1, 'memory': 1 << 30, 'disk': 1 << 20}, 0)\n"
         "while True: pass"
     )
     ended = subprocess.run([sys.executable, "-c", code], timeout=100, check=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -15,51 +15,32 @@ import torch
 from engine.bundle.manifest import Manifest
 from engine.data.dataset import Dataset
 from engine.data.words import ItemWords
-from engine.evaluation.evaluate import evaluate
-from engine.export.bundle import export_run
 from engine.models.recformer import Recformer
 from engine.runtime import Bundle, BundleError, CapabilityError, QuestionError, Zoo
-from engine.training.run import open_run, train
-from tests.training.tiny import mixed, recipe, write_log
+from engine.training.run import open_run
+from tests.training.tiny import LONG
 
 ITEMS = 150
-LONG = [77, 140]
-"""Items of more words than the model reads."""
-MODEL = {"attention": "window", "window": 6, "max_tokens": 20, "max_length": 6}
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A dataset, a run of a windowed model that reads 20 tokens, and its bundle."""
-    base = tmp_path_factory.mktemp("bundle")
-    titles = [f"Item {n} of {'gold' if n % 3 else '은'}" for n in range(ITEMS)]
-    for n in LONG:
-        titles[n] += " and gold" * 10
-    data = write_log(base / "data", mixed(items=ITEMS), ITEMS, titles=titles)
-    train(recipe("recformer", model=MODEL, training={"epochs": 1}), data, base / "recformer", device="cpu")
-    model, *_ = open_run(base / "recformer")
-    evaluate(model, data, base / "recformer")
-    export_run(base / "recformer", base / "exports")
-    return base
+def bundle(exported: Callable[[str], Path]) -> Bundle:
+    """Of a windowed model that reads 20 tokens."""
+    return Zoo.open(exported("recformer")).bundles["recformer"]
 
 
 @pytest.fixture(scope="module")
-def bundle(place: Path) -> Bundle:
-    zoo = Zoo.open(place / "exports")
-    assert not zoo.refused
-    return zoo.bundles["recformer"]
-
-
-@pytest.fixture(scope="module")
-def model(place: Path) -> Recformer:
-    found, *_ = open_run(place / "recformer")
+def model(run_of: Callable[[str], Path]) -> Recformer:
+    found, *_ = open_run(run_of("recformer"))
     assert isinstance(found, Recformer)
     return found
 
 
-def test_items_of_more_words_than_the_model_reads(bundle: Bundle, model: Recformer, place: Path) -> None:
+def test_items_of_more_words_than_the_model_reads(
+    bundle: Bundle, model: Recformer, run_of: Callable[[str], Path]
+) -> None:
     """Their first ones are read, by the graphs as in training."""
-    assert ItemWords.read(place / "recformer").lengths[LONG].min() >= model.max_tokens
+    assert ItemWords.read(run_of("recformer")).lengths[list(LONG)].min() >= model.max_tokens
     for history in ([LONG[0]], [3, LONG[1]], [LONG[1], 5, LONG[0]]):
         with torch.no_grad():
             scores = model.scores(torch.tensor([history]))[0].numpy()
@@ -81,8 +62,8 @@ def test_scores_at_every_length(bundle: Bundle, model: Recformer) -> None:
     assert max(read) == model.max_tokens  # some were longer than that
 
 
-def test_new_items_are_read_as_those_of_the_catalogue(bundle: Bundle, place: Path) -> None:
-    titles = pq.read_table(place / "data" / "items.parquet").sort_by("item")["title"].to_pylist()
+def test_new_items_are_read_as_those_of_the_catalogue(bundle: Bundle, dataset: Dataset) -> None:
+    titles = pq.read_table(dataset.path / "items.parquet").sort_by("item")["title"].to_pylist()
     assert bundle.cannot("unseen_items") is None
     rows = bundle.encode([{"title": title} for title in titles])
     expected = np.load(bundle.folder.path / "index.npy")[:, :-1]
@@ -104,7 +85,7 @@ def test_which_words_were_looked_at(bundle: Bundle) -> None:
     history = [9, 10]
     found = bundle.word_attention(history)
     said = [word.word for word in found.words if word.item == 9]
-    assert "".join(said) == "titleitem9of은"
+    assert "".join(said) == "titleitem9은"
     assert next(word.key for word in found.words if word.item == 9)
     assert {word.position for word in found.words} == {0, 1}
     # over the words of an item it is what the map says of the item
@@ -129,34 +110,17 @@ def test_what_the_manifest_says(bundle: Bundle) -> None:
             Manifest.model_validate(raw | {"files": {k: v for k, v in raw["files"].items() if k != name}})
 
 
-def test_damaged_files_are_named(place: Path, tmp_path: Path) -> None:
-    shutil.copytree(place / "exports", tmp_path / "exports")
-    file = tmp_path / "exports" / "recformer" / "tokenizer.json"
+def test_damaged_files_are_named(copied: Callable[..., Path]) -> None:
+    out = copied("recformer")
+    file = out / "recformer" / "tokenizer.json"
     file.write_bytes(file.read_bytes()[:-1] + b" ")
-    bundle = Zoo.open(tmp_path / "exports").bundles["recformer"]
+    bundle = Zoo.open(out).bundles["recformer"]
     with pytest.raises(BundleError, match=r"tokenizer\.json"):
         bundle.encode([{"title": "gold"}])
 
 
-def test_another_catalogue(place: Path, tmp_path: Path) -> None:
-    other = write_log(tmp_path / "other", mixed(items=40, people=30), 40, "other")
-    model, _, _, data = open_run(place / "recformer", other.path, elsewhere=True)
-    assert isinstance(model, Recformer)
-    assert model.num_items == 40
-    assert np.isfinite(model.scores(torch.tensor([[1, 2]])).detach().numpy()).all()
-    assert Dataset(data.path).info.name == "other"
-    with pytest.raises(Exception, match="other data"):
-        open_run(place / "recformer", other.path)
-
-
-def test_models_of_numbers_say_that_they_cannot(exported_sasrec: Bundle) -> None:
-    assert exported_sasrec.cannot("words") is not None
+def test_models_of_numbers_say_that_they_cannot(exported: Callable[[str], Path]) -> None:
+    numbers = Zoo.open(exported("popularity")).bundles["popularity"]
+    assert numbers.cannot("words") is not None
     with pytest.raises(CapabilityError, match=r"\.$"):
-        exported_sasrec.encode([{"title": "x"}])
-
-
-@pytest.fixture(scope="module")
-def exported_sasrec(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
-    from tests.runtime.bundles import make_zoo
-
-    return Zoo.open(make_zoo(tmp_path_factory.mktemp("toys"))).bundles["alpha"]
+        numbers.encode([{"title": "x"}])
