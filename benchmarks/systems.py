@@ -125,18 +125,18 @@ SYSTEMS = (
     ),
     System(
         "UniSRec", ("unisrec", "unisrec-ids", "unisrec-tuned"), None,
-        "its datasets are not here, and it was pre-trained on five categories of Amazon", LATER,
+        "its datasets are not here, and it was pre-trained on five categories of Amazon",
     ),
     System(
         "FDSA", ("fdsa",), Published("beauty", "full", 0.0407, 0.0208, "S3-Rec's table"),
         f"{SEEN}; cross-entropy over the catalogue, the paper's has one negative",
     ),
-    System("S3-Rec", ("s3rec",), Published("beauty", "full", 0.0647, 0.0327, "S3-Rec's table"), SEEN, LATER),
-    System("ZESRec", ("zesrec",), None, "its paper asks it on catalogues that are not here", LATER),
+    System("S3-Rec", ("s3rec",), Published("beauty", "full", 0.0647, 0.0327, "S3-Rec's table"), SEEN),
+    System("ZESRec", ("zesrec",), None, "its paper asks it on catalogues that are not here"),
     # in what codes
     System("P5-TID", ("p5-tid-t5",), None, P5, GPU),
-    System("P5-SemID", ("p5-semid-t5",), None, P5, GPU),
-    System("P5-CID", ("p5-cid-t5",), Published("beauty", "full", 0.0597, 0.0347, "LETTER paper"), P5, GPU),
+    System("P5-SemID", ("p5-semid-t5",), None, P5),
+    System("P5-CID", ("p5-cid-t5",), Published("beauty", "full", 0.0597, 0.0347, "LETTER paper"), P5),
     System(
         "TIGER", ("tiger", "tiger-small"), Published("beauty", "full", 0.0648, 0.0384, "TIGER paper"),
         "2 + 2 layers of 96, 80 epochs of a CPU; theirs 4 + 4 of 128, 200,000 steps of a GPU",
