@@ -140,8 +140,8 @@ class NextItem:
         real = targets != self.pad
         bias: Tensor | None = getattr(model, "bias", None)
         hidden_of: Callable[..., Tensor] = model.hidden
-        told = ["users"] * self.personal + ["times"] * (self.times is not None)
-        hidden = hidden_of(inputs, **dict(zip(told, batch[len(batch) - len(told) :], strict=True)))
+        names = ["users"] * self.personal + ["times"] * (self.times is not None)  # what `draw` put last into the batch
+        hidden = hidden_of(inputs, **dict(zip(names, batch[len(batch) - len(names) :], strict=True)))
         if self.together:
             return self._loss_together(hidden, targets, batch[2][0], model.table, bias)
         hidden = hidden[real]  # [targets, dim]
