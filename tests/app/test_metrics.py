@@ -62,8 +62,8 @@ def test_figures_with_times_are_under_a_protocol_of_their_own() -> None:
     tables = {"a": table({"full": np.ones(3), "full+times": np.full(3, 2.0)}), "b": table({"full": np.ones(3)})}
     assert metrics.protocols(tables) == ["full", "full+times"]
     for protocol, expected in (("full", {"a": 1.0, "b": 1.0}), ("full+times", {"a": 2.0})):
-        found = metrics.ranked(tables, {"a": {}, "b": {}}, protocol)
-        assert {row: one.rank[0] for row, one in found.items()} == expected
+        ranked = metrics.ranked(tables, {"a": {}, "b": {}}, protocol)
+        assert {row: one.rank[0] for row, one in ranked.items()} == expected
     assert not floor.missing({"a": "hstu"}, "full+times") and floor.missing({"a": "hstu"}, "full")
 
 

@@ -101,21 +101,21 @@ MATERIALS: dict[str, Any] = {
 def materials(name: str, new: Tensor | None = None, config: Any = None) -> dict[str, Any]:
     """What the model `name` needs, made up. new: int64 [items], the number that each item gets instead of its own; config: None
     for the small one."""
-    found = {key: MATERIALS[key] for key in MODELS[name].needs_of(config or small(name))}
-    if new is not None and "identifiers" in found:
-        codes = np.empty_like(found["identifiers"].codes)
-        codes[new.numpy()] = found["identifiers"].codes
-        found["identifiers"] = dataclasses.replace(found["identifiers"], codes=codes)
-    if new is not None and "vectors" in found:
-        found["vectors"] = found["vectors"][torch.argsort(new).numpy()]
-    if new is not None and "graph" in found:
+    materials = {key: MATERIALS[key] for key in MODELS[name].needs_of(config or small(name))}
+    if new is not None and "identifiers" in materials:
+        codes = np.empty_like(materials["identifiers"].codes)
+        codes[new.numpy()] = materials["identifiers"].codes
+        materials["identifiers"] = dataclasses.replace(materials["identifiers"], codes=codes)
+    if new is not None and "vectors" in materials:
+        materials["vectors"] = materials["vectors"][torch.argsort(new).numpy()]
+    if new is not None and "graph" in materials:
         items, offsets = log()
-        found["graph"] = Graph.of(new[items].numpy(), offsets.numpy(), ITEMS)
-    if new is not None and "attributes" in found:
-        found["attributes"] = [words()[old] for old in torch.argsort(new).tolist()]
-    if new is not None and "words" in found:
-        found["words"] = tokenized([words()[old] for old in torch.argsort(new).tolist()])
-    return found
+        materials["graph"] = Graph.of(new[items].numpy(), offsets.numpy(), ITEMS)
+    if new is not None and "attributes" in materials:
+        materials["attributes"] = [words()[old] for old in torch.argsort(new).tolist()]
+    if new is not None and "words" in materials:
+        materials["words"] = tokenized([words()[old] for old in torch.argsort(new).tolist()])
+    return materials
 
 
 def build(name: str, seed: int = 3, new: Tensor | None = None, **settings: Any) -> Recommender:

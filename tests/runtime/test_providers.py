@@ -53,11 +53,11 @@ def test_all_of_it_is_there_or_something_is_missing(
     (tmp_path / "capi").mkdir()
     if installed:
         (tmp_path / "capi" / "libonnxruntime_providers_cuda.so").write_bytes(b"no ELF file, so it needs nothing")
-    asked: list[str] = []
-    monkeypatch.setattr(providers, "_load", lambda name: asked.append(name) or loads)
+    libraries: list[str] = []
+    monkeypatch.setattr(providers, "_load", lambda name: libraries.append(name) or loads)
     choice = choose_providers()
     assert choice.providers == ((CPU,) if says else (CUDA, CPU)) and says in choice.reason
-    assert says or asked == ["libcudnn.so.9"]
+    assert says or libraries == ["libcudnn.so.9"]
 
 
 class Driver:

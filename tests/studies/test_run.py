@@ -95,18 +95,18 @@ def test_what_papers_have_and_what_differs_goes_into_the_file(
         'title = "the same again"\nset.teacher = ["optimiser.lr=1.0e-12"]',
         'title = "a vector of the user"\ndiffers = "Said without a figure."\nset.teacher = ["model.user_vector=true"]',
     )
-    found = carry_out(plan(here, text + PUBLISHED), circle, here / "runs", device="cpu")
-    assert found.schema_version == 2 and found.trained_users
-    assert [entry.figures for entry in found.published] == [{"idle": 0.1, "learns": 0.5}]
-    assert [variant.differs for variant in found.variants] == ["", "Said without a figure.", ""]
-    assert read(run.write_study(found, tmp_path), Catalogue("circle", found.fingerprint, 30)) == found
+    study = carry_out(plan(here, text + PUBLISHED), circle, here / "runs", device="cpu")
+    assert study.schema_version == 2 and study.trained_users
+    assert [entry.figures for entry in study.published] == [{"idle": 0.1, "learns": 0.5}]
+    assert [variant.differs for variant in study.variants] == ["", "Said without a figure.", ""]
+    assert read(run.write_study(study, tmp_path), Catalogue("circle", study.fingerprint, 30)) == study
     for variant, protocol in (("learns", "full"), ("again", "full+user")):
-        folder = found.variant(variant).outcomes[0].steps[0].commands[1].rpartition(" ")[2]
+        folder = study.variant(variant).outcomes[0].steps[0].commands[1].rpartition(" ")[2]
         table = pq.read_table(Path(folder) / "ranks.parquet")
         names = table["protocol"].to_pylist()
         assert ("full+user" in names) == (variant == "again")
         ranks = [rank for rank, name in zip(table["rank"].to_pylist(), names, strict=True) if name == protocol]
-        assert found.variant(variant).outcomes[0].ranks == [rank if rank <= 50 else 0 for rank in ranks]
+        assert study.variant(variant).outcomes[0].ranks == [rank if rank <= 50 else 0 for rank in ranks]
     sweep = SWEEP + PUBLISHED.replace("idle =", "8 =").replace("learns =", "16 =").replace("NDCG@10", "perplexity")
     assert run.resolved(plan(here, sweep), circle, here / "runs").published[0].figures == {"8": 0.1, "16": 0.5}
 
@@ -115,8 +115,8 @@ def test_settings_that_are_added_leave_runs_where_they_are(here: Path, circle: D
     """A run's name follows from what tells it from others, not from settings that are at a default of later."""
     small = plan(here, PLAN.replace("[1, 2]", "[1]"))
     named = run.resolved(small, circle, here / "runs").chains["learns", 1][0].folder.name
-    said = plan(here, PLAN.replace("[1, 2]", '[1]\nset.teacher = ["model.user_vector=false"]'))
-    assert run.resolved(said, circle, here / "runs").chains["learns", 1][0].folder.name == named
+    changed = plan(here, PLAN.replace("[1, 2]", '[1]\nset.teacher = ["model.user_vector=false"]'))
+    assert run.resolved(changed, circle, here / "runs").chains["learns", 1][0].folder.name == named
 
 
 def test_a_chain_finds_what_came_before_and_shares_it(here: Path, circle: Dataset) -> None:

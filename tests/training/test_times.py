@@ -120,8 +120,8 @@ def test_in_training_no_state_knows_when_its_target_was() -> None:
 def test_figures_with_times_stand_beside_those_without(trained: Path) -> None:
     model, *_, dataset = open_run(trained / "run")
     measured = json.loads((trained / "run" / "metrics.json").read_text("utf-8"))
-    kept = {"full, history kept", "full, history kept+times"}
-    assert set(measured) == {"full", "full+times", *kept} and main_protocol(measured) == "full"
+    history_kept = {"full, history kept", "full, history kept+times"}
+    assert set(measured) == {"full", "full+times", *history_kept} and main_protocol(measured) == "full"
     table = pq.read_table(trained / "run" / "ranks.parquet").to_pydict()
     names, ranks = np.array(table["protocol"]), np.array(table["rank"])
     for known, name in enumerate(("full", "full+times")):
