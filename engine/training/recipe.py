@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from engine.cards import added
 from engine.errors import SeqscopeError, UsageError
 from engine.plugins import folders
 from engine.registry import MODELS
@@ -42,6 +43,9 @@ class TrainingConfig:
     """What NDCG@10 on the validation items is computed against: the whole catalogue, or 100 frozen negatives."""
     valid_users: int = 10_000
     """Validation uses at most so many users, drawn once."""
+    valid_fold_in: bool = added(False)
+    """Validate by histories alone, as people are answered who were not trained with, where the model has vectors of its users, too.
+    Of models that do not read order these differ most: vectors know what a user likes, the latest items what comes next."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     """Of matrix products (sums, softmax and parameters stay float32). auto: measured when a training starts, together with the
     number of threads (engine/training/compute.py); a precision that is named is taken, on all threads."""

@@ -310,10 +310,10 @@ def validation(recipe: Recipe, dataset: Dataset, model: Recommender) -> Validati
         rows = np.sort(rng.choice(len(cases), recipe.training.valid_users, replace=False))
         cases, negatives = cases.take(rows), None if negatives is None else negatives[rows]
     kind = dataset.info.split["kind"]
+    by_vectors = model.trained_users and kind != "users" and not recipe.training.valid_fold_in
     return Validation(
-        cases, negatives, model.trained_users and kind != "users", history_excluded(dataset.info.repeats),
-        main(dataset.info.repeats, kind),
-    )  # fmt: skip
+        cases, negatives, by_vectors, history_excluded(dataset.info.repeats), main(dataset.info.repeats, kind)
+    )
 
 
 def provenance(recipe: dict[str, Any], dataset: Dataset, device: torch.device) -> dict[str, Any]:

@@ -101,6 +101,20 @@ def test_validation_is_ranked_as_evaluation_does(dataset: Dataset, run_of: Calla
         assert record["valid_ndcg"] == pytest.approx(metrics.accuracy(ranks)["NDCG@10"], abs=1e-6)
 
 
+def test_validation_folds_people_in_where_a_recipe_says_so(small_dataset: Dataset, tmp_path: Path) -> None:
+    from engine.evaluation import metrics
+    from engine.evaluation.ranks import full_ranks
+
+    settled = recipe("lightgcn", training=SHORT | {"valid_fold_in": True})
+    record = train(settled, small_dataset, tmp_path / "run", device="cpu")
+    model, *_ = open_run(tmp_path / "run")
+    by_history, by_vector = (
+        metrics.accuracy(full_ranks(model, small_dataset.cases("valid"), trained_users=trained).ranks)["NDCG@10"]
+        for trained in (False, True)
+    )
+    assert record["valid_ndcg"] == pytest.approx(by_history, abs=1e-6) != pytest.approx(by_vector, abs=1e-6)
+
+
 def test_validation_among_frozen_negatives(tmp_path: Path) -> None:
     data = write_log(tmp_path / "data", mixed(), 150)
     record = train(recipe("sasrec", training=SHORT | {"valid_protocol": "u100"}), data, tmp_path / "run", device="cpu")
