@@ -44,7 +44,7 @@ class TrainingConfig:
     valid_users: int = 10_000
     """Validation uses at most so many users, drawn once."""
     valid_fold_in: bool = added(False)
-    """Validate by histories alone, as people are answered who were not trained with, where the model has vectors of its users, too.
+    """Validate by histories alone, as visitors are answered, also where the model has vectors of its users.
     Of models that do not read order these differ most: vectors know what a user likes, the latest items what comes next."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     """Of matrix products (sums, softmax and parameters stay float32). auto: measured when a training starts, together with the
