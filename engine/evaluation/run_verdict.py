@@ -18,7 +18,6 @@ from engine.evaluation.rank_table import Ranks, common, ranks
 from engine.evaluation.tables import COST
 from engine.evaluation.verdict import USERS, Contender, Verdict, verdict, without_seed
 from engine.registry import MODELS
-from engine.training.recipe import from_dict
 
 
 class EvaluatedRun(NamedTuple):
@@ -59,7 +58,7 @@ def of_runs(folders: Iterable[Path], dataset: Dataset, protocol: str, metric: st
         return None
     alike: dict[tuple[str, str], list[str]] = {}
     for name, run in of_row.items():
-        key = _training(run.record) if _learns(run) else run.name
+        key = without_seed(run.record["recipe"]) if _learns(run) else run.name
         alike.setdefault((key, name.removeprefix(run.name)), []).append(name)
     contenders = [_contender([(name, of_row[name]) for name in names], people) for names in alike.values()]
     some = next(iter(people.values()))
@@ -76,7 +75,7 @@ def other_seeds(run: Path) -> pa.Table | None:
     tables = []
     for folder in sorted(run.absolute().parent.iterdir()):
         other = _read(folder, record["fingerprint"])
-        if other is None or _training(other.record) != _training(record):
+        if other is None or without_seed(other.record["recipe"]) != without_seed(record["recipe"]):
             continue
         seed, fitted_on = other.record["recipe"]["training"]["seed"], other.record.get("fitted_on")
         if seed in seeds or fitted_on != record.get("fitted_on"):
@@ -99,11 +98,6 @@ def _read(folder: Path, fingerprint: str) -> EvaluatedRun | None:
     except (OSError, ValueError, KeyError, TypeError):
         return None  # no finished run, or none that was evaluated
     return EvaluatedRun(folder.name, record, measured, table, cost.get("milliseconds"))
-
-
-def _training(record: dict[str, Any]) -> str:
-    """What it has in common with its other seeds, also with those recorded before a setting was added that they leave alone."""
-    return without_seed(from_dict(record["recipe"], "run.json").identity())
 
 
 def _learns(run: EvaluatedRun) -> bool:

@@ -215,7 +215,7 @@ def _fill(
             reasons=reasons,
         ),
         training=Training(
-            recipe=recipe.to_dict(),
+            recipe=recipe.identity(),
             command=record["command"],
             commit=record["commit"],
             device=record["device"],

@@ -123,7 +123,7 @@ def _train(
     model = build_model(built, dataset.num_items, dataset.num_users, materials)
     if world.leads and (words := read_in_part(dataset, model.max_length)):
         note(words)
-    record = provenance(recipe.to_dict(), dataset, where) | {"fitted_on": TRAINING}
+    record = provenance(recipe.identity(), dataset, where) | {"fitted_on": TRAINING}
     if selection is not None:
         record |= {"fitted_on": WITH_VALIDATION, "selected_by": str(selection.run)}
     if hasattr(model, "fit"):

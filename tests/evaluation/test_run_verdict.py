@@ -59,16 +59,6 @@ def test_an_export_carries_the_ranks_of_other_seeds(trained: Path, tmp_path: Pat
     assert other_seeds(runs / "markov") is None
 
 
-def test_a_seed_is_known_that_was_recorded_before_a_setting_was_added(trained: Path, tmp_path: Path) -> None:
-    runs = Path(shutil.copytree(trained / "runs", tmp_path / "runs"))
-    record = json.loads((runs / "two" / "run.json").read_text("utf-8"))
-    del record["recipe"]["training"]["valid_fold_in"]
-    (runs / "two" / "run.json").write_text(json.dumps(record), "utf-8")
-    verdict = of_runs(runs.iterdir(), Dataset(trained / "data"), "full", "NDCG@10")
-    assert verdict is not None and verdict.neural is not None and verdict.neural.seeds == 2
-    assert other_seeds(runs / "one") is not None
-
-
 def test_the_command_says_it(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = trained / "runs" / "popularity"
     assert main(["evaluate", str(run)]) == 0

@@ -126,7 +126,7 @@ def test_what_a_manifest_says(zoo: Zoo, dataset: Dataset, run_of: Callable[[str]
     manifest = zoo.bundles[name].manifest
     assert (manifest.name, manifest.family, manifest.dataset) == (name, name, "tiny")
     assert manifest.fingerprint == dataset.info.fingerprint
-    assert manifest.training.recipe == json.loads(json.dumps(recipe.to_dict()))  # a tuple is a list there
+    assert manifest.training.recipe == json.loads(json.dumps(recipe.identity()))  # a tuple is a list there
     assert manifest.training.epochs == record["epochs"]
     assert manifest.training.commit == record["commit"]
     assert manifest.encoder.max_length == model.max_length

@@ -38,7 +38,7 @@ def test_a_shipped_recipe_can_be_used(path: Path) -> None:
     assert found.title or path.stem == family  # two recipes of one model are told apart
     assert len(found.title) <= 60
     assert load(path.stem, path.parent.name, None, []) == found  # a recipe's name is as good a word as the model's
-    assert from_dict(json.loads(json.dumps(found.to_dict())), "run.json") == found  # as the record of a run has it
+    assert from_dict(json.loads(json.dumps(found.identity())), "run.json") == found  # as the record of a run has it
     if not MODELS[family].needs:
         assert build_model(found, 30, 3).max_length >= 1
 
@@ -51,7 +51,7 @@ def test_every_model_has_a_default_recipe(name: str) -> None:
 
 def test_a_setting_that_was_added_tells_trainings_apart_only_where_it_is_used() -> None:
     before = load("sasrec", "ml-1m", None, [])
-    assert "step" not in before.identity()["objective"]
+    assert "step" not in before.identity()["objective"]  # records of before say the same of a training
     assert load("sasrec", "ml-1m", None, ["objective.step=0.5"]).identity()["objective"]["step"] == 0.5
     assert load("bert4rec", "ml-1m", None, []).identity()["objective"]["step"] == 0.5  # it was there from the start
 
