@@ -31,7 +31,7 @@ from engine.training import compute as devices
 from engine.training.loop import Trainer
 from engine.training.materials import gather
 from engine.training.recipe import Recipe
-from engine.training.run import Selection, build_model, build_trainer, check_order
+from engine.training.run import Selection, build_model, build_trainer, for_order
 
 WARM = 3
 """Steps that are not counted: the first ones make kernels and memory ready."""
@@ -96,7 +96,7 @@ def estimate(
         raise UsageError(
             f"{recipe.name} learns nothing: what it takes is what `seqscope embed` takes, where that was not done"
         )
-    check_order(recipe, dataset)
+    recipe = for_order(recipe, dataset)
     where = devices.choose(device)
     if selection is not None:
         dataset = dataset.with_validation()

@@ -23,7 +23,7 @@ from engine.registry import MODELS
 from engine.training import checkpoint
 from engine.training.materials import gather
 from engine.training.recipe import Recipe, from_dict
-from engine.training.run import Selection, identity
+from engine.training.run import Selection, for_order, identity
 
 
 def folder_of(run: Path) -> Path:
@@ -59,6 +59,7 @@ def select(recipe: Recipe, dataset: Dataset, run: Path) -> Selection:
         raise SeqscopeError(f"{run / 'run.json'} cannot be used ({error}). Train again with --restart.") from None
     if trained_on != dataset.info.fingerprint:
         raise SeqscopeError(f"{run} was trained on other data than {dataset.path} holds now. Train it again first.")
+    recipe = for_order(recipe, dataset)
     differing = [f"{key} {then!r} instead of {now!r}" for key, then, now in _differences(before, recipe)]
     if differing:
         raise SeqscopeError(

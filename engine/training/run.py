@@ -108,7 +108,7 @@ def _train(
             f"{dataset.path} is a catalogue without a log, so there is nothing to learn {recipe.name} from. "
             "Import it with a log (`seqscope data import`); text-neighbours and `seqscope zero-shot` need none."
         )
-    check_order(recipe, dataset)
+    recipe = for_order(recipe, dataset)
     where = devices.choose(device, world.local)
     if selection is not None:
         dataset = dataset.with_validation()
@@ -203,14 +203,20 @@ def settled(recipe: Recipe, chosen: Any) -> Recipe:
     return replace(recipe, model=replace(recipe.model, **chosen)) if chosen else recipe
 
 
-def check_order(recipe: Recipe, dataset: Dataset) -> None:
-    """Raises SeqscopeError where the model reads an order that the dataset does not have."""
-    if MODELS[recipe.family].reads_order and not dataset.info.ordered:
+def for_order(recipe: Recipe, dataset: Dataset) -> Recipe:
+    """The recipe as it is for the dataset's order: where items are sets without one there are no latest items, so that whole
+    histories are read. Raises SeqscopeError where the model needs an order."""
+    if dataset.info.ordered:
+        return recipe
+    if MODELS[recipe.family].reads_order:
         others = ", ".join(name for name, model in MODELS.items() if not model.reads_order)
         raise SeqscopeError(
             f"{recipe.name} learns from the order of a user's items, and in {dataset.path} they are sets without one. "
             f"Models that read no order: {others}."
         )
+    histories = dataset.training, dataset.cases("test").history
+    read, longest = getattr(recipe.model, "max_length", 0), max(int(each.lengths.max(initial=0)) for each in histories)
+    return replace(recipe, model=replace(recipe.model, max_length=longest)) if 0 < read < longest else recipe
 
 
 def build_trainer(

@@ -16,6 +16,7 @@ from engine.evaluation import metrics
 from engine.evaluation.evaluate import evaluate
 from engine.evaluation.negatives import frozen
 from engine.evaluation.ranks import full_ranks
+from engine.training.refit import select
 from engine.training.run import open_run, train, validation
 from tests.data.conftest import Bench
 from tests.data.conftest import bench as bench  # noqa: PLC0414 (a fixture)
@@ -143,6 +144,15 @@ def test_vectors_of_users_are_asked_for_unless_people_are_held_out(bench: Bench,
         check = validation(trained, dataset, model)
         assert check is not None and check.trained_users == (len(names) == 2)
         assert check(model) == pytest.approx(record["valid_ndcg"], abs=1e-6)
+
+
+def test_where_items_have_no_order_none_is_the_latest(bench: Bench, tmp_path: Path) -> None:
+    """A recipe that folds users in from their latest two items reads all of them there, and is the same when it is refitted."""
+    dataset, latest_two = split(bench), recipe("lightgcn", model={"max_length": 2})
+    train(latest_two, dataset, tmp_path / "run", device="cpu")
+    histories = dataset.cases("test").history
+    assert open_run(tmp_path / "run", dataset.path)[0].max_length == histories.lengths.max() > 2
+    assert select(latest_two, dataset, tmp_path / "run").run == tmp_path / "run"
 
 
 def test_popularity_among_held_out_people(bench: Bench, tmp_path: Path) -> None:
