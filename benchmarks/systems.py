@@ -112,11 +112,12 @@ SYSTEMS = (
     ),
     System(
         "eSASRec", ("esasrec",), Published("beauty", "full", 0.0928, 0.0523, "its authors' repository"),
-        f"{SHARED}; d = 64, 100 epochs of a CPU",
+        f"{SHARED}; two layers of two heads, theirs one of one; 100 epochs of a CPU, theirs 200",
     ),
     System(
         "HSTU", ("hstu",), Published("beauty", "full", 0.0788, 0.0439, "eSASRec's repository"),
-        f"without the time bias; {SHARED}; d = 64, 100 epochs of a CPU, of which the 98th was best",
+        f"without the time bias and without √d before the item vectors; {SHARED}; d = 64, 100 epochs of a CPU, of which the 98th "
+        "was best",
     ),
     # in what words
     System("Text neighbours", ("text-neighbours", "tfidf"), None, "a floor of our own"),

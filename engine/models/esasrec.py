@@ -33,6 +33,8 @@ class NextItemNetwork(LastState):
     """
 
     kind = "sequential"
+    item_scale: float = 1.0
+    """What item vectors are multiplied by before positions are added."""
 
     def __init__(self, config: Any, num_items: int, blocks: list[nn.Module], generator: torch.Generator) -> None:
         super().__init__()
@@ -55,7 +57,7 @@ class NextItemNetwork(LastState):
 
     def states(self, items: Tensor, weights: list[Tensor] | None, *beside: Tensor) -> Tensor:
         """What the last block returns; arguments as of `hidden`, beside: for the blocks."""
-        x = self.items(items) + self.positions.weight[self.max_length - items.shape[1] :]
+        x = self.items(items) * self.item_scale + self.positions.weight[self.max_length - items.shape[1] :]
         x = dropout(x, self.config.dropout, self.training)
         mask = visible(items, self.pad, causal=True)
         for block in self.blocks:
@@ -71,13 +73,13 @@ class NextItemNetwork(LastState):
 @dataclass(frozen=True)
 class ESASRecConfig:
     dim: int = 64
-    """Width of item vectors and layers (authors: 64 to 256)."""
+    """Width of item vectors and layers (authors: 64 to 256; 64 for Beauty in their README)."""
     blocks: int = 2
-    """LiGR layers (authors: 2 to 4)."""
+    """LiGR layers (authors: 1 for Amazon, 2 to 4 elsewhere)."""
     heads: int = 2
     """Attention heads; must divide dim (authors: 1 to 8)."""
     inner: int = 4
-    """Width of the feed-forward layers, in multiples of dim (authors: 4)."""
+    """Width of the feed-forward layers, in multiples of dim (authors: 4, 2 for Sports, 1 for Toys)."""
     dropout: float = 0.2
     """On embeddings, attention weights, and in and after both halves of a layer."""
     max_length: int = 50

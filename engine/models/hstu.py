@@ -17,6 +17,7 @@ layer, in place of unit length.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,11 +38,11 @@ BUCKETS, WIDTH = 128, 0.301
 @dataclass(frozen=True)
 class HSTUConfig:
     dim: int = 64
-    """Width of item vectors and layers (authors: 50 for MovieLens, 64 for Books)."""
+    """Width of item vectors and layers (authors: 50 for ML-1M, 64 for Books)."""
     blocks: int = 2
-    """Layers (authors: 2; HSTU-large 8 for MovieLens, 16 for Books)."""
+    """Layers (authors, ML-1M: 2; HSTU-large 8)."""
     heads: int = 2
-    """Attention heads; must divide dim (authors: 1, HSTU-large 2)."""
+    """Attention heads; must divide dim (authors, ML-1M: 1, HSTU-large 2)."""
     dropout: float = 0.2
     """On embeddings and before W_2 (authors: .2 for MovieLens, .5 for Books)."""
     max_length: int = 50
@@ -50,6 +51,9 @@ class HSTUConfig:
     """Weigh items by the time between them, too (authors: true). It needs a log with times; bundles and pages answer without."""
     without_times: float = added(0.5)
     """With time_bias: share of the training sequences that are read without their times, to answer where these are not known."""
+    scaled: bool = added(False)
+    """Item vectors are multiplied by √d before positions are added to them, and LayerNorm adds 10⁻⁶ to the variance where
+    PyTorch adds 10⁻⁵: as the authors have both. A·V / n is so small that it matters."""
 
 
 def buckets(times: Tensor) -> Tensor:
@@ -66,6 +70,7 @@ class HSTULayer(nn.Module):
         super().__init__()
         d = config.dim
         self.heads, self.dropout, self.longest = config.heads, config.dropout, config.max_length
+        self.eps = 1e-6 if config.scaled else 1e-5
         self.inner, self.outer = nn.Linear(d, 4 * d, bias=False), nn.Linear(d, d)
         self.bias = nn.Parameter(torch.empty(config.max_length))
         nn.init.normal_(self.bias, std=0.02, generator=generator)
@@ -78,7 +83,7 @@ class HSTULayer(nn.Module):
     def forward(self, x: Tensor, mask: Tensor, weights: list[Tensor] | None, apart: Tensor | None = None) -> Tensor:
         """x: [batch, length, d]; mask: from `visible`; apart: from `buckets`, None where no time is known."""
         d, place = x.shape[-1:], torch.arange(x.shape[1], device=x.device)
-        gate, *projected = F.silu(self.inner(F.layer_norm(x, d))).chunk(4, dim=-1)
+        gate, *projected = F.silu(self.inner(F.layer_norm(x, d, eps=self.eps))).chunk(4, dim=-1)
         v, q, k = (split_heads(part, self.heads) for part in projected)
         before = looked_up(self.bias, (place[:, None] - place[None, :]).clamp(min=0))
         if self.time_bias is not None:
@@ -86,7 +91,7 @@ class HSTULayer(nn.Module):
         share = F.silu(q @ k.transpose(-1, -2) + before) / self.longest * (mask == 0)
         if weights is not None:
             weights.append(share)
-        attended = F.layer_norm(join_heads(share @ v), d) * gate
+        attended = F.layer_norm(join_heads(share @ v), d, eps=self.eps) * gate
         return x + self.outer(dropout(attended, self.dropout, self.training))
 
 
@@ -117,6 +122,7 @@ class HSTU(NextItemNetwork):
         layers: list[nn.Module] = [HSTULayer(config, generator) for _ in range(config.blocks)]
         super().__init__(config, num_items, layers, generator)
         self.norm = nn.LayerNorm(config.dim)
+        self.item_scale = math.sqrt(config.dim) if config.scaled else 1.0
         self.times, self.reads_times = times, config.time_bias
 
     @classmethod

@@ -14,15 +14,16 @@ from torch import Tensor
 
 
 def binary_cross_entropy(positive: Tensor, negative: Tensor) -> Tensor:
-    """SASRec's loss (3.6): −log σ(s⁺) − Σ log(1 − σ(s⁻)). positive: [targets]; negative: [targets, k]."""
+    """SASRec's loss (section III-E): −log σ(s⁺) − Σ log(1 − σ(s⁻)). positive: [targets]; negative: [targets, k]."""
     return (F.softplus(-positive) + F.softplus(negative).sum(1)).mean()
 
 
 def generalised_binary_cross_entropy(positive: Tensor, negative: Tensor, items: int, t: float) -> Tensor:
     """gBCE (Petrov & Macdonald, RecSys 2023, 4.3): the positive's probability raised to β, which undoes the bias of sampling.
 
-    With k negatives of `items` − 1: α = k / (items − 1), β = α(t(1 − 1/α) + 1/α); t = 1 calibrates, t = 0 is BCE;
-    the sum is divided by k + 1. −log σ(s)^β = β·softplus(−s), so no power is ever taken.
+    With k negatives of `items` − 1: α = k / (items − 1), β = α(t(1 − 1/α) + 1/α); t = 1 calibrates where any item but the
+    target may be drawn (negatives that leave out a user's other items are drawn a little more often), t = 0 is BCE; the sum is
+    divided by k + 1. −log σ(s)^β = β·softplus(−s), so no power is ever taken.
     """
     k = negative.shape[1]
     alpha = k / (items - 1)

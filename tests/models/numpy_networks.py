@@ -86,8 +86,8 @@ def silu(x: Array) -> Array:
     return x * sigma(x)
 
 
-def norm(x: Array, weight: Array | float = 1.0, bias: Array | float = 0.0) -> Array:
-    return (x - x.mean()) / np.sqrt(x.var() + 1e-5) * weight + bias
+def norm(x: Array, weight: Array | float = 1.0, bias: Array | float = 0.0, eps: float = 1e-5) -> Array:
+    return (x - x.mean()) / np.sqrt(x.var() + eps) * weight + bias
 
 
 def ligr(x: Array, p: dict[str, Array], heads: int) -> tuple[Array, Array]:
@@ -113,14 +113,15 @@ def ligr(x: Array, p: dict[str, Array], heads: int) -> tuple[Array, Array]:
 
 
 def hstu(
-    x: Array, p: dict[str, Array], heads: int, longest: int, times: list[int] | None = None
+    x: Array, p: dict[str, Array], heads: int, longest: int, times: list[int] | None = None, eps: float = 1e-5
 ) -> tuple[Array, Array]:
     """A layer of Zhai et al. 2024, eq. 1 to 3, with a bias of places and, where p has it, one of times (in steps of .301 of the
     natural logarithm of seconds, as in the authors' code; the last one without times), and its weights [heads, items, items]."""
     count, d = x.shape
     size, weights, out = d // heads, np.zeros((heads, count, count)), np.zeros_like(x)
     u, v, q, k = (
-        np.array(part) for part in np.split(np.array([silu(p["inner.weight"] @ norm(row)) for row in x]), 4, axis=1)
+        np.array(part)
+        for part in np.split(np.array([silu(p["inner.weight"] @ norm(row, eps=eps)) for row in x]), 4, axis=1)
     )
     for i in range(count):
         joined = np.zeros(d)
@@ -133,5 +134,5 @@ def hstu(
                     bias = bias + p["time_bias"][bucket]
                 weights[head, i, j] = silu(q[i][part] @ k[j][part] + bias) / longest
                 joined[part] += weights[head, i, j] * v[j][part]
-        out[i] = x[i] + p["outer.weight"] @ (norm(joined) * u[i]) + p["outer.bias"]
+        out[i] = x[i] + p["outer.weight"] @ (norm(joined, eps=eps) * u[i]) + p["outer.bias"]
     return out, weights

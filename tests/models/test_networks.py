@@ -207,7 +207,13 @@ def test_narm_is_that_of_the_paper(variant: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "settings", "timed"),
-    [("esasrec", {}, False), ("hstu", {}, False), ("hstu", {"time_bias": False}, False), ("hstu", {}, True)],
+    [
+        ("esasrec", {}, False),
+        ("hstu", {}, False),
+        ("hstu", {"time_bias": False}, False),
+        ("hstu", {}, True),
+        ("hstu", {"scaled": True}, False),
+    ],
 )
 def test_layers_are_those_of_the_paper(name: str, settings: dict[str, Any], timed: bool) -> None:
     model: Any = build(name, **settings)
@@ -218,14 +224,18 @@ def test_layers_are_those_of_the_paper(name: str, settings: dict[str, Any], time
         times = np.cumsum(10 ** rng.uniform(-1, 9, len(history))).astype(int).tolist() if timed else None
         beside = {"times": torch.tensor([times])} if timed else {}
         tokens, length = torch.tensor([history]), len(history)
-        x = numbers(model.items.weight)[history] + numbers(model.positions.weight)[8 - length :]
+        scaled = settings.get("scaled", False)
+        x = (
+            numbers(model.items.weight)[history] * (np.sqrt(model.config.dim) if scaled else 1)
+            + numbers(model.positions.weight)[8 - length :]
+        )
         seen = []
         for block in model.blocks:
             parameters = {key: numbers(value) for key, value in block.named_parameters()}
             if name == "esasrec":
                 x, weights = numpy_networks.ligr(x, parameters, 2)
             else:
-                x, weights = numpy_networks.hstu(x, parameters, 2, 8, times)
+                x, weights = numpy_networks.hstu(x, parameters, 2, 8, times, eps=1e-6 if scaled else 1e-5)
             seen.append(weights)
         if isinstance(model, HSTU):
             x = np.array([numpy_networks.norm(row, numbers(model.norm.weight), numbers(model.norm.bias)) for row in x])
