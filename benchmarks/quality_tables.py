@@ -131,10 +131,7 @@ def of_one_log(dataset: str, models: dict[str, dict[str, Any]]) -> tuple[list[st
     """The table of all results on one dataset below its verdict, those that need no training first, and whether its goals are
     met. models: refits, or none of them."""
     some = next(iter(models.values()))
-    plain = [
-        str(dataclasses.replace(parse(name), trained_users=False)) for one in models.values() for name in one["metrics"]
-    ]
-    order = in_order(plain)
+    order = in_order([_for_all(name) for one in models.values() for name in one["metrics"]])
     hit, gain = shown(main_protocol(None, some["split"]))
     # sets have no order that a chain could read
     floor = ("markov", "the chain's") if (hit, gain) == METRICS else ("popularity", "popularity's")
@@ -153,7 +150,7 @@ def of_one_log(dataset: str, models: dict[str, dict[str, Any]]) -> tuple[list[st
     for recorded, result in models.items():
         name, goals = result["recipe"]["name"], GOALS.get(f"{dataset}-{recorded}", {})
         for protocol, values in result["metrics"].items():
-            without = str(dataclasses.replace(parse(protocol), trained_users=False))
+            without = _for_all(protocol)
             low = result["intervals95"][protocol]
             goal = goals.get(protocol, {})
             passed = all(values[metric] >= least for metric, least in goal.items())
@@ -166,7 +163,9 @@ def of_one_log(dataset: str, models: dict[str, dict[str, Any]]) -> tuple[list[st
                 epochs += f", {early}"
             cells = [
                 without,
-                name + (", vector of the training user" if protocol != without else ""),
+                name
+                + ", vector of the training user" * parse(protocol).trained_users
+                + ", told the times" * parse(protocol).with_times,
                 *(f"{values[m]:.4f} ({low[m][0]:.3f}–{low[m][1]:.3f})" for m in (hit, gain)),
                 f"{values[gain] / counted:.2f}" if counted and name != floor[0] else "",
                 f"{words} {'met' if passed else '**missed**'}" if goal else "",
@@ -178,6 +177,11 @@ def of_one_log(dataset: str, models: dict[str, dict[str, Any]]) -> tuple[list[st
             rows.append(((order.index(without), _place(result), -base, name, protocol != without), cells))
     lines += ["| " + " | ".join(cells) + " |" for _, cells in sorted(rows, key=lambda row: row[0])]
     return lines, met
+
+
+def _for_all(protocol: str) -> str:
+    """The protocol as models are asked that have no vectors of users and read no times."""
+    return str(dataclasses.replace(parse(protocol), trained_users=False, with_times=False))
 
 
 def _place(result: dict[str, Any]) -> int:

@@ -51,7 +51,6 @@ NEGATIVES = "other negatives were drawn"
 BEYOND = f"{NEGATIVES}; what else differs is not known"
 SEEN = "S3-Rec's code ranks items of the history with a score of 0; here they are left out"
 SHARED = "the batch shares its negatives, theirs are drawn for every target"
-GPU = "in this size it is for a GPU, and was run on none"
 LATER = "no run on real data yet"
 P5 = "a network from scratch, theirs starts from t5-small"
 SYSTEMS = (
@@ -116,8 +115,7 @@ SYSTEMS = (
     ),
     System(
         "HSTU", ("hstu",), Published("beauty", "full", 0.0788, 0.0439, "eSASRec's repository"),
-        f"without the time bias and without √d before the item vectors; {SHARED}; d = 64, 100 epochs of a CPU, of which the 98th "
-        "was best",
+        f"without the time bias; {SHARED}; d = 64, 100 epochs of a CPU, of which the 84th was best",
     ),
     # in what words
     System("Text neighbours", ("text-neighbours", "tfidf"), None, "a floor of our own"),
@@ -135,7 +133,7 @@ SYSTEMS = (
     System("S3-Rec", ("s3rec",), Published("beauty", "full", 0.0647, 0.0327, "S3-Rec's table"), SEEN),
     System("ZESRec", ("zesrec",), None, "its paper asks it on catalogues that are not here"),
     # in what codes
-    System("P5-TID", ("p5-tid-t5",), None, P5, GPU),
+    System("P5-TID", ("p5-tid-t5",), None, P5),
     System("P5-SemID", ("p5-semid-t5",), None, P5),
     System("P5-CID", ("p5-cid-t5",), Published("beauty", "full", 0.0597, 0.0347, "LETTER paper"), P5),
     System(
