@@ -26,7 +26,7 @@ class Example(NamedTuple):
 _FILMS = (
     Example(
         "Two sagas in turn",
-        "Star Wars and Indiana Jones in turn. Which saga goes on, or do both? The Markov chain reads the last film alone.",
+        "Star Wars and Indiana Jones in turn. Which saga goes on, or both? Add the Markov chain: it reads the last film alone.",
         (
             "star-wars-1977",
             "raiders-of-the-lost-ark-1981",
@@ -41,7 +41,7 @@ _FILMS = (
     ),
     Example(
         "A director",
-        "Three films by Hayao Miyazaki. Which models find more of his? The Markov chain reads the last film alone.",
+        "Three films by Hayao Miyazaki. Which models find more of his? Add the Markov chain: it reads the last film alone.",
         ("hauru-no-ugoku-shiro-2004", "mononoke-hime-1997", "tonari-no-totoro-1988"),
     ),
     Example(
@@ -51,7 +51,7 @@ _FILMS = (
     ),
     Example(
         "Films that few users rated",
-        "Old horror. With little to count the Markov chain falls back on new releases; others stay with the taste, more or less.",
+        "Old horror. Add the Markov chain: with little to count it falls back on new releases; most others keep to the taste.",
         ("halloween-1978", "the-thing-1982", "the-fly-1986"),
     ),
 )

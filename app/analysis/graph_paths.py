@@ -87,7 +87,8 @@ def sentence(branches: Sequence[Branch], item: int, titles: Titles, model: str, 
         )
     score = sum(part for part in adds if part is not None)
     share = sum(step.adds or 0.0 for _, step in ways)
-    return f"{words} All paths that end in it add {share:.3g} to its score of {score:.3g}."
+    rest = f", {share / score:.1%} of it; the rest is of paths that end in other items" if 0 < share < score else ""
+    return f"{words} All paths that end in it add {share:.3g} to its score of {score:.3g}{rest}."
 
 
 def phone(branches: Sequence[Branch], item: int, titles: Titles) -> str:

@@ -415,7 +415,7 @@ def sum_words(title: str, parts: Contributions, events: Sequence[str], most: int
         named.append(f"{count(len(by_size) - most, 'other')} {given[by_size[most:]].sum():+.3g}")
     named += [f"{part} {value:+.3g}" for part, value in parts.parts.items()]
     if parts.prior:
-        named.append(f"{'the item’s own bias' if parts.parts else 'how popular it is'} {parts.prior:+.3g}")
+        named.append(f"the item’s own bias {parts.prior:+.3g}")
     if not named:
         return f"{title} has nothing for it: no item of the history leads there."
     return f"{title} adds up to {parts.score:.3g}, exactly: {listed(named)}."

@@ -314,8 +314,8 @@ def beside_words(study: Study) -> list[str]:
     words = []
     if study.published:
         words.append(
-            "Two measurements: each is set against the baseline of its own table, in per cent of it. Figures of one say nothing "
-            "about those of the other."
+            "Two measurements: each is set against the baseline of its own table, as a percentage of it. Figures of one "
+            "say nothing about those of the other."
         )
     for entry in study.published:
         words.append(f"{title_there(entry)}: {entry.source}, {entry.protocol}. {entry.differs}")

@@ -161,7 +161,7 @@ def truth_words(models: Zoo, answers: Sequence[Answer], target: int, side: str =
     """What truly came next, and where each model ranks it, as Markdown. side: of a what-if, the history of these ranks."""
     ranks = [f"{md(answer.title)} {_rank(answer.target_rank)}" for answer in answers if answer.target_rank is not None]
     sentence = f"What came next: **{md(styles.titled(models, target))}**."
-    return f"{sentence} Its rank{f' given {side}' if side else ''}: {', '.join(ranks)}." if ranks else sentence
+    return f"{sentence} Its rank{f' given {side}' if side else ''}: {' · '.join(ranks)}." if ranks else sentence
 
 
 def _rank(rank: float | None) -> str:

@@ -26,9 +26,8 @@ def card(models: Zoo, catalogue: Catalogue, item: int) -> dict[str, Any]:
     standing = ""
     if models.has_log:
         place = item_card.standing(models.popularity, item)
-        standing = (
-            f"{count(place.events, 'training event')} · popularity rank {place.rank:,} of {len(models):,} · more popular than "
-            f"{item_card.percentile_words(place.percentile)}"
+        standing = f"{count(place.events, 'training event')} · popularity rank {place.rank:,} of {len(models):,}" + (
+            f" · more popular than {item_card.percentile_words(place.percentile)}" if place.rank > 1 else ""
         )
     series = item_card.series_of(items, item)
     return {

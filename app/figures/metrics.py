@@ -56,14 +56,17 @@ def dots(table: pd.DataFrame, metric: str, titles: Titles, looks: Looks, familie
 def differences(
     table: pd.DataFrame, rows: Sequence[str], baseline: str, metric: str, titles: Titles, looks: Looks
 ) -> go.Figure:
-    """Each row's difference to the baseline, which stands at 0 among them. table: of `against`; rows: as `dots` has them."""
+    """Each row's difference to the baseline, which stands at 0 among them. table: of `against`; rows: as `dots` has them.
+
+    A circle for each: a row has its name, and some models' own markers are open, which says here that a difference is not
+    significant."""
     compared = {row.model: row for row in table.itertuples()}
     fig = go.Figure()
     for place, name in enumerate(rows):
         colour = looks[name].colour
         if name == baseline:
             fig.add_scatter(
-                x=[0], y=[place], mode="markers", marker=_marker(looks[name], _size(len(rows))),
+                x=[0], y=[place], mode="markers", marker={"color": colour, "symbol": "diamond", "size": _size(len(rows))},
                 hovertemplate=f"{label(titles[name])}<br>baseline<extra></extra>",
             )  # fmt: skip
             continue
@@ -78,7 +81,7 @@ def differences(
             mode="markers",
             marker={
                 "color": "rgba(0,0,0,0)" if row.verdict == "level" else colour,
-                "symbol": looks[name].marker,
+                "symbol": "circle",
                 "size": _size(len(rows)),
                 "line": {"width": 2, "color": colour},
             },

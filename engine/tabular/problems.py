@@ -96,7 +96,9 @@ PROBLEMS: dict[str, Problem] = {
         "warning", "item id that looks like another one and is written in other characters", _TWINS
     ),
     "id_again": Problem(
-        "bad", "duplicate item row, with conflicting values", "Keep one row per item; the first one is kept if you go on."
+        "bad",
+        "duplicate item row, with conflicting values",
+        "Keep one row per item; the first one is kept if you go on. If rows are events, such as purchases, the file is a log.",
     ),
     "row_again": Problem("warning", "row repeated to the letter", "The first one is kept."),
     "title_missing": Problem("warning", "item without a title", "The id stands in for it."),

@@ -142,7 +142,7 @@ class MapPart(Part[Map]):
         if content.cannot is not None:
             return [quiet(f"{title}: {clean(content.cannot)}")]
         few = len(content.x) < content.total
-        drawn = f"{len(content.x):,} of {content.total:,} items, drawn by lot" if few else f"{content.total:,} items"
+        drawn = f"{len(content.x):,} of {content.total:,} items, drawn at random" if few else f"{content.total:,} items"
         coloured = f", coloured by {content.column.lower()}" if content.column else ""
         text = (
             f"{_space(content, report)}: {drawn}{coloured}. {clean(content.method, 100)}; trustworthiness "

@@ -81,7 +81,7 @@ class OverlapPart(Part[Overlap]):
         words = spread_words(Spread(content.different, content.by_all, content.by_one), len(content.models))
         text = (
             f"{words} The figure counts the items that two models share among their first {report.asked.k}. RBO: rank-biased "
-            f"overlap, p = {content.rbo_p:g}; the places that there are carry {content.rbo_weight:.0%} of its weight."
+            f"overlap, p = {content.rbo_p:g}; the ranks compared carry {content.rbo_weight:.0%} of its weight."
         )
         return [
             p(text),

@@ -87,8 +87,8 @@ def _against(this: MetricsChoices) -> None:
     )
     words = metrics.better_words(table, baseline, metrics.bold(this.titles))
     st.caption(
-        f"{words} Paired over the same users; p adjusted by Holm for {count(len(table), 'comparison')}. Open marker: n.s. "
-        f"{metrics.ONE_SEED}"
+        f"{words} Paired over the same users; p adjusted by Holm for {count(len(table), 'comparison')}. "
+        f"Diamond: the baseline. Open: n.s. {metrics.ONE_SEED}"
     )
 
 
