@@ -99,11 +99,11 @@ function ranked(model, report) {
     if (item.detail) title.append(" ", element("span", "detail", item.detail))
     words.append(title)
     if (item.tie) words.append(" ", tag("tie", item.tie, item.tie_help))
+    if (item.known) words.append(" ", tag("", "in the history", "The history has this item already"))
     const line = element("div", "line")
     if (item.share) line.append(element("span", "share", item.share))
     if (item.truth) line.append(tag("truth", "came next", "The held-out item: what this user chose next"))
     if (item.badge) line.append(tag("badge", item.badge, item.badge_help))
-    if (item.known) line.append(tag("", "in the history", "The history has this item already"))
     if (!item.known || model.repeats) {
       const add = action("add", "+", `Add to the history: ${item.title} (${model.title})`)
       add.title = "Add to the history"

@@ -179,3 +179,4 @@ def words(found: JobEstimate) -> str:
 def _train(owner: str, id: str, estimates: _Estimates) -> None:
     work.train(owner, id, [tried for tried in estimates.tried if isinstance(tried, TrainingChoice)])
     st.session_state.pop(f"data_estimates_{id}", None)
+    st.toast("Training is under way: its progress stands above, with the dataset.", icon=":material/play_arrow:")
