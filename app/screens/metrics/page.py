@@ -89,7 +89,7 @@ def _table(this: MetricsChoices) -> None:
     best = standing[standing["mark"] == "best"]
     columns = {"Model": st.column_config.TextColumn(pinned=True, width=230)}
     columns |= {
-        metric: st.column_config.TextColumn(help=glossary.tooltip(metric))
+        metric: st.column_config.TextColumn(help=glossary.tooltip(metric), width=150)
         for metric in dict.fromkeys(standing["metric"])
     }
     counted = len(this.rows) > len(floor.learned(this.rows, this.families))
