@@ -87,7 +87,10 @@ def _table(this: MetricsChoices) -> None:
     signs = {row: look.sign for row, look in this.looks.items()}
     table = metrics.grid(standing, this.notes(), {row: clean(title) for row, title in this.titles.items()}, signs)
     best = standing[standing["mark"] == "best"]
-    columns = {"Model": st.column_config.TextColumn(pinned=True, width=230)}
+    columns = {
+        "Model": st.column_config.TextColumn(pinned=True, width=230),
+        "Note": st.column_config.TextColumn(width=270),
+    }
     columns |= {
         metric: st.column_config.TextColumn(help=glossary.tooltip(metric), width=150)
         for metric in dict.fromkeys(standing["metric"])
