@@ -17,7 +17,7 @@ from app.analysis import floor, metrics
 from app.analysis.cache import cached, of_content
 from app.store.attributes import tidied
 from app.text import clean, md
-from engine.runtime import Zoo, judge
+from engine.runtime import STILL_IMPROVING, Zoo, judge
 from engine.runtime import protocols as naming
 
 NUMBERS = {
@@ -289,7 +289,8 @@ def contenders(models: Zoo, people: dict[str, judge.Ranks]) -> list[judge.Conten
 
 
 def _contender(models: Zoo, rows: list[str], people: dict[str, judge.Ranks], title: str) -> judge.Contender:
-    about = [models.bundles[metrics.model_of(row)].manifest for row in rows]
+    bundles = [models.bundles[metrics.model_of(row)] for row in rows]
+    about = [bundle.manifest for bundle in bundles]
     return judge.Contender(
         name=rows[0],
         title=title,
@@ -298,6 +299,7 @@ def _contender(models: Zoo, rows: list[str], people: dict[str, judge.Ranks], tit
         seconds=float(np.mean([manifest.training.seconds for manifest in about])),
         parameters=about[0].training.parameters,
         milliseconds=about[0].check.milliseconds,
+        improving=any(bundle.unsettled == STILL_IMPROVING for bundle in bundles),
     )
 
 

@@ -114,6 +114,7 @@ def _contender(runs: list[tuple[str, EvaluatedRun]], people: dict[str, Ranks]) -
         seconds=float(np.mean([run.record["seconds"] for _, run in runs])),
         parameters=first.record["parameters"],
         milliseconds=first.milliseconds,
+        improving=any(run.record.get("improving") for _, run in runs),
     )
 
 

@@ -8,7 +8,7 @@ A model needs no training where it learns nothing step by step: its `objective` 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -44,6 +44,8 @@ class Contender:
     parameters: int
     milliseconds: float | None = None
     """Of processor time per list, one history at a time (engine/evaluation/tables.py); None where it was not measured."""
+    improving: bool = False
+    """Validation was still improving when a training was stopped."""
 
     def values(self, metric: str, rows: npt.NDArray[np.intp] | None = None) -> npt.NDArray[np.float64]:
         """[seeds, people] in a metric; rows: of held-out items, None for all."""
@@ -66,6 +68,8 @@ class Side:
     milliseconds: float | None
     among: int
     """Of how many models of its kind it is the best."""
+    improving: int | None = None
+    """Of how many of them validation was still improving when training was stopped; None in reports of before."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +155,8 @@ def verdict(
             seconds=_rounded(model.seconds),
             parameters=model.parameters,
             milliseconds=None if model.milliseconds is None else _rounded(model.milliseconds),
-            among=len({other.name.removesuffix(USERS) for other in able if other.learns == learns}),
+            among=len(_names(other for other in able if other.learns == learns)),
+            improving=len(_names(other for other in able if other.learns == learns and other.improving)),
         )
         for learns, model in best.items()
     }
@@ -204,6 +209,11 @@ def _groups(
     if memorised is not None:
         groups += [(kind, None, memorised == value) for kind, value in MEMORISED.items()]
     return [group for group in groups if group[2].any() and not group[2].all()]
+
+
+def _names(models: Iterable[Contender]) -> set[str]:
+    """A model with its vectors of training users is no model more."""
+    return {model.name.removesuffix(USERS) for model in models}
 
 
 def _rounded(value: float) -> float:
@@ -264,7 +274,7 @@ def words(verdict: Verdict, called: Callable[[str], str] = str) -> VerdictWords:
     ours, theirs = called(neural.title), called(untrained.title)
     return VerdictWords(
         _outcome(verdict, neural, untrained, ours, theirs),
-        f"{ours} {_cost(neural)}; {theirs} {_cost(untrained)}.",
+        f"{ours} {_cost(neural)}; {theirs} {_cost(untrained)}.{_early(neural)}",
         _for_whom(verdict.groups, ours),
     )
 
@@ -289,7 +299,8 @@ def _outcome(verdict: Verdict, neural: Side, untrained: Side, ours: str, theirs:
     if verdict.better == "level":
         return f"{ours} and {theirs} are level by {verdict.metric} ({figures})."
     verb = "beats" if verdict.better == "neural" else "is below"
-    worth = "" if verdict.better == "neural" else "No neural model is worth its training here: "
+    here = "as far as they were trained" if neural.improving else "here"
+    worth = "" if verdict.better == "neural" else f"No neural model is worth its training {here}: "
     return f"{worth}{ours} {verb} {theirs} by {abs(verdict.difference):.4f} {verdict.metric} ({figures})."
 
 
@@ -315,6 +326,13 @@ def _cost(side: Side) -> str:
     if side.milliseconds is not None:
         parts.append(f"takes {side.milliseconds:,.{1 if side.milliseconds < 10 else 0}f} ms of CPU time per list")
     return f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def _early(side: Side) -> str:
+    if not side.improving:
+        return ""
+    models = "The neural model" if side.among == 1 else f"{side.improving} of {side.among} neural models"
+    return f" {models} still improved on validation when training stopped: more epochs may change this."
 
 
 def _time(seconds: float) -> str:

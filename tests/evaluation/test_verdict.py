@@ -71,6 +71,15 @@ def test_the_best_of_each_kind_is_compared_and_what_a_beam_does_not_know_is_not(
     assert verdict([narrow], METRIC, POPULARITY) is None
 
 
+def test_a_verdict_over_trainings_that_were_cut_short_says_so() -> None:
+    floor, cut = counting(hits(0.3)), dataclasses.replace(neural(hits(0.2, 1), name="cut"), improving=True)
+    settled = judged(neural(hits(0.1)), floor)
+    assert settled.neural.improving == 0 and "more epochs" not in sentences(settled)
+    early = judged(neural(hits(0.1)), cut, floor)
+    assert early.neural.improving == 1
+    assert "as far as they were trained" in sentences(early) and "1 of 2 neural models still improved" in sentences(early)
+
+
 def test_the_interval_over_seeds_holds_what_another_training_would_change() -> None:
     floor = counting(hits(0.30, 9))
     one = judged(neural(hits(0.36, 1)), floor)

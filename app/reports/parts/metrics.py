@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -113,7 +114,7 @@ class MetricsPart(Part[Metrics]):
             if others:
                 yield Checked("metrics, verdict", None, "it was of other models than the dataset has now")
             skipped = others or then.verdict is None
-            yield from super().compare(report, then, _known_then(then, now, then.verdict if skipped else now.verdict))
+            yield from super().compare(report, then, _known_then(then, now, then.verdict if skipped else _verdict_then(then, now)))
             return
         # In format 1 users' vectors were a protocol of their own, so that other models were compared with the best.
         users = then.protocol.endswith(analysis.USERS)
@@ -227,6 +228,20 @@ def _known_then(then: Metrics, now: Metrics, verdict: judge.Verdict | None) -> M
     ]
     estimates = [entry for entry in now.estimates if entry.metric in known]
     return now.model_copy(update={"estimates": estimates, "beyond": beyond, "verdict": verdict})
+
+
+def _verdict_then(then: Metrics, now: Metrics) -> judge.Verdict | None:
+    """Without what the verdict did not say of its sides when the report was made."""
+    if then.verdict is None or now.verdict is None:
+        return now.verdict
+    sides = {
+        name: dataclasses.replace(side, improving=None)
+        for name in ("neural", "untrained")
+        if (side := getattr(now.verdict, name)) is not None
+        and (before := getattr(then.verdict, name)) is not None
+        and before.improving is None
+    }
+    return dataclasses.replace(now.verdict, **sides)
 
 
 def _compared(verdict: judge.Verdict | None) -> list[int] | None:
