@@ -12,11 +12,10 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from app.analysis.attention import Float, Names, Profile, distances, moves
+from app.figures.style import AGAINST, FOR, QUIET, SIGNED
 from app.text import label, ordinal, short_title, wide
 
 SCALE = "Viridis"
-FOR, AGAINST = "#8073ac", "#b35806"  # the two ends of the diverging colours
-QUIET = "#8a9496"
 _ROW = 26  # pixels of a bar with its label
 _ROOM, _BESIDE, _NARROW = 44, 36, 28  # characters of a title beside bars: of a figure alone, of one of two, on a phone
 _GAP = 60  # pixels between panels one beneath another: numbers of the upper one, title of the lower one
@@ -139,7 +138,7 @@ def filters(weights: Float, called: Names, narrow: bool = False) -> go.Figure:
             y=places,
             zmin=-top,
             zmax=top,
-            colorscale=[[0, AGAINST], [0.5, "#d5dbd9"], [1, FOR]],
+            **SIGNED,
             colorbar={"title": {"text": "weight", "side": "right"}, "thickness": 12, "outlinewidth": 0, "len": 1},
             showscale=not narrow,
             customdata=[[hover] * len(weights) for hover in called.hovers()],

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from app.analysis.beam_search import BeamTree
+from app.figures.style import AGAINST, QUIET
 from app.text import apart, clean, label, wide
 
-QUIET, WRONG = "#8a9496", "#b35806"
 LINE = 22  # pixels of an identifier with its title
 TITLE, NARROW = 28, 22  # characters of a title, on a phone
 _WIDTHS = (1.0, 1.6, 2.6, 4.2, 6.4, 9.0)  # of lines, by probability
@@ -50,7 +50,7 @@ def beam(found: BeamTree, colour: str, levels: Sequence[str], narrow: bool = Fal
             },
             True,
         ),
-        (wrong, {"color": WRONG, "size": 9, "symbol": "x"}, True),
+        (wrong, {"color": AGAINST, "size": 9, "symbol": "x"}, True),
     ):
         if rows:
             traces.append(

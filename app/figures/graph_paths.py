@@ -11,10 +11,11 @@ import numpy as np
 import plotly.graph_objects as go
 
 from app.analysis.graph_paths import Titles, layer_columns, layer_names
+from app.figures.style import AGAINST, QUIET, SIGNED
 from app.text import count, label, short_title
 from engine.runtime.graph_paths import Branch, Float32
 
-HISTORY, QUIET, AGAINST = "#0072b2", "#8a9496", "#b35806"
+HISTORY = "#0072b2"
 ENDS = 12
 """Items at the end of the tree, over all branches."""
 TITLE = 36
@@ -153,7 +154,7 @@ def layers(by_layer: Float32) -> go.Figure:
     figure = go.Figure(
         go.Heatmap(
             z=cells.round(5), x=columns, y=names, zmin=-most, zmax=most,
-            colorscale=[[0, AGAINST], [0.5, "#d5dbd9"], [1, HISTORY]], showscale=False, xgap=2, ygap=2,
+            **SIGNED, showscale=False, xgap=2, ygap=2,
             text=[[f"{value:+.3f}" for value in row] for row in cells], texttemplate="%{text}",
             hovertemplate="history %{y}<br>item %{x}<br>adds %{z:+.4f}<extra></extra>",
         )

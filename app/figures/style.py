@@ -10,6 +10,13 @@ import plotly.graph_objects as go
 
 QUIET = "#8a9496"
 """Of lines and marks, never of text: on white it has 3 : 1. Text without a colour gets the theme's."""
+FOR, AGAINST = "#8073ac", "#b35806"
+"""Of bars and lines of numbers above and below 0."""
+SIGNED = {
+    "colorscale": ((0.0, "#d68a3c"), (0.5, "#e4e8e7"), (1.0, "#9b8fcb")),
+    "textfont": {"color": "#111111"},
+}
+"""Of a heat map of numbers below and above 0, and of what is written in its cells: 4.5 : 1 on every one of them."""
 LEGEND = {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0}
 _BELOW = {
     "orientation": "h", "yref": "container", "yanchor": "bottom", "y": 0, "xref": "container", "x": 0, "maxheight": 1,

@@ -8,7 +8,8 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from app.analysis.word_attention import Parts
-from app.figures.attention import AGAINST, FOR, QUIET, events_of
+from app.figures.attention import events_of
+from app.figures.style import AGAINST, FOR, QUIET
 from app.text import label, short, short_title
 
 _COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")

@@ -6,7 +6,12 @@ import re
 import tomllib
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
+
 from app.analysis import model_card
+from app.analysis.attention import Names
+from app.figures import attention, compare, graph_paths
 from app.styles import _colours, _looks, style
 from engine.runtime import Zoo
 
@@ -28,6 +33,32 @@ def test_models_differ_by_colour_or_sign_and_those_of_a_kind_by_both(root: Path)
             looks = [style(models, name) for name in names]
             assert len({look.sign for look in looks}) == len({look.colour for look in looks}) == len(looks)
         assert len({style(models, name).sign for name in models.bundles}) == len(models.bundles)
+
+
+def test_numbers_in_the_cells_of_heat_maps_can_be_read() -> None:
+    pairs = pd.DataFrame({"first": list("aabb"), "second": list("abab"), "shared": [9, 1, 5, 9]})
+    names = Names(("1", "2"), ("One", "Two"))
+    weights = np.array([[-1.0, 0.2], [0.5, 1.0]], np.float32)
+    figures = (
+        compare.agreement(pairs, "shared", 9)["data"][0],
+        attention.filters(weights, names).data[0],
+        graph_paths.layers(weights).data[0],
+    )
+    for trace in figures:
+        text = trace["textfont"]["color"]
+        assert all(contrast(text, colour) >= 4.5 for _, colour in trace["colorscale"])
+
+
+def contrast(first: str, second: str) -> float:
+    """WCAG 2.2, of colours such as #0072b2."""
+
+    def light(colour: str) -> float:
+        parts = np.array([int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)])
+        linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+        return float(linear @ [0.2126, 0.7152, 0.0722])
+
+    low, high = sorted((light(first), light(second)))
+    return (high + 0.05) / (low + 0.05)
 
 
 def test_colours_of_both_themes_that_the_style_sheet_repeats_are_the_themes_own(root: Path) -> None:

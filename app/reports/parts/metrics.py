@@ -114,7 +114,8 @@ class MetricsPart(Part[Metrics]):
             if others:
                 yield Checked("metrics, verdict", None, "it was of other models than the dataset has now")
             skipped = others or then.verdict is None
-            yield from super().compare(report, then, _known_then(then, now, then.verdict if skipped else _verdict_then(then, now)))
+            verdict = then.verdict if skipped else _verdict_then(then.verdict, now.verdict)
+            yield from super().compare(report, then, _known_then(then, now, verdict))
             return
         # In format 1 users' vectors were a protocol of their own, so that other models were compared with the best.
         users = then.protocol.endswith(analysis.USERS)
@@ -230,18 +231,14 @@ def _known_then(then: Metrics, now: Metrics, verdict: judge.Verdict | None) -> M
     return now.model_copy(update={"estimates": estimates, "beyond": beyond, "verdict": verdict})
 
 
-def _verdict_then(then: Metrics, now: Metrics) -> judge.Verdict | None:
+def _verdict_then(then: judge.Verdict | None, now: judge.Verdict | None) -> judge.Verdict | None:
     """Without what the verdict did not say of its sides when the report was made."""
-    if then.verdict is None or now.verdict is None:
-        return now.verdict
-    sides = {
-        name: dataclasses.replace(side, improving=None)
-        for name in ("neural", "untrained")
-        if (side := getattr(now.verdict, name)) is not None
-        and (before := getattr(then.verdict, name)) is not None
-        and before.improving is None
-    }
-    return dataclasses.replace(now.verdict, **sides)
+    if then is None or now is None:
+        return now
+    if any(side.improving is not None for side in (then.neural, then.untrained) if side is not None):
+        return now
+    neural, untrained = (side and dataclasses.replace(side, improving=None) for side in (now.neural, now.untrained))
+    return dataclasses.replace(now, neural=neural, untrained=untrained)
 
 
 def _compared(verdict: judge.Verdict | None) -> list[int] | None:
