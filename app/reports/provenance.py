@@ -135,7 +135,7 @@ def blocks(report: Report) -> list[Block]:
         "Source": clean(data.source, 2_000),
         "Terms": clean(data.licence, 2_000),
         "Seal": report.seal,
-        "Check it": "seqscope report --verify report.json asks the models again and says whether the lists still hold.",
+        "Check it": "seqscope report --verify FILE, with its JSON, asks the models again and says whether the lists still hold.",
     }
     rows = [
         [

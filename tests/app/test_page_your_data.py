@@ -440,9 +440,10 @@ def test_models_that_come_after_others_are_estimated_with_them(root: Path, monke
     monkeypatch.setattr(training, "estimate", estimate)
     dataset = trainable()
     test = page(root, ANNA)
-    models = test.get("button_group")
-    pills = next(one for one in models if one.key == f"data_models_{dataset.id}")
-    pills.set_value(["recformer-tuned", "tiger"]).run()
+    pills = {one.key: one for one in test.get("button_group")}
+    for kind, names in (("Text", ["recformer-tuned"]), ("Generative", ["tiger"]), ("Sequential", []), ("Counting", [])):
+        pills[f"data_models_{dataset.id}_{kind}"].set_value(names)
+    test.run()
     test.button(key=f"data_estimate_{dataset.id}").click().run()
     text = said(test)
     assert not asked and "there is none here" in text and "identifiers of RQ-VAE" in text

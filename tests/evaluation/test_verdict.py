@@ -77,7 +77,9 @@ def test_a_verdict_over_trainings_that_were_cut_short_says_so() -> None:
     assert settled.neural.improving == 0 and "more epochs" not in sentences(settled)
     early = judged(neural(hits(0.1)), cut, floor)
     assert early.neural.improving == 1
-    assert "as far as they were trained" in sentences(early) and "1 of 2 neural models still improved" in sentences(early)
+    assert "as far as they were trained" in sentences(early) and "1 of 2 neural models still improved" in sentences(
+        early
+    )
 
 
 def test_the_interval_over_seeds_holds_what_another_training_would_change() -> None:

@@ -191,8 +191,9 @@ def _ranked(models: Zoo, studies: list[Study], metric: str) -> None:
     )
     seeds = {len(study.variants[0].outcomes) for study in studies}
     st.caption(
-        "Diamond: the recipe's own value, with which the others are compared. Pale: n.s. All panels have one scale. "
-        "Intervals: 95 %, over users"
+        "Diamond: the recipe's own value, with which the others are compared. Pale: n.s. "
+        + ("All panels have one scale. " if len(studies) > 1 else "")
+        + "Intervals: 95 %, over users"
         + (
             "; one seed each, so they do not say how far another training would be away."
             if seeds == {1}

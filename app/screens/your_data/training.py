@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ from app.jobs.estimate import JobEstimate, estimate
 from app.jobs.kinds import TrainingChoice
 from app.store.records import StoredDataset
 from app.text import count, listed, md
+from engine.cards import KINDS, Trainable
 from engine.errors import SeqscopeError
 
 LONG = 3600.0
@@ -47,18 +48,17 @@ def show(owner: str, dataset: StoredDataset, busy: bool) -> None:
             return
         offered = {name: model for name, model in kinds.models().items() if model.declaration.needs_log}
         missing = [name for name in offered if not (folder.exports / name / "manifest.json").is_file()]
-        with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-            models = st.pills(
-                "Models", list(offered), selection_mode="multi", default=[name for name in missing if offered[name].page.chosen],
-                format_func=lambda name: offered[name].title if name in offered else name, key=f"data_models_{dataset.id}",
-                wrap=True,
+        for kind, names in _by_kind(offered).items():
+            st.pills(
+                kind, names, selection_mode="multi", default=[n for n in names if n in missing and offered[n].page.chosen],
+                format_func=lambda name: offered[name].title if name in offered else name, key=_key(dataset.id, kind), wrap=True,
             )  # fmt: skip
-            budget = st.segmented_control(
-                "At most", list(_BUDGETS), default="short", required=True, key=f"data_budget_{dataset.id}",
-                format_func=lambda name: _BUDGETS[name][0] if name in _BUDGETS else str(name),
-                help="Training stops earlier once validation no longer improves. Models that count need no epochs.",
-            )  # fmt: skip
-        chosen = tuple(name for name in offered if name in (models or ()))
+        budget = st.segmented_control(
+            "At most", list(_BUDGETS), default="short", required=True, key=f"data_budget_{dataset.id}",
+            format_func=lambda name: _BUDGETS[name][0] if name in _BUDGETS else str(name),
+            help="Training stops earlier once validation no longer improves. Models that count need no epochs.",
+        )  # fmt: skip
+        chosen = _chosen(dataset.id, offered)
         budget = budget if budget in _BUDGETS else "short"
         key = f"data_estimates_{dataset.id}"
         estimates: _Estimates | None = st.session_state.get(key)
@@ -68,7 +68,7 @@ def show(owner: str, dataset: StoredDataset, busy: bool) -> None:
         st.button(
             "How long would that take?", key=f"data_estimate_{dataset.id}", disabled=not chosen, icon=":material/timer:",
             type="secondary" if estimates else "primary", on_click=guard.callback(_estimate),
-            args=(dataset.id, tuple(offered)),
+            args=(dataset.id, offered),
         )  # fmt: skip
         if estimates is not None:
             if left := chosen[len(estimates.tried) :]:
@@ -84,12 +84,31 @@ def show(owner: str, dataset: StoredDataset, busy: bool) -> None:
             _answer(owner, dataset, estimates, busy)
 
 
-def _estimate(id: str, offered: tuple[str, ...]) -> None:
+def _by_kind(offered: Mapping[str, Trainable]) -> dict[str, list[str]]:
+    """A kind of models, as pages call it → those of it, in the order of lists."""
+    kinds: dict[str, list[str]] = {title: [] for title in (*KINDS.values(), "Other")}
+    for name, model in offered.items():
+        kind = model.declaration.kind
+        kinds["Other" if kind is None else KINDS[kind]].append(name)
+    return {title: names for title, names in kinds.items() if names}
+
+
+def _key(id: str, kind: str) -> str:
+    return f"data_models_{id}_{kind}"
+
+
+def _chosen(id: str, offered: Mapping[str, Trainable]) -> tuple[str, ...]:
+    """Whose pills are pressed."""
+    pressed = {name for kind in _by_kind(offered) for name in st.session_state.get(_key(id, kind)) or ()}
+    return tuple(name for name in offered if name in pressed)
+
+
+def _estimate(id: str, offered: Mapping[str, Trainable]) -> None:
     """Begins the estimates of what is chosen as the button is clicked."""
-    models = st.session_state.get(f"data_models_{id}") or ()
     budget = st.session_state.get(f"data_budget_{id}")
-    chosen = tuple(name for name in offered if name in models)
-    st.session_state[f"data_estimates_{id}"] = _Estimates(chosen, budget if budget in _BUDGETS else "short")
+    st.session_state[f"data_estimates_{id}"] = _Estimates(
+        _chosen(id, offered), budget if budget in _BUDGETS else "short"
+    )
 
 
 def settings(model: str, budget: str) -> dict[str, int | float | str | bool]:
@@ -170,8 +189,8 @@ def words(found: JobEstimate) -> str:
     """What an estimate says, in words."""
     if not found.epochs:
         return f"about {training.span(found.seconds)}: counted, evaluated and exported"
-    learn, judge = training.span(found.train + found.validation), training.span(found.evaluate + found.export)
-    parts = f"{learn} of training, {judge} of evaluation and export"
+    shares = (found.start, found.train + found.validation, found.evaluate + found.export)
+    parts = "{} to start, {} of training, {} of evaluation and export".format(*map(training.span, shares))
     most = "at most" if found.at_most else "about"
     return f"{most} {training.span(found.seconds)}: {count(found.epochs, 'epoch')} of {count(found.steps, 'step')}; {parts}"
 
