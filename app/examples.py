@@ -110,7 +110,7 @@ def of(models: Zoo) -> tuple[Example, ...]:
     if row is not None:
         history = models.users["history"][row].as_py()[-8:]
         ids = tuple(models.item_ids[item] for item in history)
-        return (Example("A user's latest items", "From the data, shortened.", ids),)
+        return (Example("A user's latest items", "What one user of this log had last.", ids),)
     ids = tuple(models.item_ids[item] for item in np.argsort(-models.popularity, kind="stable")[:5])
     if not models.has_log:
         return (

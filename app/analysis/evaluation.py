@@ -17,7 +17,7 @@ from app.analysis import floor, metrics
 from app.analysis.cache import cached, of_content
 from app.store.attributes import tidied
 from app.text import clean, md
-from engine.runtime import STILL_IMPROVING, Zoo, judge
+from engine.runtime import STILL_IMPROVING, Bundle, Zoo, judge
 from engine.runtime import protocols as naming
 
 NUMBERS = {
@@ -40,8 +40,8 @@ def protocols(models: Zoo, names: tuple[str, ...] | None = None) -> list[str]:
 
 def references(models: Zoo, protocol: str) -> tuple[pd.DataFrame, str]:
     """Figures from elsewhere that the dataset names for a protocol, beside those of the same methods here; and who measured them
-    over which held-out items, in a sentence. Columns: Method, and of each metric "NDCG@10, elsewhere" and "NDCG@10, here", NaN
-    where no bundle has it. Empty where the dataset names none."""
+    over which held-out items, in a sentence. Columns: Method, Here (the model beside it), and of each metric "NDCG@10, elsewhere"
+    and "NDCG@10, here", NaN where no bundle has it. Empty where the dataset names none."""
     named = [entry for entry in models.info.references if _whole(entry.protocol) == naming.parse(protocol)]
     rows = []
     for entry in named:
@@ -50,10 +50,19 @@ def references(models: Zoo, protocol: str) -> tuple[pd.DataFrame, str]:
         pairs = [
             ((f"{name}, elsewhere", value), (f"{name}, here", here.get(name))) for name, value in entry.metrics.items()
         ]
-        rows.append({"Method": clean(entry.title)} | dict(itertools.chain(*pairs)))
+        rows.append({"Method": clean(entry.title), "Here": _as_here(bundle)} | dict(itertools.chain(*pairs)))
     parts = {naming.parse(entry.protocol).part for entry in named}
     words = [entry.source for entry in named] + [f"over {naming.PARTS[part]} alone" for part in sorted(parts - {""})]
     return pd.DataFrame(rows), f"Elsewhere: {', '.join(dict.fromkeys(words))}."
+
+
+def _as_here(bundle: Bundle | None) -> str:
+    """Title and dimensions: those of elsewhere may be others."""
+    if bundle is None:
+        return "–"
+    sizes = bundle.manifest.training.recipe.get("model")
+    dim = sizes.get("dim") if isinstance(sizes, dict) else None
+    return clean(bundle.manifest.title) + (f", {dim} dimensions" if isinstance(dim, int) else "")
 
 
 def _whole(protocol: str) -> naming.Protocol:

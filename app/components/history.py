@@ -85,7 +85,7 @@ def _sides(now: state.State) -> None:
             label_visibility="collapsed",
             on_change=guard.callback(_choose_side),
         )
-        st.caption(f"All pages look at {now.a_or_b}; edits change {now.a_or_b}.", width="content")
+        st.caption(f"All pages show {now.a_or_b}, and edits change it.", width="content")
         st.button(
             "Keep B",
             key="history_keep",

@@ -152,7 +152,7 @@ PROBLEMS: dict[str, Problem] = {
         "If there are times, choose their column and its format; else make sure that each user's events stand oldest first.",
     ),
     "time_missing": Problem("bad", "event without a time", "Give it one, or read the log without its time column."),
-    "time_unreadable": Problem("bad", "time that cannot be read", "Choose the format that the times are written in."),
+    "time_unreadable": Problem("bad", "time that cannot be read", "Choose the format that the times are written in, and mend dates that no calendar has, such as 31 February."),
     "time_early": Problem("bad", "time before 1970", "Check the unit or format of the times."),
     "time_late": Problem("bad", "time after 2099", "Check the unit or format of the times."),
     "time_unit": Problem("bad", "time in another unit than the others", "Write all times in one unit."),

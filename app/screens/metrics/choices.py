@@ -121,8 +121,11 @@ def choose(models: Zoo, protocols: list[str]) -> MetricsChoices:
             key=f"metrics_name{'_sets' if sets else ''}",
             help="\n\n".join(f"**{name}**: {glossary.tooltip(name)}" for name in names),
         )
+        # among the first k of k items is every one
+        cutoffs = [str(k) for k in judge.CUTOFFS if k < len(models)] or [str(min(judge.CUTOFFS))]
+        usual = "20" if sets else "10"
         k = choice.segmented(
-            "k", "at", {str(k): str(k) for k in judge.CUTOFFS}, "20" if sets else "10",
+            "k", "at", {k: k for k in cutoffs}, usual if usual in cutoffs else cutoffs[-1],
             key=f"metrics_k{'_sets' if sets else ''}",
         )  # fmt: skip
         kinds = model_card.by_kind(models) if len(models.bundles) > _FEW else {}

@@ -27,7 +27,7 @@ def _references(this: MetricsChoices) -> None:
     st.caption(md(source, 2_000))
     numbers = {
         column: st.column_config.NumberColumn(format="%.4f", help=glossary.tooltip(column.partition(",")[0]))
-        for column in table.columns[1:]
+        for column in table.columns[2:]
     }
     tables.show(table, alt="Figures from elsewhere, and those of the same methods here.", column_config=numbers)
 
