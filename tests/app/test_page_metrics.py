@@ -256,6 +256,18 @@ def test_models_of_one_kind_stand_beside_the_floor(root: Path) -> None:
     assert set(shown.of_kind(evaluation.standing(shown.models, "full", 10))["model"]) == set(shown.rows)
 
 
+def test_whoever_was_validated_by_vectors_of_users_is_named(opened: Opened) -> None:
+    def change(path: Path) -> None:
+        for name, folded in (("alpha", False), ("beta", True)):
+            about = json.loads((path / name / "manifest.json").read_text("utf-8"))
+            recipe = {"training": {"valid_fold_in": folded}}
+            figures = {"full": {"NDCG@10": 0.5}, "full+user": {"NDCG@10": 0.5}}
+            seal(path / name, training={**about["training"], "recipe": recipe}, metrics=figures)
+
+    words = told(opened(change, section="runs"))
+    assert "Alpha: validation took the vectors of training users" in words and "Beta: validation" not in words
+
+
 def test_figures_with_times_are_beside_none_without(opened: Opened) -> None:
     def also(path: Path) -> None:
         without = pq.read_table(path / "beta" / "ranks.parquet")
