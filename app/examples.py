@@ -26,7 +26,7 @@ class Example(NamedTuple):
 _FILMS = (
     Example(
         "Two sagas in turn",
-        "Star Wars and Indiana Jones in turn. Which saga goes on, or both? Add the Markov chain: it reads the last film alone.",
+        "Star Wars and Indiana Jones alternating: which will a model continue? The Markov chain reads only the last film.",
         (
             "star-wars-1977",
             "raiders-of-the-lost-ark-1981",
@@ -36,12 +36,12 @@ _FILMS = (
     ),
     Example(
         "Theme or date?",
-        "Three space films, and next come films of 2015, when the last one came out, rather than films about space.",
+        "Three space films, but the lists turn to films of 2015, the year of the last one, not to space.",
         ("gravity-2013", "interstellar-2014", "the-martian-2015"),
     ),
     Example(
         "A director",
-        "Three films by Hayao Miyazaki. Which models find more of his? Add the Markov chain: it reads the last film alone.",
+        "Three films by Hayao Miyazaki. Which models find more of his? The Markov chain reads only the last film.",
         ("hauru-no-ugoku-shiro-2004", "mononoke-hime-1997", "tonari-no-totoro-1988"),
     ),
     Example(
@@ -70,7 +70,7 @@ _SAMPLE = (
     ),
     Example(
         "Halfway through Middle-earth",
-        "Two of three parts, then an evening of something else.",
+        "Two of three parts, each followed by another film.",
         (
             "spirited-away-2001",
             "the-lord-of-the-rings-the-fellowship-of-the-ring-2001",
@@ -81,12 +81,12 @@ _SAMPLE = (
     ),
     Example(
         "Korean thrillers",
-        "A taste and no series.",
+        "One taste, no series.",
         ("memories-of-murder-2003", "oldboy-2003", "i-saw-the-devil-2010", "the-handmaiden-2016", "parasite-2019"),
     ),
     Example(
         "One film",
-        "Hardly anything to go by.",
+        "A very short history.",
         ("toy-story-1995",),
     ),
 )

@@ -26,8 +26,8 @@ METRICS = (
     *(Entry(metric.title, metric.meaning, metric.source) for metric in judge.ACCURACY.values()),
     Entry(
         "Rank",
-        "The place of an item among the candidates, 1 is best; models are judged by that of the held-out item. Equal scores "
-        "share the mean of their places.",
+        "The place of an item among the candidates, 1 is best; models are judged by the rank of the held-out item. Ties "
+        "share their mean rank.",
         "Krichene & Rendle, KDD 2020, on why the candidates are the whole catalogue",
         ("Ranks over users", "Mean rank"),
     ),
@@ -55,8 +55,8 @@ METRICS = (
     ),
     Entry(
         "Holm's correction",
-        "With several comparisons at once, some look significant by chance; p-values are raised so that any "
-        "false alarm stays below 5 %. "
+        "With several comparisons at once, some look significant by chance; p-values are raised so that the "
+        "chance of any false positive is at most 5 %. "
         "It needs no assumption about how the comparisons depend on each other.",
         "Holm 1979",
         ("holm",),
@@ -111,8 +111,8 @@ CODES = (
     ),
     Entry(
         "Prefix tree",
-        "Every box is a prefix, as wide as it has items; the row below splits it by one more code. Its colour is the most common "
-        "value of its items, paler where that is a smaller share, or how popular they are.",
+        "Every box is a prefix, its width the number of items; the row below splits it by the next code. Colour: the most common "
+        "value of its items, paler for a smaller share, or their popularity.",
         "Icicle plot: Kruskal & Landwehr, The American Statistician 1983",
     ),
     Entry(
@@ -152,9 +152,9 @@ VIEWS = (
     ),
     Entry(
         "What came next in the log",
-        "Users who have the last item of the history, or its last two directly one after the other where at least ten users "
-        "do, are counted by the item that they had directly after it, held-out items included. It says what users did and not "
-        "what a list should be: everybody has one next item and would have liked others, too.",
+        "Users with the last item of the history (with its last two in direct succession, if at least ten users have them) "
+        "are counted by their next item, held-out items included. This is what users did, not what a list should be: "
+        "a user has one next item and may have liked others, too.",
         "Seqscope's own; the counts of a first-order Markov chain, with those held out",
     ),
     Entry(
@@ -165,8 +165,8 @@ VIEWS = (
     ),
     Entry(
         "Beam",
-        "A model that generates an item's codes keeps the likeliest prefixes at each step, the beam, and goes on from these "
-        "alone; codes that continue no item's identifier are left out, and the rest share the probability. What the beam drops "
+        "At each step a generative model keeps and extends only the likeliest prefixes, the beam; codes that continue no "
+        "item's semantic ID are masked and the rest renormalised. What the beam prunes "
         "is never reached, so its list may differ from exact scores of all items.",
         "Sutskever, Vinyals & Le 2014; constrained: De Cao et al., ICLR 2021; on items: Rajput et al., NeurIPS 2023 (TIGER)",
         ("Beam search", "Beam width", "Show the beam of"),
@@ -179,9 +179,8 @@ VIEWS = (
     ),
     Entry(
         "Attention",
-        "The shares in which a position mixes the others into itself; every row of the map sums to 1. It "
-        "shows what was mixed, "
-        "and does not prove why an item was recommended.",
+        "The weights with which a position averages the others; every row of the map sums to 1. "
+        "Attention is not an explanation of why an item was recommended.",
         "Vaswani et al. 2017; Jain & Wallace 2019; Wiegreffe & Pinter 2019",
         (
             "What the prediction looked at",
@@ -236,9 +235,9 @@ VIEWS = (
     ),
     Entry(
         "Leave-one-out effect",
-        "An event is removed and the item ranked anew among what could be recommended after the whole history; the bar is the "
-        "move of its rank on a log scale, as the level of all scores moves with the history, too. One event at a time; events "
-        "that only matter together stay hidden.",
+        "One event is removed and the item ranked again among the same candidates; the bar is the change of "
+        "its rank on a log scale, since all scores shift with the history. Joint effects of several events "
+        "stay hidden.",
         "Li, Monroe & Jurafsky 2016",
         ("Why? Leave-one-out effect",),
     ),

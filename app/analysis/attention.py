@@ -339,17 +339,17 @@ def agreement_words(table: pd.DataFrame) -> str:
     if np.isnan(rho):
         return "One of the two is the same for every event, so their order cannot be compared."
     strength = "strongly" if abs(rho) >= 0.7 else "moderately" if abs(rho) >= 0.4 else "hardly"
-    way = "agree" if rho >= 0 else "run against each other"
-    words = f"{strength} {way}" if strength != "hardly" else "have hardly anything to do with each other"
+    way = "agree" if rho >= 0 else "disagree"
+    words = f"{strength} {way}" if strength != "hardly" else "are hardly related"
     few = " So few events leave much to chance." if n < 10 else ""
-    return f"Here the two orders {words}: rank correlation (Spearman) **{rho:+.2f}** over {n} events.{few}"
+    return f"Attention and leave-one-out {words}: Spearman’s ρ **{rho:+.2f}**, n = {n}.{few}"
 
 
 def effect_words(table: pd.DataFrame, item: str) -> str:
     """What the events do to one item, in a sentence. table: of `beside`."""
     valid = table.dropna(subset=["rank_without"])
     if valid.empty:
-        return "Without its only event there is nothing to ask the model about."
+        return "The model has no answer without its only event."
     name, now = f"**{md(short(item, 60))}**", ordinal(float(valid["rank"].iloc[0]))
     changes = moves(valid)
     if not changes.any():
@@ -370,10 +370,10 @@ def effect_words(table: pd.DataFrame, item: str) -> str:
     parts = []
     if changes.max() > 0:
         title, change = title_and_change(int(changes.argmax()))
-        parts.append(f"{title} does the most for {name}: {change}")
+        parts.append(f"{title} raises {name} the most: {change}")
     if changes.min() < 0:
         title, change = title_and_change(int(changes.argmin()))
-        parts.append(f"{title} holds it back the most: {change}" if parts else f"{title} holds {name} back: {change}")
+        parts.append(f"{title} lowers it the most: {change}" if parts else f"{title} lowers {name}: {change}")
     return f"{'; '.join(parts)}."
 
 

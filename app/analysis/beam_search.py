@@ -148,7 +148,7 @@ def words(found: BeamTree, title: str, width: int, constrained: bool) -> str:
     )
     if not constrained and trace.considered[:1] == (width,):  # fewer: every code there is was weighed
         text += (
-            f" Of all codes that may follow a prefix only the {width} likeliest are scored: the others cannot be among the "
+            f" Of the codes after a prefix, only the {width} likeliest are scored: no other can be among the "
             f"{width} that are kept."
         )
     if constrained and trace.mass:
@@ -158,10 +158,10 @@ def words(found: BeamTree, title: str, width: int, constrained: bool) -> str:
         share = float(np.exp(trace.scores[first]))
         path = " · ".join(found.paths[first])
         names = " and ".join(f"**{md(name, 80)}**" for name in found.titles[first])
-        text += f" The best identifier, {path}, has {share:.1%}: {names or 'no item has it'}."
+        text += f" The likeliest semantic ID, {path}, has {share:.1%}: {names or 'no item has it'}."
     if not constrained:
         text += (
-            f" Unconstrained, **{found.invalid} of its {count(len(ends), 'identifier')}** "
+            f" Unconstrained, **{found.invalid} of its {count(len(ends), 'semantic ID')}** "
             f"{'belongs' if found.invalid == 1 else 'belong'} to no item."
         )
     return text
@@ -174,7 +174,7 @@ def known_words(found: BeamTree, constrained: bool, excluded: bool) -> str:
     if not excluded:
         return "†: in the history already; repeats count here, so it may be recommended again."
     if constrained:
-        return "†: an item of the history has this identifier, too; it is not recommended again, those that share it may be."
+        return "†: the ID of an item of the history, which is not recommended again; other items with this ID may be."
     return "†: in the history already. Constrained search leaves these out; unconstrained, they may be generated again."
 
 

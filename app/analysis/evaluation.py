@@ -28,7 +28,7 @@ COLD = "cold"
 REPEATED = "repeated"
 _PARTS = {
     REPEATED: "Whether the held-out item repeats one of the history",
-    COLD: "Whether the held-out item is in anybody's training",
+    COLD: "Whether the held-out item occurs in training",
 }
 
 
@@ -187,7 +187,7 @@ def by_number(values: npt.NDArray[np.number], parts: int, one: str, many: str) -
 def by_training(popularity: npt.NDArray[np.integer]) -> Slicing:
     """By whether the held-out item is in anybody's training; popularity: how often it is there."""
     cold = popularity == 0
-    groups = {"in nobody's training": cold, "in somebody's training": ~cold}
+    groups = {"unseen in training": cold, "seen in training": ~cold}
     return Slicing({label: mask for label, mask in groups.items() if mask.any()}, True)
 
 

@@ -64,8 +64,8 @@ def missing(families: Mapping[str, str], protocol: str = "full") -> str:
     )
     verb = "is" if len(absent) == 1 else "are"
     if any(not needs_training(family) for family in families.values()):
-        return f"Of what needs no training, {titles} {verb} not among these models. {steps}"
-    return f"The floor is missing: {titles} {verb} not among these models, so nothing says what counting alone reaches. {steps}"
+        return f"Of the models that need no training, {titles} {verb} missing. {steps}"
+    return f"No baseline: {titles} {verb} missing, so it is unknown what models without training reach. {steps}"
 
 
 @functools.cache

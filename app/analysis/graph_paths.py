@@ -129,13 +129,13 @@ def strongest(branches: Sequence[Branch], titles: Titles, most: int = 10) -> lis
 
 def key(sums: bool, opened: int, all_of_them: int) -> str:
     """What a tree of paths shows. sums: scores are sums over paths; opened: branches drawn, of `all_of_them`."""
-    note = "Users are counted, nobody is shown. "
+    note = "Users appear only as counts. "
     if sums:
-        note += "The broader a path, the more it adds to the score; brown ones lower it."
+        note += "Width: what a path adds to the score; brown paths lower it."
     else:
-        note += "The broader a path, the more it weighs."
+        note += "Width: the weight of a path."
     if opened < all_of_them:
-        note += f" Drawn are the {opened} items of the history that matter most, of {all_of_them}; the table has all."
+        note += f" Shown: the {opened} strongest items of the history, of {all_of_them}; the table has all."
     return note
 
 

@@ -76,9 +76,7 @@ class Colouring:
     def note(self) -> str:
         """What has to be known to read the colours, not escaped."""
         if len(self.groups) > GROUPS + 2:
-            return (
-                "Every code has a colour and a shape of its own, which say no more than that; a point names its code."
-            )
+            return "Colours and shapes only distinguish the codes; hover a point to see its code."
         if self.several:
             return "An item with several values takes the colour of its most frequent one."
         return ""

@@ -116,15 +116,15 @@ def held_out_words(info: DatasetInfo) -> list[str]:
 def beam_words(title: str, protocol: str, metrics: Mapping[str, Mapping[str, float]], items: int) -> str:
     """Where the ranks of a model that writes codes come from, in a sentence; metrics: its manifest's."""
     if naming.parse(protocol).sampled:
-        return f"{title}: these few are scored by writing the codes of each."
+        return f"{title}: exact scores of the sampled items’ semantic IDs."
     width = judge.beam_width(metrics, protocol)
     if width is None:
-        return f"{title}: exact ranks, the probability of writing an item's codes, for all {count(items, 'item')}."
-    words = f"{title}: ranks from a beam that keeps {count(width, 'beginning')} at each step."
+        return f"{title}: exact ranks by the probability of the semantic ID, over all {count(items, 'item')}."
+    words = f"{title}: ranks from a beam that keeps {count(width, 'prefix', 'prefixes')} at each step."
     share = metrics.get(protocol, {}).get(f"outside@{width}")
     if share is not None:
-        words += f" {share:.0%} of the held-out items are not among what was written; they share the mean of the places left."
-    return words + f" Nothing is said of places beyond {width}."
+        words += f" {share:.0%} of the held-out items were not generated; they share the mean of the remaining ranks."
+    return words + f" Ranks beyond {width} are unknown."
 
 
 # --- models × metrics

@@ -73,9 +73,9 @@ def in_short(bundle: Bundle) -> dict[str, str]:
     shows = [ability.words for ability in others if ability.cannot is None]
     return {
         **({} if unordered is None else {"Order of the history": unordered}),
-        "Items it has never seen": unseen or "It reads what is said of an item, so it can recommend new ones, too.",
-        "Ties": "Every item has a score of its own; equal scores stand in the order of the catalogue.",
-        "Invalid codes": "It scores items and generates no codes, so it recommends items of the catalogue alone.",
+        "Items it has never seen": unseen or "It reads item text, so it can also recommend new items.",
+        "Ties": "Every item has its own score; ties keep the order of the catalogue.",
+        "Invalid codes": "It scores items and generates no codes, so it recommends only items of the catalogue.",
         **{term: f"{words[0].upper()}{words[1:].rstrip('.')}." for term, words in writes(bundle).items()},
         "Can show": f"Its recommendations{''.join(f', {words}' for words in shows)}.",
     } | {f"No {ability.words}": ability.cannot for ability in others if ability.cannot is not None}
@@ -111,9 +111,9 @@ def _unknown_share(unknown: object) -> float | None:
 
 
 _SETS = {
-    "given": "as given with the data: of each user a set of items tests, the others train, with or without a share that "
-    "validates",
-    "users": "by users: those held out are in nobody's training; a part of their items is the history, the others are asked for",
+    "given": "given with the data: a set of each user's items for test, the others for training, some of them for "
+    "validation",
+    "users": "by users: held-out users are not trained on; part of their items is the history, the rest is held out",
 }
 
 
@@ -122,11 +122,9 @@ def split_words(split: Mapping[str, Any]) -> str:
     if kind in _SETS:
         return _SETS[kind]
     if kind != "time":
-        return "each user's last event tests, the one before validates, all others train"
+        return "leave-one-out: last event test, second last validation, rest training"
     moments = [day(split.get(key)) for key in ("valid_from", "test_from")]
-    return (
-        f"by time: the first event from {moments[0]} on validates, from {moments[1]} on tests; what was before trains"
-    )
+    return f"by time: first event from {moments[0]} for validation, from {moments[1]} for test; training before"
 
 
 def day(seconds: object) -> str:

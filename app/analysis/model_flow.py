@@ -62,23 +62,21 @@ def _generative(models: Zoo, bundle: Bundle, read: tuple[int, ...]) -> list[Flow
     decoder = (
         f"An encoder reads these codes; a decoder ({network}) generates new ones."
         if writes.kind == "encoder-decoder"
-        else f"One transformer ({network}) goes on writing codes."
+        else f"One transformer ({network}) generates new ones."
     )
     return [
         FlowStep("Semantic IDs", f"Each item is {count(writes.levels, 'code')}{example}."),
         FlowStep("Generate", decoder),
-        FlowStep(
-            "Beam search", f"The {writes.beam} likeliest prefixes go on, held to the IDs of {len(models):,} items."
-        ),
+        FlowStep("Beam search", f"Width {writes.beam}, constrained to the IDs of {len(models):,} items."),
     ]
 
 
 def _counted(bundle: Bundle, read: tuple[int, ...]) -> list[FlowStep]:
     entries = bundle.manifest.item_to_item
     weights = f"{entries.entries:,} weights" if entries is not None else "weights"
-    parts = "its row of weights" if len(read) == 1 else f"the rows of {len(read)} items, weighed and added up"
+    parts = "its row of weights" if len(read) == 1 else f"the weighted sum of the rows of {len(read)} items"
     return [
-        FlowStep("Item-to-item", f"A table of {weights}: what followed or accompanied what in training."),
+        FlowStep("Item-to-item", f"A table of {weights} between pairs of items."),
         FlowStep("Sum", f"The score of an item is {parts}."),
     ]
 
@@ -97,14 +95,14 @@ def _dense(bundle: Bundle) -> list[FlowStep]:
         people = f"{about.graph.people:,} users and {about.graph.edges:,} interactions"
         second = FlowStep(
             "Graph",
-            f"A new user is joined to these items in a graph of {people}; {count(about.graph.layers, 'layer')}.",
+            f"A new user is linked to these items in a graph of {people}; {count(about.graph.layers, 'layer')}.",
         )
     elif about.attention is not None:
         sees = "those before it" if about.attention.causal else "all others"
         network = f"{count(about.attention.layers, 'layer')} of {count(about.attention.heads, 'head')}"
         second = FlowStep("Self-attention", f"{network}; each item looks at {sees}.")
     else:
-        second = FlowStep("Encoder", "What it has learned to make of a history as a whole.")
+        second = FlowStep("Encoder", "A learned encoding of the whole history.")
     return [
         first,
         second,

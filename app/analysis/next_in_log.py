@@ -67,7 +67,7 @@ def sentence(models: Zoo, history: tuple[int, ...]) -> str:
     if not history:
         return ""
     if not models.has_log:
-        return "There is no log, so nobody knows what users had next."
+        return "There is no log, so users’ next items are unknown."
     if models.info.sets:
         return "Histories are sets of items here, so the log does not say what users had next."
     following = count_next(models, history)
@@ -76,9 +76,9 @@ def sentence(models: Zoo, history: tuple[int, ...]) -> str:
     after = listed([f"*{md(models.titles[item], 60)}*" for item in following.after], "and then")
     who = count(following.people, "simulated user" if models.info.simulated else "user")
     if not following.people:
-        return f"Nobody in the log had anything directly after {after}."
+        return f"No user in the log has an item directly after {after}."
     if not following.items:
-        return f"{who} had something directly after {after}: no item twice."
+        return f"{who} had an item after {after}, each a different one."
     shares = [
         f"**{md(models.titles[item], 60)}** {percent(share)}"
         for item, share in zip(following.items, following.shares, strict=True)
@@ -94,7 +94,7 @@ def definition(models: Zoo) -> str | None:
     some = f"{count(there, 'user')} (of {everybody:,}) whose logs are here"
     people = "everybody in the log" if there >= everybody else some
     return (
-        f"Counted are, of {people}, those who have the last item, once for each item directly after it, held-out items included. "
-        f"Where {ENOUGH} or more have the last two items directly one after the other, they alone are counted. Shares are of "
-        "those counted; items that one user alone had are left out."
+        f"Of {people}, users with the last item are counted, once per item directly after it, held-out items included. "
+        f"If {ENOUGH} or more have the last two items in direct succession, only these count. Shares are of the users "
+        "counted; items of a single user are left out."
     )

@@ -92,7 +92,7 @@ def how_sure(study: Study, found: pd.DataFrame) -> str:
         f"Paired over the same {people}, 95 % bootstrap; p adjusted by Holm for {count(len(found) - 1, 'comparison')}. "
     )
     if seeds == 1:
-        return words + "One seed each: the intervals do not say how far another training of the same would be away."
+        return words + "One seed each: the intervals do not cover the variance between trainings."
     apart = found["spread"].max()
     return (
         f"{words}Means of {seeds} seeds (strokes: each alone), whose differences are up to {apart:.3f} apart; where they "
@@ -190,7 +190,7 @@ def ranked(study: Study) -> bool:
 def judged_by(study: Study) -> str:
     """By what the variants were judged, in a sentence."""
     if study.people is None:
-        return "Judged by the codes that items get: no users were ranked for."
+        return "Judged by the semantic IDs alone, without ranking items for users."
     known = ", known by the vectors that they were trained with where a variant has any" if study.trained_users else ""
     return f"Judged by full ranking for {count(study.people, 'user')}, the same for every variant{known}."
 
@@ -314,8 +314,8 @@ def beside_words(study: Study) -> list[str]:
     words = []
     if study.published:
         words.append(
-            "Two measurements: each is set against the baseline of its own table, as a percentage of it. Figures of one "
-            "say nothing about those of the other."
+            "Two measurements: each is relative to the baseline of its own table. Absolute values "
+            "of the two are not comparable."
         )
     for entry in study.published:
         words.append(f"{title_there(entry)}: {entry.source}, {entry.protocol}. {entry.differs}")

@@ -143,7 +143,7 @@ def shape_words(one: Tokenization) -> str:
 _POLICIES = {
     "append": "a further number disambiguates items with the same codes",
     "needed": "items with the same codes get a further number",
-    "sinkhorn": "items with the same codes got other last codes where any were free",
+    "sinkhorn": "items with the same codes got free last codes where possible",
     "keep": "items with the same codes stay tied",
 }
 

@@ -248,9 +248,9 @@ def note(found: WordAttention, weights: Float, layer: int | None, head: int | No
     taken = f"the mean over {count(layers, 'layer')}" if layer is None else f"layer {layer + 1} of {layers}"
     taken += f", mean over {count(heads, 'head')}" if head is None else f", head {head + 1} of {heads}"
     return (
-        f"What [CLS], from whose state the prediction is made, gave to each word: {taken}. "
-        f"{max(0.0, 1 - float(weights.sum())):.0%} it gave to itself. The stroke is what an item would get if every word got the "
-        "same. All of it shows what was mixed, not why an item is recommended."
+        f"Attention of [CLS], whose state makes the prediction, to each word: {taken}. "
+        f"{max(0.0, 1 - float(weights.sum())):.0%} goes to itself. Stroke: an item's weight if all words got the "
+        "same. Attention is not an explanation."
     )
 
 
@@ -266,7 +266,9 @@ def left_out(found: WordAttention, shares: Parts, drawn: int, limit: int, shorte
             f"{count(unread, 'word')} of the oldest items lie beyond the {count(limit, 'token')} that it reads."
         )
     if len(shares) > drawn:
-        said.append(f"Drawn are the {drawn} items with the most of {count(len(shares), 'item')}; the table has all.")
+        said.append(
+            f"Shown: the {drawn} items with the most weight of {count(len(shares), 'item')}; the table has all."
+        )
     return " ".join(said)
 
 
@@ -400,7 +402,7 @@ def occlusion_sentence(found: OwnWords, item: str) -> str:
             said.append(f"Of its {kind}, **{_called(best)}** does the most for {name}: {place}.")
             name = "it"
     if not said:
-        return f"No attribute or word of {name} raises its score: without any one of them it would be no lower."
+        return f"No attribute or word of {name} raises its score: removing any one of them does not lower it."
     least = found.table.loc[found.table["effect"].idxmin()]
     if least["effect"] < -_SOME * found.table["effect"].max():
         said.append(f"**{_called(least)}** holds it back the most.")

@@ -106,7 +106,7 @@ def _user(models: Zoo) -> None:
     if not models.users.num_rows:
         return
     user = "simulated user" if models.info.simulated else "user"
-    popover = st.popover("A held-out user …", key="history_user_open", on_change="rerun", icon=":material/person:")
+    popover = st.popover("A user’s history …", key="history_user_open", on_change="rerun", icon=":material/person:")
     if not popover.open:
         return
     unseen = "the held-out items" if models.info.sets else "what came next"

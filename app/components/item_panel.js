@@ -188,7 +188,7 @@ function ranks({ rows, note }) {
 }
 
 function why({ models, events, note, sums, cannot, waiting }, report) {
-  const parts = [element("p", "quiet", "Rank without an event of the history. Purple: it would fall, so the event raises the item; orange: it would rise.")]
+  const parts = [element("p", "quiet", "Rank with one event removed. Purple: the rank gets worse, so the event raises the item; orange: it improves.")]
   if (models.length) {
     const table = element("table", "why")
     const top = element("tr")

@@ -87,13 +87,13 @@ def _section(name: str, models: Zoo, now: state.State, item: int) -> dict[str, A
 def _content(name: str, models: Zoo, now: state.State, item: int) -> dict[str, Any]:
     history, shown = state.numbers(models, now.current), model_card.shown(models, now.models)
     if name == "ranks":
-        note = "It is in the history: its rank is that among what is left to recommend." if item in history else ""
+        note = "In the history; ranked among the items left to recommend." if item in history else ""
         if item == state.target(models):
             note = "The held-out item: what this user chose next."
         return {"rows": contents.ranks(models, shown, history, item, now.k), "note": note}
     if name == "why":
         if not history:
-            return {"empty": "With a history, this shows what each of its items does for this one."}
+            return {"empty": "With a history: the leave-one-out effect of each of its items."}
         slow = st.session_state.get(_SLOW) == (now.dataset, history, item)
         return contents.why(models, shown, history, item, slow=slow)
     if name == "codes":

@@ -163,7 +163,7 @@ def choose_explained(models: Zoo, name: str, history: tuple[int, ...], *, key: s
         at = f"{key}_item_{name}"
         st.session_state[at] = chosen
         listed.selectbox(
-            "For which item?",
+            "Item to explain",
             options,
             format_func=called,
             key=at,
@@ -173,7 +173,7 @@ def choose_explained(models: Zoo, name: str, history: tuple[int, ...], *, key: s
             help="The model's best items, by rank; then the held-out item, where there is one, and the item you chose.",
         )
     with searched:
-        search("Or any other one", key=key, act="pick", on_pick=state.select, icon=":material/my_location:")
+        search("Another item", key=key, act="pick", on_pick=state.select, icon=":material/my_location:")
     return chosen
 
 

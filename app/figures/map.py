@@ -372,7 +372,7 @@ def path_line(fig: go.Figure, points: Points, history: list[int], look: Look) ->
 def verdict(trustworthiness: float) -> str:
     """What a trustworthiness allows to read off a map."""
     if trustworthiness >= 0.95:
-        return "what is close can be believed."
+        return "neighbourhoods are reliable."
     if trustworthiness >= 0.85:
-        return "most of what is close can be believed."
-    return "take what is close with care; an item's details list its nearest items exactly."
+        return "most neighbourhoods are reliable."
+    return "read neighbourhoods with care; an item's details list its exact nearest items."

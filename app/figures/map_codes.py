@@ -177,7 +177,7 @@ def table(codes: Codes, titles: Sequence[str]) -> pd.DataFrame:
             "Code": [int(codes.code[row]) for row in order],
             "Cluster": [int(codes.cluster[row]) + 1 if codes.cluster[row] >= 0 else None for row in order],
             "Items": [int(codes.items[row]) for row in order],
-            "Taken most": ["; ".join(titles[item] for item in codes.top[row]) for row in order],
+            "Most popular": ["; ".join(titles[item] for item in codes.top[row]) for row in order],
             "x": codes.points.x[order],
             "y": codes.points.y[order],
         }

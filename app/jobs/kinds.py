@@ -114,7 +114,7 @@ def choose(folder: Path, model: str, settings: Mapping[str, int | float | str | 
     if page.identifiers:
         if not (folder / "runs" / page.identifiers / "identifiers.json").is_file():
             raise SeqscopeError(
-                f"It writes the identifiers of {tokenizers()[page.identifiers].title}, which the items have not got. Prepare the "
+                f"It generates semantic IDs of {tokenizers()[page.identifiers].title}, which the items lack. Prepare the "
                 "dataset first; where that could give none, its catalogue has no words."
             )
         chosen = {"model.identifiers": page.identifiers, **chosen}

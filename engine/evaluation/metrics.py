@@ -207,8 +207,8 @@ register(
         Accuracy(
             name="Recall",
             title="Recall@k",
-            meaning="Where users have several held-out items: how many of them are among the first k, as a share of all of a "
-            "given split's, and for held-out users of k or all, whichever is fewer. The mean over users.",
+            meaning="With several held-out items per user: how many are among the first k, divided by their number (given "
+            "split) or by the smaller of that and k (held-out users). The mean over users.",
             source="Wang et al., SIGIR 2019 (NGCF), and Liang et al., WWW 2018 (Mult-VAE)",
             later=False,
             gain=hit,
@@ -218,8 +218,8 @@ register(
         Accuracy(
             name="NDCG",
             title="NDCG@k",
-            meaning="A hit counts 1 at the top and less further down, 1 / log₂(rank + 1), and nothing beyond rank k; "
-            "of several held-out items the sum, as a share of what a perfect list has. The mean over users.",
+            meaning="A hit at rank r ≤ k counts 1 / log₂(r + 1), so 1 at the top, and nothing beyond k; several held-out items "
+            "are summed and divided by the sum of a perfect list. The mean over users.",
             source="Järvelin & Kekäläinen, TOIS 2002",
             later=False,
             gain=ndcg,
@@ -237,23 +237,23 @@ register(
         Beyond(
             name="coverage",
             title="Coverage@k",
-            meaning="The share of the catalogue that is in the first k of at least one person. A model that shows "
-            "everybody the same has k of n.",
+            meaning="The share of the catalogue in the top k of at least one user. It is k of n items if all users get "
+            "the same list.",
             source="Ge, Delgado-Battenfeld & Jannach, RecSys 2010",
             later=False,
             of_lists=coverage,
-            brief="share of the catalogue in anybody's list",
+            brief="share of the catalogue in at least one list",
             form="{:.1%}",
         ),
         Beyond(
             name="Gini",
             title="Gini@k",
             meaning="How unequally the items are shown: 0 where all appear equally often, towards 1 where one takes "
-            "every place. Items that nobody sees count.",
+            "every place. Items in no list count, too.",
             source="Gini 1912; Fleder & Hosanagar, Management Science 2009",
             later=False,
             of_lists=gini,
-            brief="0 all items equally often, 1 one item takes all",
+            brief="0: all items equally often, 1: one item only",
         ),
         Beyond(
             name="novelty",

@@ -287,8 +287,8 @@ def sentences(verdict: Verdict, called: Callable[[str], str] = str) -> str:
 def _alone(verdict: Verdict, side: Side, title: str) -> str:
     words = f"{title}{_best(side)} has {verdict.metric} {side.mean:.4f} over {_people(verdict)}"
     if side is verdict.neural:
-        return f"{words}. No model that needs no training was measured beside it, so nothing says whether it is worth its own."
-    return f"{words}. No neural model was measured beside it."
+        return f"{words}. No model without training was evaluated, so whether training pays off is unknown."
+    return f"{words}. No neural model was evaluated."
 
 
 def _outcome(verdict: Verdict, neural: Side, untrained: Side, ours: str, theirs: str) -> str:

@@ -62,8 +62,8 @@ class Counting(ItemToItem):
     card = Card(
         title="Counting transitions",
         order=72,
-        summary="Counts what came within a few places after what, and lets every item of the history speak, the newest first and "
-        "foremost. It has nothing to learn; a neural model that does not beat it is not worth its training here.",
+        summary="Counts which items follow which within a few places, and adds this up over the history, the newest weighted "
+        "most. It needs no training and is a strong baseline.",
         paper="Petrov et al., Do Sequential Recommendation Benchmarks Really Require Higher-Order Sequence Modelling?, "
         "RecSys 2026",
         geometry="none",

@@ -43,8 +43,7 @@ class ItemKNN(ItemToItem):
     card = Card(
         title="Item-kNN",
         order=76,
-        summary="Recommends what people who took the items of the history took besides, however they were ordered. It has "
-        "nothing to learn.",
+        summary="Recommends items that co-occur with those of the history, whatever their order. It needs no training.",
         paper="Sarwar et al., Item-Based Collaborative Filtering Recommendation Algorithms, WWW 2001",
         geometry="none",
         reasons={

@@ -33,7 +33,7 @@ class Markov(ItemToItem):
         title="Markov chain",
         order=80,
         summary="Counts what came right after the last item and recommends the most frequent; popularity breaks ties. "
-        "It sees one item back, so whatever beats it uses more of the history.",
+        "It reads only the last item of the history.",
         paper="First-order Markov chain over items; the unfactorised form of FMC (Rendle et al., FPMC, WWW 2010)",
         geometry="none",
         reasons={

@@ -147,8 +147,8 @@ class TransRec(Metric):
     card = Card(
         title="TransRec",
         order=26,
-        summary="Places items in a space in which people move: from the last item, by a step that everybody takes and one of "
-        "their own. Recommended is what is near where they arrive, and what is popular.",
+        summary="Places items in a space in which a user is a translation: from the last item by a shared step and one of "
+        "their own. It recommends items near the end point, and popular ones.",
         paper="He, Kang & McAuley, Translation-based Recommendation, RecSys 2017",
         geometry="euclidean",
         reasons={"attention": NO_ATTENTION},

@@ -26,7 +26,7 @@ class Popularity(Recommender):
         title="Popularity",
         order=90,
         summary="Recommends what was taken most often in training, the same list for everybody. "
-        "A model that does not beat it has learned nothing.",
+        "Every personalised model should beat it.",
         paper="The usual baseline; counts of the training log",
         geometry="none",
         reasons={

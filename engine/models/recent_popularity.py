@@ -39,7 +39,7 @@ class RecentPopularity(Popularity):
         title="Recent popularity",
         order=79,
         summary="Recommends what was taken most often lately, the same list for everybody. Where it is far above popularity, "
-        "fashions change faster than people differ.",
+        "trends change quickly.",
         paper="Ji, Sun, Zhang & Li, A Re-visit of the Popularity Baseline in Recommender Systems, SIGIR 2020",
         geometry="none",
         reasons=Popularity.card.reasons,

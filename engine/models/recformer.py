@@ -169,8 +169,8 @@ class Recformer(Recommender):
     card = Card(
         title="Recformer",
         order=40,
-        summary="Reads the words of the history as one text, the newest item first, and matches what it understood with what it "
-        "understands of each item's own words. Items that nobody has taken yet are as good as any other.",
+        summary="Reads the words of the history as one text, the newest item first, and matches its embedding with the embedding "
+        "of each item's text. It can recommend items without any interactions.",
         paper="Li et al., Text Is All You Need: Learning Language Representations for Sequential Recommendation, KDD 2023",
         centred=True,
         variants=(

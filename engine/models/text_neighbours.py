@@ -39,8 +39,8 @@ class TextNeighbours(Recommender):
     card = Card(
         title="Text neighbours",
         order=70,
-        summary="Recommends the items of which much the same is said as of the latest ones, the newest first and foremost. It "
-        "learns from nobody, so it serves items that nobody has taken yet, and what beats it has learned something from people.",
+        summary="Recommends items whose texts are similar to those of the latest items, the newest weighted most. It "
+        "uses no interactions of other users, so it can recommend items without any.",
         paper="Mean of sentence vectors (Reimers & Gurevych, Sentence-BERT, EMNLP 2019), newest weighted most; a baseline",
         reasons={"attention": "It weighs items by their age alone; there is nothing it chooses to look at."},
         variants=(Variant("text-neighbours", page=OnPage()),),

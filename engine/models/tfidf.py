@@ -49,8 +49,8 @@ class TfidfNeighbours(ItemToItem):
     card = Card(
         title="TF-IDF neighbours",
         order=71,
-        summary="Recommends the items that share rare words with the latest ones. It learns from nobody, so what beats it has "
-        "learned something from people.",
+        summary="Recommends the items that share rare words with the latest ones. It uses no interactions of "
+        "other users.",
         paper="Salton & Buckley, Term-Weighting Approaches in Automatic Text Retrieval, 1988; a baseline",
         geometry="none",
         reasons={

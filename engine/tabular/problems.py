@@ -100,11 +100,11 @@ PROBLEMS: dict[str, Problem] = {
         "duplicate item row, with conflicting values",
         "Keep one row per item; the first one is kept if you go on. If rows are events, such as purchases, the file is a log.",
     ),
-    "row_again": Problem("warning", "row repeated to the letter", "The first one is kept."),
+    "row_again": Problem("warning", "exact duplicate row", "The first one is kept."),
     "title_missing": Problem("warning", "item without a title", "The id stands in for it."),
     "title_long": Problem("warning", f"title longer than {MAX_TITLE} characters", "It is shortened."),
-    "title_control": Problem("warning", "control character or line end in a title", "A blank stands in for it."),
-    "cell_control": Problem("warning", "control character in an attribute", "A blank stands in for it."),
+    "title_control": Problem("warning", "control character or line end in a title", "It becomes a space."),
+    "cell_control": Problem("warning", "control character in an attribute", "It becomes a space."),
     "cell_long": Problem("warning", "attribute that is very long", "It is shortened."),
     "html": Problem("warning", "text with HTML", "Its tags are left out: models and pages see plain text."),
     "mixed": Problem(
@@ -140,19 +140,21 @@ PROBLEMS: dict[str, Problem] = {
     "item_unmapped": Problem("bad", "item that the item map lacks", "Add a line for its number to the map."),
     "not_items": Problem("bad", "user without a list of items", 'Write {"user": ["item", …], …}.'),
     "not_item": Problem("bad", "entry of a history that is no item number or id", "Write numbers or texts."),
-    "no_items": Problem("bad", "user without items", "Write at least one item behind the user."),
+    "no_items": Problem("bad", "user without items", "Write at least one item after the user."),
     "not_pair": Problem(
         "bad", "line of the item map that is not a pair of item number and id", "Write a number, a blank and an id."
     ),
     "number_again": Problem(
-        "bad", "further line of an item number in the item map", "Write each number once; the first one is used."
+        "bad", "duplicate item number in the item map", "Write each number once; the first one is used."
     ),
     "no_times": Problem(
         "warning", "log without times: the order of its rows counts",
         "If there are times, choose their column and its format; else make sure that each user's events stand oldest first.",
     ),
     "time_missing": Problem("bad", "event without a time", "Give it one, or read the log without its time column."),
-    "time_unreadable": Problem("bad", "time that cannot be read", "Choose the format that the times are written in, and mend dates that no calendar has, such as 31 February."),
+    "time_unreadable": Problem(
+        "bad", "time that cannot be read", "Choose the format of the times, and correct impossible dates, such as 31 February."
+    ),
     "time_early": Problem("bad", "time before 1970", "Check the unit or format of the times."),
     "time_late": Problem("bad", "time after 2099", "Check the unit or format of the times."),
     "time_unit": Problem("bad", "time in another unit than the others", "Write all times in one unit."),

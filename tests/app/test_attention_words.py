@@ -97,7 +97,7 @@ def test_what_is_drawn_of_many_items_keeps_the_order_of_time_and_the_whole() -> 
     assert parts.strongest(30) is parts
     blocks = word_attention.blocks(found, weights, parts, 3)
     assert [block["number"] for block in blocks] == ["28", "29", "30"]
-    assert "12 items with the most of 30 items" in word_attention.left_out(found, parts, 12, 100)
+    assert "12 items with the most weight of 30 items" in word_attention.left_out(found, parts, 12, 100)
 
 
 def test_words_of_cards() -> None:
@@ -256,7 +256,7 @@ def opened(exports: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., AppT
 def test_the_page_of_a_reader(opened: Open) -> None:
     page = opened()
     assert headings(page)[:2] == ["What the prediction looked at", "Word by word"]
-    assert "not why an item is recommended" in told(page)
+    assert "Attention is not an explanation" in told(page)
     assert "layer 2 of 2, mean over 2 heads" in told(page)
     assert page.get_by_key("attention_word_layer_2").value == "2"
 
@@ -275,7 +275,7 @@ def test_layer_and_head_are_in_the_address(opened: Open) -> None:
 
 def test_the_item_of_the_address_is_the_one_whose_words_are_left_out(opened: Open) -> None:
     page = opened(item="metropolis-1927", section="effects")
-    assert "does the most for **Metropolis (1927)**" in told(page)
+    assert "raises **Metropolis (1927)** the most" in told(page)
 
 
 def test_effects_stand_beside_the_weights_that_are_chosen(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:

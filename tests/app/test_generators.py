@@ -164,7 +164,7 @@ def test_free_to_write_anything_it_counts_what_nobody_has(models: Zoo) -> None:
     said = models.bundles["writer"].generate(HISTORY, 20, constrained=False, exclude_history=False)
     assert found.invalid == said.invalid > 0
     words = beam_search.words(found, "Writer", 20, False)
-    assert f"**{said.invalid} of its 20 identifiers**" in words
+    assert f"**{said.invalid} of its 20 semantic IDs**" in words
     drawn = go.Figure(beam_figures.beam(found, "#0072b2", [])).to_json()
     assert "no item" in drawn and drawn.count('"symbol":"x"') == 1
 
@@ -343,18 +343,18 @@ def test_a_writer_that_shows_no_attention_says_why(opened: Open) -> None:
 
 def test_the_map_is_of_what_the_codes_were_made_from(opened: Open) -> None:
     page = opened("map", item="toy-3")
-    assert not any("has no vectors of items" in caption.value for caption in page.caption)
+    assert not any("generates semantic IDs and has no item vectors" in caption.value for caption in page.caption)
     assert "Writer: its tokenizer's latents" in page.selectbox(key="map_space").options
     page = run_without_fault(page.get_by_key("map_space").set_value("writer"))
-    assert any("has no vectors of items" in caption.value for caption in page.caption)
+    assert any("generates semantic IDs and has no item vectors" in caption.value for caption in page.caption)
 
 
 def test_where_a_writers_ranks_come_from(models: Zoo) -> None:
     said = models.bundles["writer"].manifest.metrics
     words = metrics.beam_words("Writer", "full", said, 40)
-    assert "beam that keeps 5 beginnings" in words and "25% of the held-out items" in words
+    assert "beam that keeps 5 prefixes" in words and "25% of the held-out items" in words
     assert "exact ranks" in metrics.beam_words("Writer", "full", {"full": {"NDCG@10": 0.5}}, 40)
-    assert "these few" in metrics.beam_words("Writer", "u100", said, 40)
+    assert "exact scores" in metrics.beam_words("Writer", "u100", said, 40)
 
 
 def test_the_page_metrics_says_so(opened: Open) -> None:

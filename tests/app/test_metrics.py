@@ -243,10 +243,10 @@ def test_numbers_are_cut_into_groups_of_about_equal_size() -> None:
 def test_items_in_nobodys_training_are_a_group_of_their_own() -> None:
     found = evaluation.by_training(np.array([0, 3, 0, 9, 1]))
     assert {label: np.flatnonzero(mask).tolist() for label, mask in found.groups.items()} == {
-        "in nobody's training": [0, 2],
-        "in somebody's training": [1, 3, 4],
+        "unseen in training": [0, 2],
+        "seen in training": [1, 3, 4],
     }
-    assert list(evaluation.by_training(np.array([1, 2])).groups) == ["in somebody's training"]
+    assert list(evaluation.by_training(np.array([1, 2])).groups) == ["seen in training"]
 
 
 def test_values_of_lists_and_categories() -> None:

@@ -57,7 +57,7 @@ def test_people_are_counted_by_what_came_directly_after(tmp_path: Path, items: i
 def test_what_cannot_be_known_is_said(tmp_path: Path) -> None:
     models = opened(tmp_path / "toys", [[1, 2, 3], [2, 1, 4]])
     assert next_in_log.sentence(models, ()) == ""
-    assert "Nobody" in next_in_log.sentence(models, (9,))
-    assert "no item twice" in next_in_log.sentence(models, (2,))
+    assert "No user" in next_in_log.sentence(models, (9,))
+    assert "each a different one" in next_in_log.sentence(models, (2,))
     (tmp_path / "toys" / "users.parquet").unlink()
     assert "not exported" in next_in_log.sentence(Zoo.open(tmp_path / "toys"), (2,))

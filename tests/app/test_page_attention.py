@@ -133,10 +133,10 @@ def test_heads_by_spread_and_distance() -> None:
 def test_agreement_is_spearmans() -> None:
     table = pd.DataFrame({"weight": [0.1, 0.2, 0.7], "rank_without": [1.0, 2.0, 3.0]})
     assert views.agreement(table) == (pytest.approx(1), 3)
-    assert "**+1.00** over 3 events" in views.agreement_words(table)
+    assert "**+1.00**, n = 3" in views.agreement_words(table)
     assert "too few" in views.agreement_words(table.head(2))
     assert "cannot be compared" in views.agreement_words(table.assign(rank_without=5.0))
-    assert "run against each other" in views.agreement_words(table.assign(rank_without=[3.0, 2.0, 1.0]))
+    assert "disagree" in views.agreement_words(table.assign(rank_without=[3.0, 2.0, 1.0]))
 
 
 @pytest.fixture(scope="module")
@@ -199,8 +199,8 @@ def test_what_does_the_most_is_what_costs_the_most_places() -> None:
         }
     )  # fmt: skip
     text = views.effect_words(table, "Dune")
-    assert "Alien** does the most" in text and "3rd → 41st" in text
-    assert "Brazil** holds it back" in text and "3rd → 2nd" in text
+    assert "Alien** raises **Dune** the most" in text and "3rd → 41st" in text
+    assert "Brazil** lowers it" in text and "3rd → 2nd" in text
     assert "stays 3rd" in views.effect_words(table.assign(rank_without=3.0), "Dune")
 
 

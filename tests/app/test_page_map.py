@@ -110,7 +110,7 @@ def test_codes_have_a_colour_and_a_shape_each_up_to_a_number() -> None:
     )
     assert found.groups[found.group[14]] == "No value" and found.groups[found.group[0]] == "code 0"
     assert (found.group == map_colouring.CODES).sum() == 50 - map_colouring.CODES
-    assert "a point names its code" in found.note
+    assert "hover a point to see its code" in found.note
     few = map_colouring.by_code(np.array([3, 3, 1]), "code.t", "T")
     assert few.groups == ("code 3", "code 1") and few.note == ""
 
@@ -268,7 +268,7 @@ def test_the_twin_lists_what_stands_out() -> None:
     table = map_points.marks_table(marks, plane(), [f"t{i}" for i in range(40)], [f"toy-{i}" for i in range(40)])
     assert table["Item id"].tolist() == ["toy-1", "toy-2", "toy-5", "toy-9", "toy-4", "toy-3", "toy-8"]
     assert "2 items numbered" in views.alt("as M arranges them", plane(), None, marks)
-    assert "care" in views.verdict(0.7) and "believed" in views.verdict(0.97)
+    assert "care" in views.verdict(0.7) and "reliable" in views.verdict(0.97)
 
 
 # --- the page
@@ -405,7 +405,7 @@ def test_codes_on_a_map(root: Path, path: Path) -> None:
     page.button(key="map_code_clear").click().run()
     assert "No code is chosen" in words(page) and "code" not in page.query_params
     deeper = opened(root, space="codes.rqvae", code="rqvae.2-1")
-    assert "after other ones it means something else" in words(deeper)
+    assert "so its meaning depends" in words(deeper)
     deeper.button(key="map_code_select").click().run()
     assert deeper.query_params["area"] == "prefix.rqvae~x-1"
     assert len(deeper.dataframe[1].value) == (codes[:, 1] == 1).sum()

@@ -107,13 +107,13 @@ def test_cold_and_warm_items_are_judged_apart(opened: Opened) -> None:
     page = opened(_one_cold, by="cold", section="slices")
     assert not page.warning
     assert page.selectbox(key="metrics_slice_toys").value == "cold"
-    assert "in nobody's training only models" in told(page)
+    assert "can know an item unseen in training" in told(page)
     models = zoo.open_zoo("toys")
     asked = evaluation.people(models, "full")[0]["alpha"]
     shown = evaluation.slices(models, "full", "cold", "HR@10")
     sizes = shown.drop_duplicates("slice").set_index("slice")["n"].to_dict()
     cold = int((models.popularity[asked.target] == 0).sum())
-    assert sizes == {"in nobody's training": cold, "in somebody's training": len(asked) - cold} and cold
+    assert sizes == {"unseen in training": cold, "seen in training": len(asked) - cold} and cold
     assert (shown["low"] <= shown["mean"]).all() and (shown["mean"] <= shown["high"]).all()
 
 
@@ -247,7 +247,7 @@ def test_the_floor_stands_first_and_what_trained_too_briefly_says_so(opened: Ope
     (made,) = (one.value for one in page.table if "Epochs" in one.value)
     assert {f"2 (best 2, {STILL_IMPROVING})", f"2 (best 1, {NOT_SETTLED})"} <= set(made["Epochs"])
     assert "**Alpha** is below **Markov chain**" in told(page)
-    assert "Of what needs no training, Popularity" in told(page)
+    assert "Of the models that need no training, Popularity" in told(page)
 
 
 def test_models_of_one_kind_stand_beside_the_floor(root: Path) -> None:
@@ -265,7 +265,7 @@ def test_whoever_was_validated_by_vectors_of_users_is_named(opened: Opened) -> N
             seal(path / name, training={**about["training"], "recipe": recipe}, metrics=figures)
 
     words = told(opened(change, section="runs"))
-    assert "Alpha: validation took the vectors of training users" in words and "Beta: validation" not in words
+    assert "Alpha: validated with trained user vectors" in words and "Beta: validated" not in words
 
 
 def test_figures_with_times_are_beside_none_without(opened: Opened) -> None:

@@ -446,7 +446,7 @@ def test_models_that_come_after_others_are_estimated_with_them(root: Path, monke
     test.run()
     test.button(key=f"data_estimate_{dataset.id}").click().run()
     text = said(test)
-    assert not asked and "there is none here" in text and "identifiers of RQ-VAE" in text
+    assert not asked and "there is none here" in text and "semantic IDs of RQ-VAE" in text
 
     carried = {"zero_shot": {"bundle": "recformer"}, "training": {"recipe": {"model": {"dim": 64}}}}
     folder = home.here().dataset(ANNA, dataset.id).path

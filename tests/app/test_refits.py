@@ -70,7 +70,7 @@ def test_metrics_shows_them_under_a_protocol_of_their_own(path: Path, monkeypatc
     monkeypatch.setenv("SEQSCOPE_EXPORTS", str(path.parent))
     page = run_without_fault(alone("metrics", protocol="full, refit", section="runs"))
     assert "fitted on training and validation events" in told(page)
-    assert "Nothing validated these trainings" in told(page)
+    assert "These runs had no validation" in told(page)
     (made,) = (table for table in page.table if "Model" in table.value)
     models = page.dataframe[0].value["Model"].tolist()
     assert len(models) == 2 and all("refit" in model for model in models)

@@ -50,7 +50,7 @@ def test_from_compare_to_attention_and_what_is_chosen_there_is_in_the_link(
     page.locator(".st-key-attention_layer").get_by_text("1", exact=True).click()
     page.wait_for_url("**layer=1**")
     settle(page)
-    page.get_by_label("Or any other one").press_sequentially("기생충")
+    page.get_by_label("Another item").press_sequentially("기생충")
     hit = page.locator("[class*='st-key-attention_pick_']").first.get_by_role("button")
     hit.wait_for()
     settle(page)
@@ -61,7 +61,7 @@ def test_from_compare_to_attention_and_what_is_chosen_there_is_in_the_link(
     page.get_by_role("tab", name="All positions and heads").wait_for()
     settle(page)
     assert page.get_by_text("Layer 1 of 2, head 1 of 2").is_visible()
-    assert "기생충" in page.get_by_role("combobox", name="For which item?").input_value()
+    assert "기생충" in page.get_by_role("combobox", name="Item to explain").input_value()
     assert "item=toy-10" not in page.url
     assert not console_errors
 

@@ -239,7 +239,7 @@ def test_user_item_with_a_map(bench: Bench) -> None:
     assert item_rows(dataset)[1]["title"] == "Amélie (2001)"
     assert dataset.info.left_out == {
         "item that the item map lacks": 1, "line of the item map that is not a pair of item number and id": 1,
-        "further line of an item number in the item map": 1,
+        "duplicate item number in the item map": 1,
         "items that no user has": 1,
     }  # fmt: skip
     assert 'pairs.txt:9: item: item that the item map lacks ("77")' in bench.err

@@ -94,9 +94,9 @@ def test_the_interval_over_seeds_holds_what_another_training_would_change() -> N
 
 def test_one_kind_alone_is_not_compared() -> None:
     only = judged(neural(hits(0.5)))
-    assert only.better is None and only.difference is None and "nothing says whether it is worth" in sentences(only)
+    assert only.better is None and only.difference is None and "whether training pays off is unknown" in sentences(only)
     floor = judged(counting(hits(0.5)))
-    assert floor.better is None and "No neural model was measured" in sentences(floor)
+    assert floor.better is None and "No neural model was evaluated" in sentences(floor)
     assert verdict([], METRIC, POPULARITY) is None
 
 

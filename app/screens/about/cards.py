@@ -11,10 +11,10 @@ from app.text import count, md
 from engine.runtime import Bundle, DatasetInfo, repeats
 
 LIMITS = (
-    "The test asks for held-out items alone, one per user or a set. A list of other items that the user would have liked "
-    "counts as a miss.",
-    "Logs hold what users did under another system and its own recommendations; none of the numbers is "
-    "the outcome of an experiment.",
+    "Only held-out items count as relevant, one per user or a set. Other items that the user would have liked "
+    "count as misses.",
+    "Logs were recorded under another system and its recommendations; all metrics are offline, "
+    "none from an online experiment.",
     "Intervals cover the sample of users alone. Another seed of the same training would move the metrics, too.",
     "Models know only the items they were trained on, unless their card says otherwise.",
     "Probabilities of items are the models' own estimates. Models trained with sampled negatives are overconfident.",

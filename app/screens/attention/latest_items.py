@@ -19,7 +19,7 @@ _GATE = st.column_config.NumberColumn(format="%.4f")
 
 def gates(models: Zoo, name: str, history: tuple[int, ...]) -> None:
     """A bar per item that has a gate, oldest on top."""
-    sections.heading("How far items are let through")
+    sections.heading("Instance gates")
     openings = attention.gates(models, name, history)
     called = _called(models, history, list(openings))
     values, title = np.array(list(openings.values())), models.bundles[name].manifest.title
@@ -41,16 +41,16 @@ def gates(models: Zoo, name: str, history: tuple[int, ...]) -> None:
     reason = models.bundles[name].cannot("attention") or ""
     st.caption(
         md(
-            f"{read}0 is closed, 1 is open: by this much the item’s vector is multiplied before items are averaged, for this "
-            f"user. {reason} Gates do not sum to 1, and are no explanation: how much each part of the model gives to an "
-            "item’s score stands in its details."
+            f"{read}0 is closed, 1 is open: for this user, the gate multiplies the item’s vector before averaging. "
+            f"{reason} Gates do not sum to 1 and are no explanation; an item’s details show what each part of the model "
+            "adds to its score."
         )
     )
 
 
 def filters(models: Zoo, name: str, history: tuple[int, ...]) -> None:
     """A map of weights, a row per filter, a column per item, oldest first."""
-    sections.heading("What items are weighed with")
+    sections.heading("Vertical filters")
     bundle = models.bundles[name]
     weights = np.array(bundle.manifest.encoder.filters, np.float32)
     read = min(len(history), weights.shape[1])

@@ -34,10 +34,10 @@ def show(
     """
     st.markdown(
         "Attention is not an explanation: other weights can give the same answer (Jain & Wallace 2019), though it may still "
-        "be a plausible account (Wiegreffe & Pinter 2019). So ask the model itself: **remove one event and see where the item "
-        "stands then.**"
+        "be a plausible account (Wiegreffe & Pinter 2019). So test the model itself: **remove one event and see how the item’s "
+        "rank changes.**"
         if seen is not None
-        else "Every model can be asked directly: **remove one event and see where the item stands then.**",
+        else "For every model: **remove one event and see how the item’s rank changes.**",
         help=glossary.tooltip("Leave-one-out effect"),
     )
     with st.spinner("Asking the model without each event …"):
@@ -64,14 +64,14 @@ def show(
         },
     )
     note = (
-        "Bars of the rank, on a log scale: positive, to the right: the event raises the item, which would fall without it. It "
-        "is always ranked among the same items, those that could be recommended after the whole history. Log-probability, or "
-        "score: with the event minus without it. It can point the other way, where other items gain or lose more."
+        "Bars: change of the rank, on a log scale; to the right: the event raises the item. "
+        "Candidates are always those of the whole history. Log-probability, or "
+        "score: with the event minus without it; its sign can differ from the rank’s, where other items change more."
     )
     if words is not None:
         note += " Attention: of the layer and head chosen under Attention weights."
     if len(shown) < len(table):
-        note += f" Drawn are the latest {len(shown)} of {len(table)} events; the table has all."
+        note += f" Shown: the latest {len(shown)} of {len(table)} events; the table has all."
     st.caption(md(note))
 
 

@@ -117,8 +117,8 @@ def _codes(seen: AttentionMap) -> str:
     if seen.levels:
         return "Each item is several positions, one per code: a, b, c, …"
     return (
-        "The model reads an item as several codes. Here they are grouped: an item's weight is the sum over its codes, and it "
-        "looks as its codes do on average."
+        "The model reads an item as several codes. Here they are grouped: columns are summed over an item's codes, rows are "
+        "averaged."
     )
 
 
@@ -214,5 +214,5 @@ def generated_codes(models: Zoo, name: str, history: tuple[int, ...], item: int,
     if by_code:
         note += " a, b, c, …: the codes of an item."
         if len(called) > _DRAWN:
-            note += f" Drawn are the latest {_DRAWN} of {len(called):,} positions."
+            note += f" Shown: the latest {_DRAWN} of {len(called):,} positions."
     st.caption(md(note))

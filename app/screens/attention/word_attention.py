@@ -69,8 +69,8 @@ def show(models: Zoo, name: str, history: tuple[int, ...]) -> None:
     st.caption(md(word_attention.note(attention, weights, layer, head), 2_000))
     sections.heading("Word by word")
     st.markdown(
-        "Each word as the model reads it, shaded by its share, which stands beneath from 1% on. Point at a word for more digits, "
-        "or open the table. A word of several tokens has their sum."
+        "Words as the model reads them, shaded by attention weight (printed from 1% on). Hover for more digits, "
+        "or open the table. Tokens of a word are summed."
     )
     blocks = word_attention.blocks(
         attention, weights, shares, _CARDS, word_attention.cut_words(models, name, history), reads.limit
@@ -125,8 +125,7 @@ def token_ablation(models: Zoo, name: str, history: tuple[int, ...]) -> None:
     if own_words is None:
         st.info(
             md(
-                f"{aimed} has nothing that could be left out, or the catalogue beside this model does not say of it what the "
-                "model was given.",
+                f"{aimed} has no words to remove, or its text in this catalogue is not the one the model was given.",
                 1_000,
             )
         )
@@ -146,7 +145,7 @@ def token_ablation(models: Zoo, name: str, history: tuple[int, ...]) -> None:
     )
     note = "Effect: the score of the item as it is minus that without the word or the attribute; later words move up."
     if len(shown) < len(own_words.table):
-        note += f" Drawn are the {_WORDS} words that change the most; the table has all {len(own_words.table)} rows."
+        note += f" Shown: the {_WORDS} words with the largest effect; the table has all {len(own_words.table)} rows."
     note += (
         " Words of the history cannot be left out one by one: the exported model takes the items of a history whole."
     )

@@ -122,7 +122,9 @@ def rows(models: Zoo, facets: list[Facet], found: list[dict[str, object]], text:
                     key=f"catalogue_add_{row['item']}",
                     icon=":material/check:" if there else ":material/add:",
                     disabled=there,
-                    help="Its details remove it, or add it once more" if there else "Put it at the end of the history",
+                    help="Open its details to remove it or add it again"
+                    if there
+                    else "Put it at the end of the history",
                     on_click=guard.callback(add),
                     args=(item_id,),
                 )

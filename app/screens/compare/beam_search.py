@@ -83,8 +83,8 @@ def _beam(models: Zoo, answer: Answer, history: tuple[int, ...], k: int) -> None
             columns={"probability of the last code": _SHARE, "probability of all codes": _SHARE},
         )
     note = (
-        "Each column is one decoding step; its header shows beams kept / prefixes scored. A number is a code; a line is as broad "
-        f"as its prefix is probable. Pale: pruned later. Dotted: the {_DRAWN} likeliest that were pruned at each step; the table "
+        "Each column is one decoding step; its header shows beams kept / prefixes scored. Numbers are codes; line "
+        f"width is the prefix’s probability. Pale: pruned later. Dotted: the {_DRAWN} likeliest pruned per step; the table "
         "has more."
     )
     tied = sum(len(items) > 1 for row, items in enumerate(trace.items) if trace.places[row] >= 0)
@@ -95,12 +95,12 @@ def _beam(models: Zoo, answer: Answer, history: tuple[int, ...], k: int) -> None
 
 
 _CONSTRAINED = (
-    "Constrained: every code continues some item's semantic ID. Unconstrained: any code may follow, and what is generated may be "
-    "no item's ID."
+    "Constrained: every code continues some item's semantic ID. Unconstrained: any code may follow, so an ID may belong "
+    "to no item."
 )
 _TEMPERATURE = (
-    "Divides the logits of every step before the softmax over the codes that may follow: below 1 likely codes gain, above 1 they "
-    "lose; 1 is the model as it was trained. Each step is normalised by itself, so that the order of the items may change, too."
+    "Divides the logits of every step before the softmax over the allowed codes: below 1 sharpens, above 1 flattens it; "
+    "1 is the model as trained. Each step is normalised separately, so the order of the items may change."
 )
 
 

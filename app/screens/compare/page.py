@@ -68,14 +68,14 @@ def _lists(
     if view == "lists":
         cards = compare.cards(models, answers, current, target=target, chosen=chosen)
         widgets.recommendations(cards, key=key, on_act=act)
-        st.caption(f"{BARS} A click on a title explains it.", help=_SHARE)
+        st.caption(f"{BARS} Click a title for details.", help=_SHARE)
     else:
         table = rank_table.of(models, answers, current, k, pinned=pinned, target=target)
         shown = compare.rank_table(models, table, current, k, target=target, chosen=chosen)
         widgets.item_ranks(shown, key=key, on_act=act)
         st.caption(
-            "The rank of each item in each model, in its list or not; the darker, the nearer to its first place. "
-            f"In the mean a rank beyond {k} counts as {k + 1}. A click on a title explains it."
+            "Rank of each item in each model, also beyond its list; darker is nearer the top. "
+            f"In the mean, ranks beyond {k} count as {k + 1}. Click a title for details."
         )
 
 
@@ -111,8 +111,8 @@ def _overview(models: Zoo, answers: list[recommend.Answer], current: tuple[int, 
 
 _SHARE = (
     "Softmax of the scores over all items that could be recommended. Popularity and the Markov chain: counts over their sum. "
-    "Generative models: the probability of the item’s semantic ID, which items in collision have in common. "
-    "Models trained with sampled negatives are too sure of themselves; AttRec ranks by distance and gives none."
+    "Generative models: the probability of the item’s semantic ID, shared by items in collision. "
+    "Models trained with sampled negatives are overconfident; AttRec ranks by distance and gives none."
 )
 
 
@@ -124,10 +124,8 @@ def _head(models: Zoo, now: state.State, current: tuple[int, ...]) -> None:
         notes.append("simulated users")
     if user is not None:
         unseen = "the held-out items" if models.info.sets else "what came next"
-        notes.append(f"a held-out history: no model has seen {unseen}")
-    st.caption(
-        " · ".join(["Recommenders side by side: edit the history and watch what each would suggest next", *notes])
-    )
+        notes.append(f"a user’s history: no model has seen {unseen}")
+    st.caption(" · ".join(["Compare recommenders: edit the history and see what each model recommends", *notes]))
     if user is not None:
         sets = models.info.sets
         st.title(f"What {'else' if sets else 'did'} {md(user, 60)} choose{'' if sets else ' next'}?")

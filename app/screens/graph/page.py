@@ -21,8 +21,8 @@ def page() -> None:
     now = state.get()
     models = zoo.open_zoo(now.dataset)
     st.markdown(
-        "Some models pass vectors along the graph of users and items. A path leads from an item of the history through a user "
-        "who interacted with it to another item of this user; here are the paths that a recommendation comes from."
+        "Graph models propagate embeddings over user–item interactions. A path links an item of the history, through a user "
+        "who interacted with it, to another item of that user. Shown are the paths behind a recommendation."
     )
     able = graph_paths.carriers(models)
     if not able:

@@ -96,11 +96,10 @@ def about(page: MapChoices) -> None:
         st.button("Deselect", key="map_code_clear", type="tertiary", on_click=guard.callback(_let_go))
     if level:
         st.caption(
-            f"A code of level {level + 1} says how an item differs from what its earlier codes say of it: after other ones it "
-            "means something else."
+            f"A code of level {level + 1} encodes the residual after the earlier codes, so its meaning depends on them."
         )
     if not len(items):
-        st.info("No item has this code. It is a place in the codebook that nothing came near to.")
+        st.info("No item has this code: it is a dead code.")
         return
     item_map.item_table(page, items.tolist(), key="map_code", name=f"{tokenization.name} level {level + 1} code {code}")
 

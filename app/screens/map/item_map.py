@@ -135,11 +135,9 @@ def _legend(marks: map_points.Marks, sign: str, trouble: str | None) -> None:
 def _source(place: Place) -> None:
     """What the vectors are, where they are no model's item rows."""
     if place.model is not None and place.model.cannot("identifiers") is None:
-        st.caption(
-            "This model generates semantic IDs and has no vectors of items. Drawn are the latents of its tokenizer."
-        )
+        st.caption("This model generates semantic IDs and has no item vectors: the map shows its tokenizer’s latents.")
     elif place.tokenizer is not None:
-        st.caption("What the tokenizer makes codes of, before it is rounded to them. No model's history plays a part.")
+        st.caption("Latents of the tokenizer before quantisation to codes. They depend on no history.")
     elif isinstance(place.owner, Space):
         about = place.owner.about
         st.caption(md(about.summary, 1_000), help=md(f"Vectors: {about.source}. Licence: {about.licence}", 1_000))
@@ -172,8 +170,8 @@ def selected_items(page: MapChoices) -> None:
     sections.heading("Selected items")
     if not items:
         st.caption(
-            "Nothing is selected. Draw around items with the lasso or the box from the bar above the map, and they are listed "
-            "here, to add or to take away."
+            "Nothing is selected. Select items with the lasso or box tool above the map to list them "
+            "here and add or remove them."
         )
         return
     if is_held():

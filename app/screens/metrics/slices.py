@@ -49,17 +49,16 @@ def show(this: MetricsChoices) -> None:
         if evaluation.overlap(this.models, by)
         else "By the value of the held-out item."
         if by.startswith("attribute:")
-        else "Of an item in nobody's training only models that read its text, or semantic IDs made from it, can have learned "
-        "anything."
+        else "Only models that read item text, or semantic IDs made from it, can know an item unseen in training."
         if by == evaluation.COLD
-        else "Whether the user comes back to an item or moves on to a new one. Of users whose histories are part of this export."
+        else "Whether the user returns to an item or moves to a new one; only users whose histories are exported."
         if by == evaluation.REPEATED
         else "Groups of about equal size."
     )
     if len(drawn) < len(this.people):
         note = (
-            f"Drawn are the {len(drawn)} best of {len(this.people)}, one without training among them; the table below has all, "
-            f"the kinds above choose others. {note}"
+            f"Shown: the {len(drawn)} best of {len(this.people)}, including one without training. The table below has all; "
+            f"choose others by kind above. {note}"
         )
     if table["few"].any():
         note += f" Grey: fewer than {metrics.FEW} users."

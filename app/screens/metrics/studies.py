@@ -16,7 +16,7 @@ from engine.runtime import Study, Zoo, judge
 from engine.runtime import protocols as naming
 from engine.runtime.studies import MEASURES
 
-_ALIKE = "Variants that differ in one thing and are otherwise trained alike, for these comparisons alone: not the models above."
+_ALIKE = "Variants differ in one setting and are otherwise trained alike, for comparison: not the models above."
 ACROSS = 3  # panels side by side; on a phone they stand one below the other
 _FIGURE = st.column_config.NumberColumn(format="%.4f")
 _SIGNED = st.column_config.NumberColumn(format="%+.4f")
@@ -38,8 +38,8 @@ def ablations(this: MetricsChoices) -> None:
         st.warning(md(f"Not shown: {refusal}", 1_000), icon=":material/block:")
     if not this.models.studies.found:
         st.info(
-            "There is no study of this dataset. `seqscope study` trains variants of a model that differ in one thing, judges "
-            "them alike, and puts the result here."
+            "There is no study of this dataset. `seqscope study` trains variants of a model that differ in one setting, "
+            "evaluates them alike and shows them here."
         )
         return
     if not studies:
@@ -195,7 +195,7 @@ def _ranked(models: Zoo, studies: list[Study], metric: str) -> None:
         + ("All panels have one scale. " if len(studies) > 1 else "")
         + "Intervals: 95 %, over users"
         + (
-            "; one seed each, so they do not say how far another training would be away."
+            "; one seed each: they do not cover the variance between trainings."
             if seeds == {1}
             else "; means over seeds."
         )

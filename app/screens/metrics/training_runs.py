@@ -51,11 +51,11 @@ def _curves(this: MetricsChoices) -> None:
         if names := _by_users(this.models, table[table["ndcg"].notna()]["model"].unique()):
             titles = listed([this.titles[name] for name in names])
             st.caption(
-                md(f"{titles}: validation took the vectors of training users. The table folds histories in, so its figures "
-                   "may be far from these.", 1_000)
+                md(f"{titles}: validated with trained user vectors. The table folds users in from histories, so its values "
+                   "may differ a lot.", 1_000)
             )  # fmt: skip
     else:
-        st.caption("Nothing validated these trainings, so there is the loss alone.")
+        st.caption("These runs had no validation: only the loss is shown.")
     if table["loss"].notna().any():
         sections.heading("Loss")
         st.caption("Each model in units of its own.")

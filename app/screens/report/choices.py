@@ -108,8 +108,8 @@ def _details(models: Zoo, own: Mapping[str, str]) -> None:
             "Rows of the data may go in",
             key="report_rows",
             on_change=guard.callback(_switch("rows", "yes", "report_rows")),
-            help="The map's points get categories and titles, and the user whose history this is gets their name, with what "
-            "truly came next. Without it a report holds the history, the lists and sums alone.",
+            help="Adds categories and titles to the map's points, and the name of the history's user with the item that "
+            "came next. Otherwise a report holds only the history, the lists and aggregates.",
         )
 
 

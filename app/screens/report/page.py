@@ -27,8 +27,8 @@ def page() -> None:
     st.title("Report")
     models = zoo.open_zoo(state.get().dataset)
     st.markdown(
-        "What you see here as a file that anybody can open without the network, and as data that a program can check. "
-        "Nothing goes in but what you choose."
+        "What you see here as a file that opens offline, and as data that a program can verify. "
+        "Only what you choose is included."
     )
     with guard.watch("the saved report"):
         kept = saved.opened()

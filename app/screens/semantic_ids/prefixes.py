@@ -36,7 +36,7 @@ def show(page: Selection) -> None:
         for tokenization in page.shown:  # one below the other: a box of one code in a hundred needs all the width
             st.markdown(page.heading(tokenization))
             _tree(page, tokenization, column, ())
-    words = "Each row is one more code, a box as wide as it has items. Click a box to open its branch"
+    words = "Each row adds a code; box width: number of items. Click a box to open its branch"
     words += ", the top one to go back." if prefix else "."
     if column in kinds:
         words += " Colour: the most common value (an item's first), paler for a smaller share of the items."

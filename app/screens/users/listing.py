@@ -29,9 +29,7 @@ def model_names(models: Zoo, shown: users.UserFilter, most: int) -> tuple[str, .
 
 def show(models: Zoo, shown: users.UserFilter, rows: users.Ints, row: int | None) -> None:
     if not len(rows):
-        st.info(
-            "No user is like that. Choose other lengths, another part of the top lists, or search for something else."
-        )
+        st.info("No user matches. Change the length, the top-k filter or the search.")
         return
     pages = -(-len(rows) // PER_PAGE)
     page_number = min(int(state.get().own.get("page", 1)), pages)
@@ -77,7 +75,7 @@ def _columns(models: Zoo, shown: users.UserFilter) -> list[dict[str, object]]:
         )  # fmt: skip
     if shown.pair is not None:
         first, second = (clean(models.bundles[name].manifest.title, 40) for name in shown.pair)
-        help_ = f"How many times further down the worse of {first} and {second} ranks it, and the better one's sign"
+        help_ = f"Worse rank ÷ better rank of {first} and {second}, and the sign of the better model"
         columns.append({"by": "difference", "title": "Ratio", "help": help_, "number": True, "wide": True})
     return columns
 

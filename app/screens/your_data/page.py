@@ -200,7 +200,7 @@ def _leave() -> None:
 
 def _index(owner: str, dataset: StoredDataset) -> None:
     st.caption(
-        'An index.json that says the codes of every item by its item id, `{"17": ["<a_3>", "<b_90>"], …}`, is shown beside '
+        'An index.json that maps every item id to its codes, `{"17": ["<a_3>", "<b_90>"], …}`, is shown beside '
         "the tokenizers on Semantic IDs."
     )
     uploaded = st.file_uploader(

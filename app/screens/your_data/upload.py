@@ -157,8 +157,8 @@ def can_add_log(dataset: StoredDataset) -> bool:
 
 def add_log(owner: str, dataset: StoredDataset) -> None:
     st.caption(
-        "The log is checked against the catalogue of this dataset. What was made of the catalogue stays until the models that "
-        "need no training are ready, seconds later; models that read texts, semantic IDs and maps are then made again."
+        "The log is checked against the catalogue of this dataset. Existing models stay until those that "
+        "need no training are ready, seconds later; models that read texts, semantic IDs and maps are then rebuilt."
     )
     _show(owner, use=partial(_take_log, owner, dataset.id), later=_items(dataset), of=dataset.id)
 
