@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from app.analysis.cache import cached
+from app.analysis.cache import cached, of_opened
 
 if TYPE_CHECKING:
     from engine.runtime import Zoo
@@ -96,7 +96,7 @@ CHOSEN = {"films": _FILMS, "sample": _SAMPLE}
 """Of the embedded datasets, by name."""
 
 
-@cached(8)
+@cached(8, by=of_opened)
 def of(models: Zoo) -> tuple[Example, ...]:
     """At least one example for a dataset: chosen ones where it has their items, else people of it, else what is popular."""
     chosen = tuple(
@@ -136,12 +136,12 @@ def find_user(models: Zoo, text: str) -> str | None:
     return _numbered(models).get(int(text)) if text.isascii() and text.isdigit() and len(text) < 16 else None
 
 
-@cached(8)
+@cached(8, by=of_opened)
 def _rows(models: Zoo) -> dict[str, int]:
     return {user_id: row for row, user_id in enumerate(models.users["user_id"].to_pylist())}
 
 
-@cached(8)
+@cached(8, by=of_opened)
 def _numbered(models: Zoo) -> dict[int, str]:
     ends = ((re.search(r"[0-9]{1,15}$", user_id), user_id) for user_id in reversed(list(_rows(models))))
     return {int(end.group()): user_id for end, user_id in ends if end is not None}

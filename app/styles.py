@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Literal
 
-from app.analysis.cache import cached
+from app.analysis.cache import cached, of_opened
 from engine.bundle.items import FEW
 from engine.cards import Colour, Kind, colours, declarations
 from engine.runtime import Bundle, Zoo
@@ -119,7 +119,7 @@ def titled(zoo: Zoo, item: int) -> str:
     return _titles(zoo)[item] if len(zoo) <= FEW else _titled(zoo, item)
 
 
-@cached(8)
+@cached(8, by=of_opened)
 def _titles(zoo: Zoo) -> list[str]:
     return [_titled(zoo, item) for item in range(len(zoo))]
 

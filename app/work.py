@@ -150,7 +150,11 @@ def add_log(owner: str, id: str, staged: Path, *, exports: Path) -> StoredDatase
         kind: entry.model_dump(mode="json") for kind, entry in files.readings(folder.path).items()
     }
     made = fingerprint(sorted(folder.clean.iterdir()))
-    store.datasets.change(owner, id, rows_events=events, reading=reading, fingerprint=made)
+    try:
+        store.datasets.change(owner, id, rows_events=events, reading=reading, fingerprint=made)
+    except BaseException:
+        files.take_back_log(staged, folder.path)
+        raise
     store.datasets.measure(owner, id)
     with contextlib.suppress(SeqscopeError):  # as in `take`
         begin(owner, id, exports=exports)
@@ -160,12 +164,16 @@ def add_log(owner: str, id: str, staged: Path, *, exports: Path) -> StoredDatase
 def rename(owner: str, id: str, title: str) -> StoredDataset:
     """Another title, in the store and in the files that pages read it from."""
     dataset = open_store().datasets.change(owner, id, title=title)
-    folder = home.here().dataset(owner, id)
-    for path in (folder.data / "dataset.json", folder.exports / "dataset.json"):
-        if about := read_json(path):  # else not made yet, or being made
-            with contextlib.suppress(OSError):
-                write_json(path, {**about, "title": dataset.title})
+    _write_title(home.here().dataset(owner, id), dataset.title)
     return dataset
+
+
+def _write_title(folder: home.Folder, title: str) -> None:
+    for path in (folder.data / "dataset.json", folder.exports / "dataset.json"):
+        about = read_json(path)  # empty where it is not made yet, or being made
+        if about and about.get("title") != title:
+            with contextlib.suppress(OSError):
+                write_json(path, {**about, "title": title})
 
 
 def can_open(folder: home.Folder) -> bool:
@@ -350,7 +358,7 @@ def retry(owner: str, job: str) -> None:
     store.jobs.change(owner, job, "queued")  # refused where there are too many
     try:
         jobs.retry(job, _NETWORKS.get(owner, ""))
-    except SeqscopeError:
+    except (SeqscopeError, OSError):  # such as a full disk
         store.jobs.change(owner, job, before.state, before.message)
         raise
 
@@ -477,6 +485,7 @@ def _settle(store: Store, job: spec.Job, now: Status) -> None:
             store.datasets.change(job.owner, job.dataset, state="ready")
     elif job.kind == "prepare" and now.state != "cancelled":
         store.datasets.change(job.owner, job.dataset, state="failed")
+    _write_title(folder, dataset.title)  # the job's commands have the one that it had when the job was made
     for left in folder.path.glob(".exports.*.gone"):
         shutil.rmtree(left, ignore_errors=True)
     store.datasets.measure(job.owner, job.dataset)

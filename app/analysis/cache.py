@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import threading
 import weakref
 from collections import OrderedDict
@@ -90,7 +91,7 @@ def cached(
 
     Args:
         most: answers to keep.
-        by: the arguments → what the answer is known by; None: the arguments themselves, a zoo then being the very object.
+        by: the arguments → what the answer is known by; None: the arguments themselves, which are kept with it.
         spinner: what a visitor reads while they wait; "" for what takes a moment.
     """
     return lambda function: Cached(function, most, by, spinner)
@@ -124,6 +125,15 @@ def of_model(models: Zoo, model: str, *more: Hashable) -> Hashable:
 def of_content(models: Zoo, *more: Hashable) -> Hashable:
     """The content of the dataset and of all bundles, and the other arguments: a new export is asked anew."""
     return (str(models.path), models.info.fingerprint, *(bundle.digest for bundle in models.bundles.values()), *more)
+
+
+_numbered: weakref.WeakKeyDictionary[Zoo, int] = weakref.WeakKeyDictionary()
+_number = itertools.count()
+
+
+def of_opened(models: Zoo, *more: Hashable) -> Hashable:
+    """The very object, without keeping it alive, and the other arguments."""
+    return (_numbered.setdefault(models, next(_number)), *more)
 
 
 def of_digest(part: Any, *more: Hashable) -> Hashable:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from app.analysis import floor, metrics
 from app.analysis.cache import cached, of_content
-from app.store.attributes import tidied
+from app.store.attributes import numbers, tidied
 from app.text import clean, md
 from engine.runtime import STILL_IMPROVING, Bundle, Zoo, judge
 from engine.runtime import protocols as naming
@@ -212,7 +212,7 @@ def by_year(values: npt.NDArray[np.number], parts: int) -> Slicing:
 def by_attribute(column: pa.ChunkedArray, targets: npt.NDArray[np.integer]) -> Slicing:
     """Groups by an attribute of the held-out item: fifths of a number that has many values, else its values."""
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
-        values = column.cast(pa.float64()).to_numpy()[targets]
+        values = numbers(column)[targets]
         if len(np.unique(values[np.isfinite(values)])) > MAX_SLICES:
             return by_year(values, 5)
     return by_value(column, targets)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from app.store.attributes import caption, is_place, names_items, prose
+from app.store.attributes import caption, is_place, names_items, numbers, prose
 from app.text import clean
 
 Scale = Literal["linear", "log", "quantile"]
@@ -99,7 +99,7 @@ def possible(items: pa.Table) -> list[str]:
 def _groups(items: pa.Table, name: str) -> bool:
     kind = items[name].type
     if not _is_list(kind) and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        values = _numbers(items, name)
+        values = numbers(items[name])
         known = values[np.isfinite(values)]
         return bool(len(known) and np.ptp(known) > 0)
     counts = _counts(items, name)
@@ -114,11 +114,11 @@ def colouring(items: pa.Table, name: str, scale: Scale | None = None) -> Colouri
     title = caption(name)
     kind = items[name].type
     if not _is_list(kind) and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        numbers = _numbers(items, name)
+        values = numbers(items[name])
         if scale is None:
-            known = numbers[np.isfinite(numbers)]
+            known = values[np.isfinite(values)]
             scale = "log" if len(known) and known.max() > _SKEWED * max(np.median(known), 1) else "linear"
-        by_number = Colouring(name, title, numbers=numbers, scale=scale)
+        by_number = Colouring(name, title, numbers=values, scale=scale)
         return by_number if by_number.can(scale) else replace(by_number, scale="linear")
     counts = _counts(items, name)
     top = [value for value, _ in sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))[:GROUPS]]
@@ -152,11 +152,6 @@ def by_code(codes: npt.NDArray[np.int32], name: str, title: str) -> Colouring:
 
 def _is_list(kind: pa.DataType) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
-
-
-def _numbers(items: pa.Table, name: str) -> npt.NDArray[np.float64]:
-    numbers: npt.NDArray[np.float64] = items[name].cast(pa.float64()).to_pandas().to_numpy(np.float64, na_value=np.nan)
-    return numbers
 
 
 def _counts(items: pa.Table, name: str) -> Counter[str]:

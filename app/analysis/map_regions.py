@@ -18,7 +18,7 @@ import pyarrow as pa
 from scipy import ndimage, sparse
 
 from app.analysis.map_points import Points
-from app.store.attributes import caption, is_place, is_year, names_items, prose
+from app.store.attributes import caption, is_place, is_year, names_items, numbers, prose
 from app.text import clean, spaced
 
 SMOOTHED = (0.045, 0.018)
@@ -180,7 +180,7 @@ def attributes(items: pa.Table) -> list[Attribute]:
             continue
         kind = items[name].type
         if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-            attribute = _of_numbers(name, items[name].cast(pa.float64()).to_numpy())
+            attribute = _of_numbers(name, numbers(items[name]))
         else:
             attribute = _of_texts(name, items[name].to_pylist())
         if len(attribute.values) > 1:
@@ -224,18 +224,33 @@ def _of_numbers(name: str, numbers: npt.NDArray[np.float64]) -> Attribute:
         edges = np.arange(known.min() // 10 * 10, known.max() + 1, 10)
         called, ranges = [f"{start:.0f}s" for start in edges], False
     elif len(different := np.unique(known)) <= BINS:
-        edges, called = different, [f"{value:,.4g}" for value in different]
+        edges, called = different, _labels(different)
     else:
         edges = np.unique(np.quantile(known, np.arange(BINS) / BINS, method="higher"))
         tops = [known[known < edge].max() for edge in edges[1:]] + [known.max()]
+        ends = np.unique([*edges, *tops])
+        words = dict(zip(ends.tolist(), _labels(ends), strict=True))
         called = [
-            f"{low:,.4g}" if low == high else f"{low:,.4g}–{high:,.4g}" for low, high in zip(edges, tops, strict=True)
+            words[low] if low == high else f"{words[low]}–{words[high]}"
+            for low, high in zip(edges.tolist(), map(float, tops), strict=True)
         ]
     items = np.flatnonzero(finite)
     places = np.searchsorted(edges, known, side="right") - 1
     used = np.unique(places)
     table = _table(list(zip(items.tolist(), places.tolist(), strict=True)), len(numbers), len(edges))[:, used]
     return Attribute(name, tuple(called[place] for place in used), sparse.csr_array(table), ranges)
+
+
+def _labels(different: npt.NDArray[np.float64]) -> list[str]:
+    """Numbers as texts, with as many digits as tell them apart, four at least."""
+    for digits in (4, 6, 9, 12, 17):
+        texts = [
+            f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 and value.is_integer() else f"{value:,.{digits}g}"
+            for value in different.tolist()
+        ]
+        if len(set(texts)) == len(texts):
+            break
+    return texts
 
 
 def _table(pairs: list[tuple[int, int]], items: int, values: int) -> sparse.csr_array:

@@ -46,9 +46,9 @@ def of(
     ranks = np.full((len(items), len(able)), np.nan)
     before = None if pinned is None else ranks.copy()
     for column, answer in enumerate(able):
-        ranks[:, column] = _ranks(models, answer.name, answer.items, history, items)
+        ranks[:, column] = _ranks(models, answer.name, answer.top, history, items)
         if before is not None and pinned is not None and answer.before is not None:
-            before[:, column] = _ranks(models, answer.name, answer.before.items.tolist(), pinned, items)
+            before[:, column] = _ranks(models, answer.name, answer.before, pinned, items)
     mean = np.minimum(np.nan_to_num(ranks, nan=np.inf), k + 1).mean(axis=1) if able else np.zeros(0)
     order = np.argsort(mean, kind="stable")
     return RankTable(
@@ -56,9 +56,11 @@ def of(
     )
 
 
-def _ranks(models: Zoo, name: str, best: Sequence[int], history: tuple[int, ...], items: Sequence[int]) -> Ranks:
+def _ranks(
+    models: Zoo, name: str, best: recommend.TopK | None, history: tuple[int, ...], items: Sequence[int]
+) -> Ranks:
     """Of each item after the history. best: the model's list, all that is known where others take long."""
     if not beam_search.slow(models, name, 1):
         return np.array(recommend.ranks(models, name, history, tuple(items)))
-    places = {item: float(rank) for rank, item in enumerate(best, 1)}
-    return np.array([places.get(item, np.nan) for item in items])
+    listed = [None if best is None else recommend.rank_listed(best, item) for item in items]
+    return np.array([np.nan if rank is None else rank for rank in listed])

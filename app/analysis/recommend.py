@@ -101,7 +101,7 @@ def placement(models: Zoo, model: str, history: History, item: int, k: int) -> P
     if not beam_search.slow(models, model, 1):
         return _placement(models, model, history, item)
     listed_items = top_k(models, model, history, k)
-    rank = _rank_listed(listed_items, item)
+    rank = rank_listed(listed_items, item)
     if rank is None or listed_items.share is None:
         return Placement(rank, None)
     return Placement(rank, float(listed_items.share[listed_items.items == item][0]))
@@ -209,10 +209,10 @@ def _rank(models: Zoo, name: str, history: tuple[int, ...], target: int, found: 
     """The target's rank. Of a model that would have to score every item for it: its place in the list, None outside."""
     if not beam_search.slow(models, name, 1):
         return ranks(models, name, history, (target,))[0]
-    return _rank_listed(found, target)
+    return rank_listed(found, target)
 
 
-def _rank_listed(found: TopK, item: int) -> float | None:
+def rank_listed(found: TopK, item: int) -> float | None:
     """The rank of an item within a list, None outside."""
     score = found.scores[found.items == item]
     if not len(score):

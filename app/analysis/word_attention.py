@@ -363,8 +363,7 @@ def measure(models: Zoo, model: str, history: tuple[int, ...], item: int) -> Own
     if not without_words or np.abs(bundle.encode([attributes])[0] - bundle.index.rows[item]).max() > _NEAR:
         return None
     whole, *scores = bundle.score_new(history, [attributes, *(variant.text for variant in without_words)]).tolist()
-    others = np.ones(len(models), bool)
-    others[list(history)] = False
+    others = bundle.candidates(history).copy()
     others[item] = False
     ranked = np.sort(bundle.scores(history)[others])
     above = len(ranked) - np.searchsorted(ranked, scores, side="right")

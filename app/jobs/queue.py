@@ -208,6 +208,7 @@ class Queue:
             }  # fmt: skip
             if self._write(folder, now, **changes) is None:
                 raise SeqscopeError("The job was deleted.")
+            self._known.pop(id, None)  # cancelled at once, it ends as it had ended before: that is news, too
         self._wake.set()
 
     def ahead(self, id: str) -> Ahead:

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+EXACT = 2**53
+"""Whole numbers up to here are floats, and numbers of JavaScript, of their own."""
 OWN = ("item", "item_id", "title", "popularity")
 """Columns that every catalogue has; all others are attributes."""
 
@@ -55,6 +59,11 @@ def series(items: pa.Table) -> tuple[str, str | None] | None:
             order = (f"{name}_{place}" for place in _PLACES)
             return name, next((column for column in order if column in items.column_names), None)
     return None
+
+
+def numbers(column: pa.ChunkedArray) -> npt.NDArray[np.float64]:
+    """A column of numbers, NaN where there is none. Whole ones beyond `EXACT`, such as ids of messages, are rounded."""
+    return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)
 
 
 def is_year(name: str, low: float, high: float) -> bool:

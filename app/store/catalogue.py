@@ -24,7 +24,7 @@ from typing import Any, Literal, NamedTuple
 import duckdb
 import pyarrow as pa
 
-from app.store.attributes import PROSE, is_year, names_items, tidied
+from app.store.attributes import EXACT, PROSE, is_year, names_items, tidied
 from app.text import MAX_QUERY, WORD, fold, spaced, title_words, words_and_numbers, words_of
 from engine.bundle.items import mapped, rows
 from engine.errors import SeqscopeError
@@ -396,6 +396,9 @@ def _facet(con: duckdb.DuckDBPyConnection, field: pa.Field) -> Facet:
         ).fetchall()
         if low is None:
             return Facet(name, "none", missing=missing, reason="No item has a value.")
+        if max(abs(low), abs(high)) > EXACT:
+            reason = f"Its numbers go beyond {EXACT:,}, as ids do. Write them as texts to choose from them."
+            return Facet(name, "none", missing=missing, reason=reason)
         return Facet(name, "range", low=low, high=high, missing=missing)
     return _valued(con, name, "category", column, f"{column} is null or {column}::varchar = ''")
 

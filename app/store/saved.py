@@ -17,7 +17,7 @@ from app.store.records import Comparison, History, NotFound, Report, known
 from engine.errors import SeqscopeError
 
 MAX_SAVED = 500  # of one kind, per owner
-MAX_ADDRESS = 16_000  # characters
+MAX_ADDRESS = 64_000  # characters
 MAX_DOCUMENT = 20_000_000  # bytes of a report's JSON
 _DATASET = re.compile(r"[^\x00-\x1f/\\]{1,200}")
 _ADDRESS = re.compile(r"/(?![/\\])[!-~]*")  # a path on this server, percent-encoded
@@ -166,7 +166,12 @@ class Comparisons(Saved[Comparison]):
 
     def save(self, owner: str, dataset: str, name: str, address: str, *, replace: bool = False) -> Comparison:
         """address: path and parameters on this server. Raises SeqscopeError where the name is taken and not to be replaced."""
-        if len(address) > MAX_ADDRESS or not _ADDRESS.fullmatch(address):
+        if len(address) > MAX_ADDRESS:
+            raise SeqscopeError(
+                f"The link of this comparison has {len(address):,} characters; at most {MAX_ADDRESS:,} are saved: "
+                "shorten the history."
+            )
+        if not _ADDRESS.fullmatch(address):
             raise ValueError("not an address of this server")
         return self._save(owner, dataset, name, address, replace)
 

@@ -183,6 +183,16 @@ def add_log(staged: Path, folder: Path) -> None:
     os.replace(staged / CLEAN / LOG, clean / LOG)
 
 
+def take_back_log(staged: Path, folder: Path) -> None:
+    """Undoes `add_log`: the log is staged again, and the catalogue without one."""
+    upload, taken = folder / UPLOAD, find(folder, "log")
+    os.replace(folder / CLEAN / LOG, staged / CLEAN / LOG)
+    if taken is not None:
+        os.replace(taken, staged / UPLOAD / taken.name)
+    kept = {kind: reading.model_dump() for kind, reading in readings(folder).items() if kind != "log"}
+    write_json(upload / READING, kept)
+
+
 def clear(folder: Path) -> None:
     """Takes away what came of an earlier check."""
     for name in FINDINGS:

@@ -133,6 +133,10 @@ def staged(events: int = 20) -> Path:
     return folder
 
 
+def full(*asked: object, **changes: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
 def test_what_is_refused_leaves_the_dataset_as_it_was(
     root: Path, shop: StoredDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,6 +153,13 @@ def test_what_is_refused_leaves_the_dataset_as_it_was(
     with pytest.raises(SeqscopeError, match="has not ended"):
         work.add_log(ANNA, shop.id, staged(), exports=exports)
     put(row.id, Status(state="done", progress=1.0))
+    with monkeypatch.context() as patch:
+        patch.setattr(type(open_store().datasets), "change", full)
+        log = staged()
+        with pytest.raises(OSError, match="No space"):
+            work.add_log(ANNA, shop.id, log, exports=exports)
+        assert (log / "clean" / "log.parquet").exists() and files.find(log, "log") is not None
+        assert set(files.readings(folder.path)) == {"catalogue"}
     assert not (folder.clean / "log.parquet").exists() and files.find(folder.path, "log") is None
     assert open_store().datasets.get(ANNA, shop.id).rows_events == 0
     work.add_log(ANNA, shop.id, staged(), exports=exports)
@@ -178,3 +189,8 @@ def test_another_title_is_no_other_dataset(root: Path, shop: StoredDataset) -> N
     assert fresh.has_log(folder.data) is False
     words = [step.words for step in spec.read(home.here().job(made.id)).steps]
     assert ("data", "exports", "runs") in words and not any("next" in one for one in words)
+    work.rename(ANNA, shop.id, "Our shop")
+    about = folder.exports / "dataset.json"
+    write_json(about, json.loads(about.read_text("utf-8")) | {"title": shop.title})  # as the job's commands write it
+    work._settle(open_store(), spec.read(home.here().job(made.id)), Status(state="done", progress=1.0))
+    assert json.loads(about.read_text("utf-8"))["title"] == "Our shop"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
@@ -14,7 +16,7 @@ import pytest
 
 from app import zoo
 from app.analysis import cache
-from app.analysis.cache import cached
+from app.analysis.cache import cached, of_opened
 from engine.runtime import LeaveOneOut, Zoo
 from tests.runtime.bundles import make_zoo
 
@@ -43,6 +45,19 @@ def test_different_questions_do_not_wait_for_each_other() -> None:
 
     with ThreadPoolExecutor(2) as pool:
         assert list(pool.map(make, ("a", "b"))) == ["made", "made"]
+
+
+def test_what_is_known_of_an_opened_dataset_does_not_keep_it_alive(tmp_path: Path) -> None:
+    @cached(2, by=of_opened)
+    def titles(models: Zoo) -> list[str]:
+        return list(models.titles)
+
+    models = Zoo.open(make_zoo(tmp_path))
+    assert titles(models) is titles(models)
+    gone = weakref.ref(models)
+    del models
+    gc.collect()
+    assert gone() is None and len(titles) == 1
 
 
 def test_the_oldest_question_goes_and_after_a_deletion_all_do() -> None:

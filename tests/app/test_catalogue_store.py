@@ -218,9 +218,11 @@ def test_facets_say_what_an_attribute_is() -> None:
             year=pa.array([None] * n, pa.int32()),
             director=[f"d{i}" for i in range(n)],
             price=pa.array([i / 2 for i in range(n)]),
+            tweet=pa.array([782672936283815938 + i for i in range(n)]),
         )
     ).facets
-    assert [facet.kind for facet in facets] == ["tags", "none", "none", "range"]
+    assert [facet.kind for facet in facets] == ["tags", "none", "none", "range", "none"]
+    assert "as ids do" in str(facets[4].reason)
     assert facets[0].values == (("x", n // 2),)
     assert facets[0].missing == n // 2
     assert facets[1].reason == "No item has a value."

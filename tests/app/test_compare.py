@@ -13,7 +13,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import examples, zoo
-from app.analysis import model_flow, rank_table, recommend
+from app.analysis import beam_search, model_flow, rank_table, recommend
 from app.figures import compare
 from app.session import history_edits, state
 from app.text import percent
@@ -241,6 +241,15 @@ def test_the_rank_table_has_what_the_models_say(models: Zoo) -> None:
     assert table.mean == pytest.approx(np.minimum(table.ranks, 6).mean(axis=1)) and (np.diff(table.mean) >= 0).all()
     shown = compare.rank_table(models, table, (1, 2), 5, target=30)
     assert json.loads(json.dumps(shown)) == shown and sum(row["truth"] for row in shown["rows"]) == 1
+
+
+def test_items_that_a_generative_model_cannot_tell_apart_share_their_rank(
+    models: Zoo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(beam_search, "slow", lambda *asked: True)
+    written = recommend.TopK(np.array([4, 7, 9]), np.array([-1.0, -2.0, -2.0]), None)
+    ranks = rank_table._ranks(models, "plain", written, (1, 2), [7, 9, 4, 1])
+    assert ranks.tolist()[:3] == [2.5, 2.5, 1.0] and np.isnan(ranks[3])
 
 
 def test_the_flow_of_every_model_goes_from_the_history_to_its_list(models: Zoo) -> None:

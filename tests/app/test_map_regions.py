@@ -76,6 +76,14 @@ def test_a_map_of_no_extent_has_no_regions(points: Points) -> None:
     assert named(points) == []
 
 
+def test_numbers_that_differ_are_called_differently_and_ids_are_numbers_too() -> None:
+    ids = pa.array([782672936283815938 + n for n in range(9)], pa.int64())
+    items = pa.table({"postcode": [10115, 10117, 10119] * 3, "tweet": ids, "price": [12341.0 + n for n in range(9)]})
+    postcode, *_, price = attributes(items)
+    assert postcode.values == ("10,115", "10,117", "10,119") and postcode.having(["10,117"]).sum() == 3
+    assert price.name == "price" and len(set(price.values)) == len(price.values) == 5
+
+
 def test_attributes_are_values_that_items_share() -> None:
     genres, year, price = attributes(catalogue())
     assert genres.values[0] == "Drama" and set(genres.values[1:]) == set(CORNERS)

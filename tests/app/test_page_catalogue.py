@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from app.analysis import facets as views
 from app.analysis import item_card
+from app.screens.catalogue import parameters
 from app.store.attributes import caption, is_year, prose, series, tidied
 from app.store.catalogue import Among, Between, Catalogue, Facet
 from tests.app.conftest import at_page
@@ -179,6 +180,30 @@ def test_search_and_filters_come_back_from_the_address(
     assert not failed(page) and shown() == 5 and page.text_input(key="catalogue_search").value == "Film"
     page.button(key="catalogue_chip_genres").click().run()
     assert shown() == 10 and "only" not in page.query_params and page.query_params["between"] == "year~1970~1979"
+
+
+@pytest.mark.parametrize(
+    ("between", "ends"),
+    [
+        ("year~1e39~", (1999, 1999)),
+        ("year~3000~4000", (1999, 1999)),
+        ("year~~1970", (1960, 1970)),
+        ("year~0~5", (1960, 1960)),
+    ],
+)
+def test_a_range_from_a_link_lies_within_what_there_is(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, between: str, ends: tuple[int, int]
+) -> None:
+    page = opened(root, tmp_path, monkeypatch, between=between)
+    page.session_state["catalogue_facet_year"] = True  # its popover is open
+    page.run()
+    assert not failed(page) and page.slider(key="catalogue_range_year").value == ends
+
+
+def test_a_filter_comes_back_from_the_address_to_the_last_digit() -> None:
+    wanted = {"when": Between(1262304000129, 1262304000131), "price": Between(0, 0.1 + 0.2)}
+    own = {name: text for name, text in parameters.parameters_of(wanted).items() if text}
+    assert parameters.filters(own) == wanted
 
 
 def test_an_item_is_added_once(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -151,6 +151,7 @@ def test_semantic_ids_of_others_are_read_by_item_id(
         json.dumps({ids[0]: ["<a_1>"]}),
         json.dumps(index | {ids[1]: ["a"]}),
         json.dumps(index | {ids[1]: ["<a_65536>"]}),
+        json.dumps(index | {"nobody reads this": "[" * 2_000_000}),  # JSON takes many times its bytes while it is read
         "[]",
         "{",
     ):

@@ -385,6 +385,19 @@ def test_who_is_told_may_fail(jobs: Path) -> None:
     queue.stop()
 
 
+def test_whoever_is_told_hears_of_a_job_that_was_cancelled_twice(jobs: Path) -> None:
+    told: list[str] = []
+    queue = Queue(jobs, on_change=lambda one, now: told.append(now.state))
+    queue.submit(job(step("say", "x")))
+    for again in (False, True):
+        if again:
+            queue.retry("job")
+        queue.cancel("job")
+        queue.look()
+    assert told == ["cancelled", "cancelled"]
+    queue.stop()
+
+
 def test_many_threads_ask_at_once(make: Make) -> None:
     queue = make(waiting=1000, launcher=EndsAtOnce())
     faults: list[BaseException] = []

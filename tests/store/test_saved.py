@@ -76,10 +76,11 @@ def test_an_address_leads_nowhere_else(store: Store) -> None:
         "",
         "/a b",
         "/\n",
-        "/" * 20_000,
     ):
         with pytest.raises(ValueError, match="not an address"):
             store.comparisons.save(ANNA, "sample", "d", wrong)
+    with pytest.raises(SeqscopeError, match="70,001 characters"):
+        store.comparisons.save(ANNA, "sample", "d", "/" + "a" * 70_000)
 
 
 def test_not_more_than_so_many(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -226,8 +226,11 @@ def range_widget(found: Catalogue, facet: Facet, text: str, wanted: Filters, act
     cast = int if views.whole(facet) else float
     low, high = cast(facet.low or 0), cast(facet.high or 0)
     key = f"catalogue_range_{facet.name}"
-    now = (low, high) if active is None else (cast(active.low or low), cast(active.high or high))
-    st.session_state[key] = (max(low, min(now)), min(high, max(now)))
+    ends = (None, None) if active is None else (active.low, active.high)
+    now = [
+        usual if end is None else cast(min(max(end, low), high)) for end, usual in zip(ends, (low, high), strict=True)
+    ]
+    st.session_state[key] = (min(now), max(now))
     st.slider(
         md(caption(facet.name)),
         low,

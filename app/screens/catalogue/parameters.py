@@ -6,7 +6,7 @@ import math
 
 from app.session.address import decode, encode
 from app.session.pages import Own, Parameter
-from app.store.attributes import OWN
+from app.store.attributes import EXACT, OWN
 from app.store.catalogue import Among, Between, Filters
 from app.text import MAX_QUERY, short
 from engine.runtime import Zoo
@@ -53,11 +53,12 @@ def _number(text: str) -> float | None:
         return None
     if not math.isfinite(number):
         return None
+    number = min(max(number, -float(EXACT)), float(EXACT))  # attributes that are filtered by lie within
     return int(number) if number.is_integer() else number
 
 
 def _text(end: float | None) -> str:
-    return "" if end is None else f"{end:.12g}"
+    return "" if end is None else str(int(end) if float(end).is_integer() else float(end))
 
 
 def _is_search(text: str, models: Zoo, own: Own) -> str:

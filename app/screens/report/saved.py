@@ -36,7 +36,7 @@ def opened() -> Report | None:
             raise NotFound(f"The report “{entry.name}” is of another dataset.")
     except SeqscopeError as error:
         state.choose(**{SAVED: None})
-        st.warning(md(error, 1_000), icon=":material/link_off:")
+        st.warning(md(guard.shown(error), 1_000), icon=":material/link_off:")
         return None
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="report_opened"):
         st.info(
