@@ -98,10 +98,12 @@ def write_items_of_log(
 
 
 def write_log(con: duckdb.DuckDBPyConnection, reading: Reading, folder: Path) -> None:
-    """Writes the table `events`."""
+    """Writes the table `events` by line, or by time where times have fractions of a second, which are not written."""
+    fine = value(con, "SELECT count(*) FROM events WHERE fraction <> 0")
+    order = "time, fraction, line" if fine else "line"
     selected = ['"user"', "item", *(role for role in ("time", "weight", "quantity") if reading.column(role))]
     con.execute(
-        f"COPY (SELECT {', '.join(selected)} FROM events ORDER BY line) TO {sql(str(folder / LOG))} "
+        f"COPY (SELECT {', '.join(selected)} FROM events ORDER BY {order}) TO {sql(str(folder / LOG))} "
         "(FORMAT parquet, COMPRESSION zstd)"
     )
 

@@ -30,7 +30,7 @@ from engine.tabular.problems import (
 )
 from engine.tabular.ratings import SCALES, lowest_liked, scale_words
 from engine.tabular.reading import UNITS, FileKind, Reading
-from engine.tabular.times import seconds
+from engine.tabular.times import fraction, seconds
 
 _CELL_CONTROLS = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f␀␁]"  # a description may have lines
 YES, NO = ("1", "true", "yes"), ("0", "false", "no")
@@ -128,19 +128,19 @@ _DAY = 86_400
 
 
 def check_events(con: duckdb.DuckDBPyConnection, reading: Reading, findings: Findings) -> tuple[HeldOut, int | None]:
-    """Adds what is wrong to `findings`; makes the table `events` (line, user, item, time, weight, quantity) of the rows that are
-    kept."""
+    """Adds what is wrong to `findings`; makes the table `events` (line, user, item, time, fraction, weight, quantity) of the rows
+    that are kept."""
     cell_of = {column.role: f"c{number}" for number, column in enumerate(reading.columns)}
     name = {column.role: column.name for column in reading.columns}
     for role in ("user", "item"):
         check_ids(findings, "log", role, cell_of[role], name[role])
-    moment = "NULL::BIGINT"
+    moment, within = "NULL::BIGINT", "0::BIGINT"
     if "time" not in cell_of:
         unused = called(NAMES["time"], [column.name for column in reading.columns])
         findings.add("log", "no_times", note=f"The column “{unused[0]}” is not used." if unused else "")
     elif reading.time is not None:
         _times(con, cell_of["time"], name["time"], reading.time, findings)
-        moment = "moment"
+        moment, within = "moment", "fraction"
     numbers = {"weight": "NULL::DOUBLE", "quantity": "NULL::DOUBLE"}
     for role, rules_of in (("weight", weight_rules), ("quantity", quantity_rules)):
         if role in cell_of:
@@ -149,7 +149,7 @@ def check_events(con: duckdb.DuckDBPyConnection, reading: Reading, findings: Fin
             _insert(findings, rules_of(cell), cell, name[role])
     con.execute(
         f'CREATE OR REPLACE TABLE events AS SELECT line, {cell_of["user"]} AS "user", {cell_of["item"]} AS item, '
-        f"{moment} AS time, {numbers['weight']} AS weight, {numbers['quantity']} AS quantity FROM rows "
+        f"{moment} AS time, {within} AS fraction, {numbers['weight']} AS weight, {numbers['quantity']} AS quantity FROM rows "
         f"WHERE line NOT IN ({findings.bad_lines('log')})"
     )
     scale = _ratings(con, reading, name["weight"], findings) if "weight" in cell_of else None
@@ -163,9 +163,12 @@ def check_events(con: duckdb.DuckDBPyConnection, reading: Reading, findings: Fin
 
 
 def _times(con: duckdb.DuckDBPyConnection, cell: str, column: str, form: str, findings: Findings) -> None:
-    """Adds the column `moment` (unix seconds) to `rows`."""
+    """Adds the columns `moment` (unix seconds) and `fraction` (microseconds beyond them) to `rows`."""
     try:
-        con.execute(f"CREATE TABLE timed AS SELECT *, try_cast({seconds(cell, form)} AS BIGINT) AS moment FROM rows")
+        con.execute(
+            f"CREATE TABLE timed AS SELECT *, try_cast({seconds(cell, form)} AS BIGINT) AS moment, "
+            f"try_cast({fraction(cell, form)} AS BIGINT) AS fraction FROM rows"
+        )
         con.execute("DROP TABLE rows; ALTER TABLE timed RENAME TO rows")
     except duckdb.InvalidInputException:
         raise Refused(f"“{form}” is no format of times that can be read here. Write it like %d.%m.%Y %H:%M.")
@@ -254,7 +257,7 @@ def _repeated_events(con: duckdb.DuckDBPyConnection, column: str, findings: Find
     """Events with the same user, item and time as one before."""
     con.execute(
         'CREATE OR REPLACE TEMP TABLE again AS SELECT line, "user" AS value FROM events QUALIFY '
-        'row_number() OVER (PARTITION BY "user", item, time ORDER BY line) > 1'
+        'row_number() OVER (PARTITION BY "user", item, time, fraction ORDER BY line) > 1'
     )
     findings.insert("log", "event_again", "SELECT * FROM again", column)
     con.execute("DELETE FROM events WHERE line IN (SELECT line FROM again); DROP TABLE again")

@@ -45,7 +45,7 @@ class LogFiles:
 class Events:
     """All good events, in the order of the files.
 
-    user, item: int32 [events], dense numbers; time: int64 [events], unix seconds, None where the log has no times.
+    user, item: int32 [events], dense numbers; time: int64 [events], unix microseconds, None where the log has no times.
     users, items: string [numbers], the ids.
     """
 
@@ -107,6 +107,7 @@ def read_log(
     timed = log.has("time")
     form = time_format or time_unit or _time_form(con, names[0]) if timed else "s"
     moment = times.seconds("time", form) if timed else "NULL"
+    within = times.fraction("time", form)
     of_map = Rule("item_unmapped", "unmapped IS NOT NULL")
     of_item = [Rule(problem, f"unmapped IS NULL AND {bad}") for problem, bad in id_rules("item", "item_id")]
     rules: list[tuple[Role, str, Rule]] = [("user", "user_id", rule) for rule in id_rules("user", "user_id")]
@@ -131,7 +132,7 @@ def read_log(
         _number(con, role, condition)
     query = (
         "SELECT file::BIGINT * 1099511627776 + line AS row, user_names.number AS user, item_names.number AS item"
-        + (", try_cast(seconds AS BIGINT) AS time" if timed else "")
+        + (f", {times.MICRO} * try_cast(seconds AS BIGINT) + try_cast({within} AS BIGINT) AS time" if timed else "")
         + (", coalesce(amount < 0, false) AS negative" if log.has("quantity") else "")
         + f" FROM checked JOIN user_names USING (user_id) JOIN item_names USING (item_id) WHERE {condition}"
     )

@@ -43,6 +43,7 @@ from engine.tabular.database import connect_file, first_line
 from engine.tabular.findings import Finding, Findings
 from engine.tabular.problems import warning_words
 from engine.tabular.ratings import scale_words
+from engine.tabular.times import MICRO
 
 SHOWN_PROBLEMS = 20
 DAY = 86_400
@@ -257,6 +258,8 @@ def _filter(
 
     if options.duplicates == "exact" and rows[2] is not None:
         rows = _take(rows, ~repeated(*rows[:3]), "same user, item and time again", left_out)
+    if rows[2] is not None:  # to whole seconds: the order within one is settled
+        rows = (*rows[:2], rows[2] // MICRO, *rows[3:])
     in_core, outside = _core(rows, options, k_core)
     measured = measure(in_core[0], in_core[1], _tested(in_core, options))
     rule = "first" if options.split.sets else propose(measured) if options.repeats == "auto" else options.repeats

@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 import torch
 
-from engine.console import Progress
+from engine.console import Progress, note
 from engine.data.dataset import Cases, Dataset
 from engine.errors import SeqscopeError, UsageError
 from engine.evaluation import metrics
@@ -74,10 +74,16 @@ def evaluate(
         variants.append((True, False))
     if model.reads_times:
         variants.append((False, True))
+    learnt_from = dataset.with_validation() if refit else dataset
+    known = learnt_from.training.lengths[cases.users] > 0  # by time, some have their first event after training
+    if model.trained_users and not known.all():
+        unknown = int((~known).sum())
+        note(f"{unknown:,} of {len(cases):,} users have no training event, so no vector: their histories are folded in")
     for trained, timed in variants:
+        vectors: bool | np.ndarray = known if trained else False
         name = of_dataset(base, repeats, trained_users=trained, with_times=timed, refit=refit)
         full = full_ranks(
-            model, cases, exclude_history=excluded, trained_users=trained, with_times=timed, lists=True, beam=width,
+            model, cases, exclude_history=excluded, trained_users=vectors, with_times=timed, lists=True, beam=width,
             progress=progress.update,
         )  # fmt: skip
         ranks[name] = full.ranks
@@ -85,11 +91,11 @@ def evaluate(
         if width is not None:
             missed[name] = {f"outside@{width}": full.outside / max(len(cases.targets), 1)}
         if keep_history:
-            kept = full_ranks(model, cases, trained_users=trained, with_times=timed, exclude_history=False, beam=width)
+            kept = full_ranks(model, cases, trained_users=vectors, with_times=timed, exclude_history=False, beam=width)
             ranks[str(Protocol(base, "history kept", trained, refit=refit, with_times=timed))] = kept.ranks
         for protocol in protocols:
             negatives = frozen(dataset, "test", protocol)
-            sampled = sampled_ranks(model, cases, negatives, trained_users=trained, with_times=timed)
+            sampled = sampled_ranks(model, cases, negatives, trained_users=vectors, with_times=timed)
             ranks[of_dataset(protocol, repeats, trained_users=trained, with_times=timed, refit=refit)] = sampled.ranks
     for protocol, values in ranks.items():
         beyond = metrics.beyond_accuracy(exposures.get(protocol, {}), dataset.popularity)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,7 +40,7 @@ def full_ranks(
     cases: Cases,
     *,
     exclude_history: bool = True,
-    trained_users: bool = False,
+    trained_users: bool | np.ndarray = False,
     with_times: bool = False,
     lists: bool = False,
     beam: int | None = None,
@@ -51,21 +51,18 @@ def full_ranks(
 
     exclude_history: items of the history are no candidates (a target always is one, even where it repeats one of them:
     a dataset whose repeats count is ranked without it, see engine/evaluation/protocols.py).
-    trained_users: use the model's vectors of training users instead of the fold-in. with_times: tell a model that reads them when
-    the items of the histories were. lists: count exposure as well.
+    trained_users: use the model's vectors of training users instead of the fold-in; bool [cases]: for these cases.
+    with_times: tell a model that reads them when the items of the histories were. lists: count exposure as well.
     beam: of a generator, search for so many identifiers instead of scoring all; items that the beam does not reach share the
     places after those that it does, and a target among them takes the mean of these.
     """
     device, index = next_device(model), model.index()
     ranks = np.empty(len(cases.targets))
     exposure = {k: np.zeros(model.num_items, np.int64) for k in CUTOFFS} if lists else {}
-    # like lengths together: little padding, and the result does not depend on the order
-    order = np.argsort(cases.history.lengths, kind="stable")
     batch_size = batch_size or (model.histories if beam is None else 64)
     least = -torch.inf if beam is None else OUTSIDE
-    outside = 0
-    for start in range(0, len(cases), batch_size):
-        rows = order[start : start + batch_size]
+    outside = done = 0
+    for rows, by_vectors in _batches(cases, trained_users, batch_size):
         part = cases.take(rows)
         owner, targets = (
             torch.as_tensor(array.astype(np.int64), device=device) for array in (part.owner, part.targets)
@@ -73,13 +70,13 @@ def full_ranks(
         taken = torch.as_tensor(part.history.values.astype(np.int64), device=device)
         row = torch.as_tensor(np.repeat(np.arange(len(part)), part.history.lengths), device=device)
         if beam is None:
-            scores = _scores(model, index, part, trained_users, with_times, device)
+            scores = _scores(model, index, part, by_vectors, with_times, device)
         else:
             blocked = torch.zeros(len(part), model.num_items, dtype=torch.bool, device=device)
             if exclude_history:
                 blocked[row, taken] = True
                 blocked[owner, targets] = False
-            scores = model.beam_scores(*inputs(model, part, trained_users, device), beam, blocked)
+            scores = model.beam_scores(*inputs(model, part, by_vectors, device), beam, blocked)
         target_scores = scores[owner, targets]
         outside += int((target_scores <= least).sum())
         if exclude_history:
@@ -88,12 +85,13 @@ def full_ranks(
         ranks[cases.held_out.positions(rows)] = _ranks(scores, owner, target_scores)
         if lists:
             k = min(CUTOFFS[-1], model.num_items)
-            top = scores.topk(k, dim=1)
-            items, shown = top.indices.cpu().numpy(), (top.values > least).cpu().numpy()
+            values, top = first(scores, k)
+            items, shown = top.cpu().numpy(), (values > least).cpu().numpy()
             for cut in CUTOFFS:
                 # somebody who took nearly everything is shown what is left
                 exposure[cut] += np.bincount(items[:, :cut][shown[:, :cut]], minlength=model.num_items)
-        progress(min(start + batch_size, len(cases)))
+        done += len(rows)
+        progress(done)
     return Ranking(ranks, exposure, outside)
 
 
@@ -117,7 +115,7 @@ def sampled_ranks(
     cases: Cases,
     negatives: np.ndarray,
     *,
-    trained_users: bool = False,
+    trained_users: bool | np.ndarray = False,
     with_times: bool = False,
     batch_size: int | None = None,
 ) -> Ranking:
@@ -125,19 +123,42 @@ def sampled_ranks(
     batch_size = batch_size or model.histories
     device = next_device(model)
     ranks = np.empty(len(cases))
-    order = np.argsort(cases.history.lengths, kind="stable")
-    for start in range(0, len(cases), batch_size):
-        rows = order[start : start + batch_size]
+    for rows, by_vectors in _batches(cases, trained_users, batch_size):
         part = cases.take(rows)
         candidates = np.concatenate([part.targets[:, None], negatives[rows]], 1).astype(np.int64)
         drawn = torch.as_tensor(candidates, device=device)
         if with_times:
-            scores = _scores(model, model.index(), part, trained_users, with_times, device).gather(1, drawn)
+            scores = _scores(model, model.index(), part, by_vectors, with_times, device).gather(1, drawn)
         else:
-            items, users = inputs(model, part, trained_users, device)
+            items, users = inputs(model, part, by_vectors, device)
             scores = model.candidates(items, drawn, users).float()
         ranks[rows] = mean_rank(scores, scores[:, :1]).cpu().numpy()
     return Ranking(ranks, {})
+
+
+def _batches(cases: Cases, trained_users: bool | np.ndarray, size: int) -> Iterator[tuple[np.ndarray, bool]]:
+    """Rows of cases, and whether vectors of training users are used for them. Like lengths together: little padding, and the
+    result does not depend on the order."""
+    by_vectors = np.broadcast_to(trained_users, len(cases))
+    order = np.argsort(cases.history.lengths, kind="stable")
+    for known in (False, True):
+        rows = order[by_vectors[order] == known]
+        for start in range(0, len(rows), size):
+            yield rows[start : start + size], known
+
+
+def first(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k best of each row, values and places [rows, k]; of equal scores the lower places, as bundles list them."""
+    values, places = scores.topk(k, dim=1)
+    least = values[:, -1:]
+    cut = (scores == least).sum(1) > (values == least).sum(1)  # some of the last ones were left out, and not in order
+    for row in cut.nonzero()[:, 0].tolist():
+        whole = (scores[row] >= least[row]).nonzero()[:, 0]
+        best = scores[row, whole].sort(dim=0, descending=True, stable=True)
+        values[row], places[row] = best.values[:k], whole[best.indices[:k]]
+    by_place = places.sort(1)
+    values, order = values.gather(1, by_place.indices).sort(dim=1, descending=True, stable=True)
+    return values, by_place.values.gather(1, order)
 
 
 def mean_rank(scores: Tensor, wanted: Tensor) -> Tensor:

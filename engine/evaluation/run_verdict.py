@@ -56,11 +56,12 @@ def of_runs(folders: Iterable[Path], dataset: Dataset, protocol: str, metric: st
     people, _ = common(rows)
     if not people:
         return None
-    alike: dict[tuple[str, str], list[str]] = {}
+    alike: dict[tuple[str, str], dict[int, str]] = {}
     for name, run in of_row.items():
         key = without_seed(run.record["recipe"]) if _learns(run) else run.name
-        alike.setdefault((key, name.removeprefix(run.name)), []).append(name)
-    contenders = [_contender([(name, of_row[name]) for name in names], people) for names in alike.values()]
+        seed = run.record["recipe"]["training"]["seed"] if _learns(run) else 0
+        alike.setdefault((key, name.removeprefix(run.name)), {}).setdefault(seed, name)  # a copy is no other training
+    contenders = [_contender([(name, of_row[name]) for name in names.values()], people) for names in alike.values()]
     some = next(iter(people.values()))
     return verdict(contenders, metric, dataset.popularity, _memorised(dataset, some))
 

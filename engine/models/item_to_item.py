@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -112,6 +113,12 @@ def search(
             if score > reached:
                 best, reached = candidate, score
     return best, tried
+
+
+def within_half(largest: float) -> float:
+    """A power of two, at most 1, that brings a weight well below the largest number of float16 (65,504). W and the prior times it
+    give the same order, and the same shares of a sum."""
+    return 2.0 ** min(0, 15 - math.ceil(math.log2(max(largest, 1.0))))
 
 
 def decaying(max_length: int, decay: float) -> npt.NDArray[np.float32]:
@@ -237,10 +244,12 @@ class ItemToItem(Recommender):
         self.max_length, most = self.bounds(config)
         settings = {name: value for name, value in vars(config).items() if name not in self.beside}
         if settings != self._related:
-            self.keep(self.relation(config, log), most, self.rounds(config))
+            relation = self.relation(config, log)
+            self._scale = within_half(float(np.abs(relation.data).max(initial=0.0)))
+            self.keep(relation * self._scale, most, self.rounds(config))
             self._related = settings
         self.position_weights = torch.from_numpy(self.positions(config))
-        self.prior = torch.from_numpy(self.background(config, log).astype(np.float32))
+        self.prior = torch.from_numpy((self._scale * self.background(config, log)).astype(np.float32))
 
     def keep(self, relation: sparse.csr_matrix, kept: int, rounded: bool = False) -> None:
         """Takes the kept · items entries of largest size, of equal ones those of the smaller item numbers; rounded: `coarse`. Not

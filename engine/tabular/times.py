@@ -37,19 +37,32 @@ _SWAPPED = {
 }  # fmt: skip
 
 
+MICRO = 1_000_000
+
+
 def seconds(column: str, form: str) -> str:
     """SQL: the unix second of the text `column`, NULL where it is none. form: a key of TIMES, or a pattern."""
+    return f"floor({_epoch(column, form)})"
+
+
+def fraction(column: str, form: str) -> str:
+    """SQL: the microseconds beyond `seconds`, by which events within one second are ordered."""
+    moment = _epoch(column, form)
+    return f"floor({MICRO} * ({moment} - floor({moment})))"
+
+
+def _epoch(column: str, form: str) -> str:
     iso = f"regexp_full_match({column}, {sql(_ISO)})"
     # The expression is stricter than the cast, which knows words such as "today".
-    moment = f"CASE WHEN {iso} THEN floor(epoch(try_cast({column} AS TIMESTAMPTZ))) END"
+    moment = f"CASE WHEN {iso} THEN epoch(try_cast({column} AS TIMESTAMPTZ)) END"
     if form in UNITS:
         number = f"try_cast({column} AS DOUBLE)"
-        return f"CASE WHEN isfinite({number}) AND abs({number}) < 1e20 THEN floor({number} / {UNITS[form]}) ELSE {moment} END"
+        return f"CASE WHEN isfinite({number}) AND abs({number}) < 1e20 THEN {number} / {UNITS[form]} ELSE {moment} END"
     if form == "iso":
         return moment
     if not PATTERN.fullmatch(form):
         raise ValueError(f"not a pattern of times: {form!r}")
-    return f"floor(epoch(try_strptime({column}, {sql(form)})))"
+    return f"epoch(try_strptime({column}, {sql(form)}))"
 
 
 def guess(con: duckdb.DuckDBPyConnection, values: Sequence[str]) -> ReadingChoice | None:

@@ -31,7 +31,7 @@ from engine.training import compute as devices
 from engine.training.loop import Trainer
 from engine.training.materials import gather
 from engine.training.recipe import Recipe
-from engine.training.run import Selection, build_model, build_trainer, for_order
+from engine.training.run import Selection, build_model, build_trainer, for_order, validation
 
 WARM = 3
 """Steps that are not counted: the first ones make kernels and memory ready."""
@@ -109,7 +109,14 @@ def estimate(
         items, offsets = torch.from_numpy(training.values.astype(np.int64)), torch.from_numpy(training.offsets)
         fitting = _timed(lambda: count(items, offsets))
         start = since_start() - fitting
-        evaluate = _ranking(model.eval(), cases)
+        evaluate, tried = _ranking(model.eval(), cases), 1
+        judge = (
+            validation(recipe, dataset, model) if selection is None and getattr(recipe.model, "search", False) else None
+        )
+        if judge is not None:  # each value of each setting of the grid at most once
+            grid: dict[str, list[Any]] = MODELS[recipe.family].grid  # type: ignore[attr-defined]
+            tried += sum(len(values) for values in grid.values())
+            fitting = tried * (fitting + _ranking(model, judge.cases))
         return Estimate(
             recipe.name,
             devices.describe(where),
@@ -122,7 +129,7 @@ def estimate(
             0.0,
             evaluate,
             _export(model, start),
-            False,
+            tried > 1,
         )
     with tempfile.TemporaryDirectory(prefix="seqscope-estimate-") as temporary:
         trainer = build_trainer(

@@ -80,7 +80,7 @@ class Kind(Protocol):
         """The copy."""
 
 
-COPIED = ("identifiers", "words", "vectors")
+COPIED = ("identifiers", "words", "vectors", "attributes")
 """Those of which a run folder has a copy."""
 
 
@@ -180,7 +180,10 @@ class _Start:
 
 
 class _Attributes:
-    """What a language model is told of items: of each, its attributes as key and value. Read from the dataset whenever needed."""
+    """What a model is told of items in words: of each, its attributes as key and value. The run keeps those that it was trained
+    with, as a catalogue may say something else later."""
+
+    FILE = "attributes.json"
 
     @staticmethod
     def gather(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
@@ -189,11 +192,16 @@ class _Attributes:
 
     @staticmethod
     def of_run(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
-        return _Attributes.gather(recipe, dataset, folder)
+        try:
+            kept = json.loads((folder / _Attributes.FILE).read_text("utf-8"))
+        except FileNotFoundError:  # runs of before have no copy
+            return _Attributes.gather(recipe, dataset, folder)
+        item_attributes = [[(key, text) for key, text in of_item] for of_item in kept]
+        return Material(item_attributes, hashlib.sha256(json.dumps(item_attributes).encode()).hexdigest(), folder)
 
     @staticmethod
     def keep(material: Material, folder: Path) -> None:
-        pass
+        write_json(folder / _Attributes.FILE, material.value)
 
 
 class _Graph:

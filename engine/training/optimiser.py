@@ -61,7 +61,8 @@ def learning_rate(config: OptimiserConfig, step: int, total: int) -> float:
     """Rate at `step` (from 0) of `total`."""
     rate = config.lr
     if config.decay == "inverse-sqrt":
-        return rate * math.sqrt(config.warmup_steps / max(step, config.warmup_steps, 1))
+        flat = max(config.warmup_steps, 1)
+        return rate * math.sqrt(flat / max(step, flat))
     if config.warmup_steps:
         rate *= min(1.0, (step + 1) / config.warmup_steps)
     if config.decay == "linear":

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.data.conftest import Bench, csv_log
+from tests.data.conftest import Bench, csv_log, histories
 
 MOMENTS = [978_300_760 + 86_400 * 30 * n + 7 * n for n in range(12)]
 PAIRS = [(n // 4, n % 4, moment) for n, moment in enumerate(MOMENTS)]
@@ -41,6 +41,17 @@ def test_one_moment_in_many_words(bench: Bench, write: Callable[[int], str], mon
     dataset = bench.load(bench.write("log.csv", csv_log([(u, i, write(s)) for u, i, s in PAIRS])))
     assert dataset.timestamps is not None and dataset.timestamps.tolist() == MOMENTS
     assert dataset.info.time["unit"] == "second" and dataset.info.left_out == {}
+
+
+@pytest.mark.parametrize("write", [lambda ms: str(1_700_000_000_000 + ms), lambda ms: f"2023-11-14T22:13:20.{ms:03d}Z"])
+def test_events_within_a_second_are_in_order_and_no_duplicates(bench: Bench, write: Callable[[int], str]) -> None:
+    """The newest stand first in the file."""
+    times = [(u, n, 100 * n + u) for u in range(6) for n in reversed(range(5))]
+    dataset = bench.load(bench.write("log.csv", csv_log([(u, (u + n) % 5, write(ms)) for u, n, ms in times])))
+    assert histories(dataset) == {str(u): [str((u + n) % 5) for n in range(5)] for u in range(6)}
+    twice = [(u, (u + n) % 5, write(ms + later)) for u, n, ms in times for later in (0, 40)]
+    again = bench.load(bench.write("twice.csv", csv_log(twice)), "--repeats", "count", name="twice")
+    assert again.info.counts["events"] == len(twice) and again.info.left_out == {}
 
 
 def test_days(bench: Bench) -> None:

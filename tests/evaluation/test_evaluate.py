@@ -71,6 +71,8 @@ def test_vectors_of_people_and_fold_in_are_told_apart(dataset: Dataset, run_of: 
     np.testing.assert_allclose(table["rank"].to_numpy()[names == "full"], plain)
     np.testing.assert_allclose(table["rank"].to_numpy()[names == "full+user"], known)
     assert not np.array_equal(plain, known)
+    some = np.arange(len(cases)) % 3 > 0  # the others have no vector
+    assert np.array_equal(full_ranks(model, cases, trained_users=some).ranks, np.where(some, known, plain))
 
 
 def test_the_history_of_a_test_contains_what_validated(dataset: Dataset) -> None:

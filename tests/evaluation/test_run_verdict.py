@@ -42,6 +42,9 @@ def test_runs_of_the_same_data_are_judged_together(trained: Path, tmp_path: Path
     assert (found.neural.name, found.neural.seeds, found.neural.among, found.untrained.among) == ("one", 2, 1, 2)
     assert found.untrained.seconds > 0 and found.untrained.milliseconds and found.neural.milliseconds
     assert {"next", "near"} & {group.kind for group in found.groups}
+    copy = Path(shutil.copytree(trained / "runs" / "one", tmp_path / "copy"))
+    again = of_runs([*runs, copy], dataset, "full", "NDCG@10")
+    assert again is not None and again.neural is not None and again.neural.seeds == 2  # it is no other training
     other = tmp_path / "other"
     shutil.copytree(trained / "runs" / "one", other)
     record = json.loads((other / "run.json").read_text("utf-8"))

@@ -159,6 +159,17 @@ def test_tfidf_neighbours_and_their_sum_with_counts() -> None:
     np.testing.assert_allclose(with_words.scores(items).numpy(), expected, **EXACT)
 
 
+def test_counts_beyond_half_floats_keep_their_order() -> None:
+    """150,000 times 0 → 1, half as often 1 → 0 and 1 → 2."""
+    items = np.tile([0, 1, 0, 1, 2], 75_000)
+    model = Markov(MarkovConfig(), 3, 1, torch.Generator())
+    model.fit(torch.from_numpy(items), torch.tensor([0, len(items)]))
+    assert torch.isfinite(model.weights.float()).all()
+    scores = model.scores(torch.tensor([[0], [1]])).double().numpy()
+    assert scores[0].argmax() == 1 and scores[1, 0] == pytest.approx(scores[1, 2], rel=1e-3)
+    assert scores[0, 1] / scores[1, 0] == pytest.approx(2, rel=2e-3)
+
+
 def test_the_largest_weights_of_all_items_are_kept() -> None:
     whole, cut = fitted(Counting, CountingConfig()), fitted(Counting, CountingConfig(kept=2))
     assert len(cut.weights) == 2 * ITEMS < len(whole.weights)

@@ -65,6 +65,13 @@ def test_what_only_counts(dataset: Dataset, tmp_path: Path, name: str) -> None:
     assert found.train < found.start
 
 
+def test_a_search_on_validation_takes_as_many_fits(dataset: Dataset, tmp_path: Path) -> None:
+    once, search = (
+        estimate(recipe("item-knn", model={"search": s}), dataset, tmp_path, device="cpu") for s in (False, True)
+    )
+    assert search.at_most and not once.at_most and search.train > 3 * once.train
+
+
 def test_what_was_done_before_is_not_to_be_done_again(dataset: Dataset, tmp_path: Path, steady: None) -> None:
     longer = recipe("sasrec", training={"epochs": 6, "patience": 0})
     whole = estimate(longer, dataset, tmp_path / "none", device="cpu")

@@ -22,6 +22,8 @@ def test_rates() -> None:
     assert [learning_rate(cosine, step, 4) for step in (0, 2, 4)] == pytest.approx([0.1, 0.05, 0])
     root = OptimiserConfig(lr=0.1, warmup_steps=4, decay="inverse-sqrt")
     assert [learning_rate(root, step, 99) for step in (0, 4, 16, 36)] == pytest.approx([0.1, 0.1, 0.05, 0.1 / 3])
+    cold = OptimiserConfig(lr=0.1, decay="inverse-sqrt")
+    assert [learning_rate(cold, step, 99) for step in (0, 1, 4, 25)] == pytest.approx([0.1, 0.1, 0.05, 0.02])
 
 
 @pytest.mark.parametrize("name", ["adam", "adamw", "adagrad"])

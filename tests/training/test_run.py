@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,6 +27,22 @@ def small_dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     return write_log(tmp_path_factory.mktemp("small") / "data", cycles(40, 30), 30)
 
 
+def test_a_run_keeps_the_words_that_it_was_trained_with(tmp_path: Path) -> None:
+    """They are no part of the fingerprint: a title may be corrected."""
+    of = recipe("fdsa", training={"epochs": 1})
+    dataset = write_log(
+        tmp_path / "data", cycles(40, 30), 30, titles=[f"{'Red' if n % 2 else 'Blue'} {n}" for n in range(30)]
+    )
+    train(of, dataset, tmp_path / "run", device="cpu")
+    histories = torch.tensor([[1, 2, 3]])
+    before = open_run(tmp_path / "run")[0].scores(histories)
+    titles = [f"Green {n % 7}" for n in range(30)]
+    shutil.rmtree(tmp_path / "data")
+    other = write_log(tmp_path / "data", cycles(40, 30), 30, titles=titles)
+    assert other.info.fingerprint == dataset.info.fingerprint
+    assert torch.equal(open_run(tmp_path / "run")[0].scores(histories), before)
+
+
 def test_what_a_run_holds(dataset: Dataset, run_of: Callable[[str], Path]) -> None:
     for name in MATCHING:
         folder = run_of(name)
@@ -33,6 +50,8 @@ def test_what_a_run_holds(dataset: Dataset, run_of: Callable[[str], Path]) -> No
         learned = {"checkpoint.safetensors", "curve.json"} if name in LEARNED else set()
         if "vectors" in MATCHING[name].needs:
             learned |= {"text_vectors.npy", "text_vectors.json"}
+        if "attributes" in MATCHING[name].needs:
+            learned |= {"attributes.json"}
         if "words" in MATCHING[name].needs:
             learned |= {"words.safetensors", "tokenizer.json"}
         assert (
