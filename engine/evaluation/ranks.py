@@ -16,6 +16,10 @@ from engine.generation.search import OUTSIDE
 from engine.models import NO_TIME, ItemIndex, Recommender, score
 
 
+SCORES = 1 << 26
+"""Computed at a time: 256 MB."""
+
+
 @dataclass(frozen=True)
 class Ranking:
     """ranks: float64 [targets], 1 = first, ties take the mean rank; exposure: int64 [items] per cut-off k, how often an item
@@ -59,7 +63,7 @@ def full_ranks(
     device, index = next_device(model), model.index()
     ranks = np.empty(len(cases.targets))
     exposure = {k: np.zeros(model.num_items, np.int64) for k in CUTOFFS} if lists else {}
-    batch_size = batch_size or (model.histories if beam is None else 64)
+    batch_size = batch_size or min(model.histories if beam is None else 64, max(1, SCORES // model.num_items))
     least = -torch.inf if beam is None else OUTSIDE
     outside = done = 0
     for rows, by_vectors in _batches(cases, trained_users, batch_size):
