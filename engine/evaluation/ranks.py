@@ -15,7 +15,6 @@ from engine.evaluation.metrics import CUTOFFS
 from engine.generation.search import OUTSIDE
 from engine.models import NO_TIME, ItemIndex, Recommender, score
 
-
 SCORES = 1 << 26
 """Computed at a time: 256 MB."""
 
