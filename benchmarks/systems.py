@@ -69,7 +69,7 @@ SYSTEMS = (
     ),
     System(
         "Mult-VAE", ("mult-vae",), Published("gowalla", "given split", 0.1641, 0.1335, GOWALLA),
-        "34 epochs of a CPU, and β from one trial; that paper chose β and dropout by a search",
+        "averaged parameters; β from one trial, where that paper chose β and dropout by a search",
     ),
     System("Mult-DAE", ("mult-dae",), None, "its paper's figures are of ML-20M, held-out users"),
     System("Item-kNN", ("item-knn",), None, "no source of ours has it on these logs"),
