@@ -52,7 +52,8 @@ def references(models: Zoo, protocol: str) -> tuple[pd.DataFrame, str]:
         ]
         rows.append({"Method": clean(entry.title), "Here": _as_here(bundle)} | dict(itertools.chain(*pairs)))
     parts = {naming.parse(entry.protocol).part for entry in named}
-    words = [entry.source for entry in named] + [f"over {naming.PARTS[part]} alone" for part in sorted(parts - {""})]
+    words = [entry.source for entry in named]
+    words += [f"both columns over {naming.PARTS[part]} alone" for part in sorted(parts - {""})]
     return pd.DataFrame(rows), f"Elsewhere: {', '.join(dict.fromkeys(words))}."
 
 

@@ -96,10 +96,10 @@ def below(means: Mapping[str, float], families: Mapping[str, str], called: Mappi
     if not lower:
         return ""
     names = [called[row] for row in metrics.each_once(lower)]
-    verb = "is" if len(names) == 1 else "are both" if len(names) == 2 else "are"
+    verb = "has" if len(names) == 1 else "both have" if len(names) == 2 else "have"
     subject = listed(names)
     if len(names) > _NAMED:
         above = {metrics.model_of(row) for row in trained if row not in lower}
         models = metrics.models_of(trained)
         subject = f"{len([model for model in models if model not in above])} of {len(models)} trained models"
-    return f" {subject} {verb} below {called[counted[0]]} ({counted[1]:.3f}), which needs no training."
+    return f" {subject} {verb} a lower mean than {called[counted[0]]} ({counted[1]:.3f}), which needs no training."

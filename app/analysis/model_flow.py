@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from app.analysis.recommend import SAME_FOR_EVERYBODY, TopK
+from app.analysis.recommend import SAME_FOR_EVERYBODY, TopK, contributions
 from app.analysis.semantic_ids import NONE
 from app.styles import titled
 from app.text import clean, count, listed, percent
-from engine.runtime import Bundle, Zoo
+from engine.runtime import Bundle, Contributions, Zoo
 
 
 class FlowStep(NamedTuple):
@@ -32,7 +32,8 @@ def steps(models: Zoo, name: str, history: tuple[int, ...], top: TopK) -> list[F
     if about.generator is not None:
         middle = _generative(models, bundle, read)
     elif about.index.kind == "identity":
-        middle = _counted(bundle, read)
+        item = int(top.items[0]) if len(top.items) else None
+        middle = _counted(bundle, read, None if item is None else contributions(models, name, history, item))
     else:
         middle = _dense(bundle)
     return [_history(bundle, history, read), *middle, _list(models, top)]
@@ -42,7 +43,9 @@ def _history(bundle: Bundle, history: tuple[int, ...], read: tuple[int, ...]) ->
     which = (
         f"The latest {len(read)} of {len(history):,} items" if len(read) < len(history) else count(len(read), "item")
     )
-    order = "oldest first" if bundle.cannot("reads_order") is None else "in no order"
+    order = "in no order" if bundle.cannot("reads_order") is not None else "oldest first"
+    if bundle.manifest.text is not None:
+        order = "newest first"
     return FlowStep("History", f"{which}, {order}.")
 
 
@@ -71,13 +74,15 @@ def _generative(models: Zoo, bundle: Bundle, read: tuple[int, ...]) -> list[Flow
     ]
 
 
-def _counted(bundle: Bundle, read: tuple[int, ...]) -> list[FlowStep]:
+def _counted(bundle: Bundle, read: tuple[int, ...], parts_of_first: Contributions | None) -> list[FlowStep]:
+    """parts_of_first: of the score of the list's first item."""
     entries = bundle.manifest.item_to_item
     weights = f"{entries.entries:,} weights" if entries is not None else "weights"
     parts = "its row of weights" if len(read) == 1 else f"the weighted sum of the rows of {len(read)} items"
+    bias = ", and the item's own bias" if parts_of_first is not None and parts_of_first.prior else ""
     return [
         FlowStep("Item-to-item", f"A table of {weights} between pairs of items."),
-        FlowStep("Sum", f"The score of an item is {parts}."),
+        FlowStep("Sum", f"The score of an item is {parts}{bias}."),
     ]
 
 

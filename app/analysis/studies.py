@@ -227,15 +227,17 @@ def singles(study: Study, metric: str) -> dict[str, list[float]]:
 
 @cached(200, by=of_digest)
 def beside(study: Study, number: int) -> pd.DataFrame:
-    """variant, title, figure, change, lowest, highest, published, published_change: a row per variant, in the study's order,
-    beside the paper's table `study.published[number]`.
+    """variant, title, figure, change, lowest, highest, level, published, published_change: a row per variant, in the study's
+    order, beside the paper's table `study.published[number]`.
 
     Changes are in per cent of the baseline, each of its own table's; NaN of the baseline itself, and where there is no figure.
-    lowest, highest: the 95 % interval over users; NaN where a figure is of no users.
+    lowest, highest: the 95 % interval over users; NaN where a figure is of no users. level: as the verdict of `table` has it.
     """
     entry, baseline = study.published[number], study.variant(study.baseline)
     measure, none = entry.measure, float("nan")
     figure_here, figure_there = baseline.figure(measure), entry.figures[study.baseline]
+    found = table(study, measure) if over_people(measure) else pd.DataFrame(columns=["variant", "verdict"])
+    level = set(found["variant"][found["verdict"] == "level"])
     rows = []
     for variant in study.variants:
         changes, published = [none, none, none], entry.figures.get(variant.name, none)
@@ -247,8 +249,10 @@ def beside(study: Study, number: int) -> pd.DataFrame:
                 changes = [test.mean, test.low, test.high]
         shares = [100 * change / figure_here if figure_here else none for change in changes]
         away = none if variant is baseline else 100 * (published - figure_there) / figure_there
-        rows.append([variant.name, variant.title, variant.figure(measure), *shares, published, away])
-    columns = ["variant", "title", "figure", "change", "lowest", "highest", "published", "published_change"]
+        rows.append(
+            [variant.name, variant.title, variant.figure(measure), *shares, variant.name in level, published, away]
+        )
+    columns = ["variant", "title", "figure", "change", "lowest", "highest", "level", "published", "published_change"]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -257,7 +261,7 @@ def beside_all(study: Study) -> pd.DataFrame:
     titles = [clean(variant.title) for variant in study.variants]
     tables = [
         beside(study, number)
-        .drop(columns="variant")
+        .drop(columns=["variant", "level"])
         .assign(title=titles, of=clean(title_there(entry)), source=clean(entry.source))
         for number, entry in enumerate(study.published)
     ]

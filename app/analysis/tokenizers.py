@@ -20,6 +20,7 @@ from app.text import clean, count
 from engine.bundle import codes
 from engine.bundle.codes import Depth, Ints, Usage
 from engine.bundle.tokenizers import Alike, Teacher
+from engine.cards import declarations
 from engine.runtime import Bundle, Tokenization, Zoo, judge
 
 POPULARITY = "popularity"
@@ -221,9 +222,12 @@ def levels_table(found: Sequence[tuple[str, Tokenization, Sequence[Usage]]]) -> 
 
 
 def _teacher(taught: Teacher, titles: Mapping[str, str]) -> str:
-    well = f", NDCG@10 {taught.valid_ndcg:.3f}" if taught.valid_ndcg is not None else ""
+    well = f", validation NDCG@10 {taught.valid_ndcg:.3f}" if taught.valid_ndcg is not None else ""
     at = f" after {taught.best_epoch:,} epochs" if taught.best_epoch else ""
-    return f"{titles.get(taught.run, taught.run)}{at}{well}"
+    declared = {
+        variant.name: variant.title for model in declarations().models.values() for variant in model.card.variants
+    }
+    return f"{titles.get(taught.run) or declared.get(taught.run, taught.run)}{at}{well}"
 
 
 def _change(before: float, after: float) -> str:

@@ -236,7 +236,7 @@ def sentence(model: str, found: WordAttention, weights: Float, shares: Parts) ->
         f"words the most to {_bold(word_text(word))} ({called}{where}, {weights.max():.0%})."
     )
     if len(shares.attributes) > 1:
-        sums = shares.weights.sum(axis=0) / total
+        sums = shares.weights.sum(axis=0)
         named = [f"{md(name)} {sums[at]:.0%}" for at, name in enumerate(shares.attributes)]
         text += f" By attribute: {listed(named)}."
     return text

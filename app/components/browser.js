@@ -72,6 +72,8 @@ export default function () {
     const at = event.target
     const keys = around(at)
     const search = keys[0]?.match(/^(st-key-.+)_search$/)
+    // details of a hit would cover the others on a phone: its keyboard goes, and the hits are in view
+    if (search?.[1].endsWith("catalogue") && event.key === "Enter" && innerWidth <= 640) return at.blur()
     if (at.matches?.("input") && search && event.key === "Enter" && at.value.trim()) take(search[1], keys)
     else if (keys.length && !at.matches?.("input[type=text], input[type=search], textarea")) watch(keys)
   }

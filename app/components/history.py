@@ -69,6 +69,13 @@ def choose() -> None:
         st.caption(md(chosen[current].why, 400))
 
 
+def sides() -> None:
+    """A and B where there is an edited history, for pages that have no room for the items."""
+    now = state.get()
+    if now.variant is not None:
+        _sides(now)
+
+
 def _sides(now: state.State) -> None:
     """A and B as two states, one of which is looked at and edited."""
     st.session_state["history_side"] = now.a_or_b

@@ -317,7 +317,13 @@ def _overlay(
     add(
         following,
         "Next",
-        {"size": 19, "symbol": look.next_marker, "color": look.paper, "line": {"width": 2.5, "color": look.next}},
+        {
+            "size": 19,
+            # Plotly paints the outline of an open symbol in its own colour, which here is the paper's
+            "symbol": look.next_marker.removesuffix("-open"),
+            "color": look.paper,
+            "line": {"width": 2.5, "color": look.next},
+        },
         [f"{named(i)}<br>recommended next, rank {places[i]}" for i in following],
         [str(places[i]) if places[i] < 100 else "" for i in following],
         textposition="middle center",

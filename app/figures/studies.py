@@ -43,7 +43,7 @@ def differences(found: pd.DataFrame, singles: Mapping[str, Sequence[float]], met
         )
     fig.add_vline(x=0, line={"width": 1, "color": QUIET})
     fig.update_yaxes(
-        tickvals=list(range(len(part))), ticktext=[label(short(title, 22)) for title in part["title"]],
+        tickvals=list(range(len(part))), ticktext=[label(short(title, 30)) for title in part["title"]],
         range=[len(part) - 0.4, -0.6], showgrid=False, automargin=True, zeroline=False,
     )  # fmt: skip
     fig.update_xaxes(title=f"{metric} minus that of {label(short(baseline, 24))}", tickformat="+.3f", nticks=6)
@@ -132,7 +132,6 @@ def beside(table: pd.DataFrame, here: str, there: str, narrow: bool) -> go.Figur
         *((2, 1) if narrow else (1, 2)), shared_yaxes=not narrow, horizontal_spacing=0.05,
         vertical_spacing=0.2 if narrow else 0.0, subplot_titles=[label(short(here, 44)), label(short(there, 44))],
     )  # fmt: skip
-    level = (part["lowest"] <= 0) & (part["highest"] >= 0)
     between = part["lowest"].notna()
     fig.add_scatter(
         x=part["change"],
@@ -143,7 +142,7 @@ def beside(table: pd.DataFrame, here: str, there: str, narrow: bool) -> go.Figur
             part["highest"].where(between, part["change"]),
         ),
         mode="markers",
-        marker=_marker(False) | {"color": ["rgba(0,0,0,0)" if ns else COLOUR for ns in level]},
+        marker=_marker(False) | {"color": ["rgba(0,0,0,0)" if ns else COLOUR for ns in part["level"]]},
         customdata=[label(title) for title in part["title"]],
         hovertemplate="%{customdata}<br>%{x:+.1f} % here<extra></extra>",
         row=1,
@@ -161,7 +160,7 @@ def beside(table: pd.DataFrame, here: str, there: str, narrow: bool) -> go.Figur
     )
     fig.add_vline(x=0, line={"width": 1, "color": QUIET})
     fig.update_yaxes(
-        tickvals=list(part.index), ticktext=[label(short(title, 22)) for title in part["title"]],
+        tickvals=list(part.index), ticktext=[label(short(title, 30)) for title in part["title"]],
         range=[len(part) - 0.4, -0.6], showgrid=False, automargin=True, zeroline=False,
     )  # fmt: skip
     fig.update_xaxes(tickformat="+.3~g", ticksuffix=" %", nticks=5, title="difference to its own baseline")

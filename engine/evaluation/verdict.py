@@ -337,7 +337,7 @@ def _early(side: Side) -> str:
 
 def _time(seconds: float) -> str:
     if seconds < 90:
-        return f"{seconds:.2g} s" if seconds < 1 else f"{seconds:.0f} s"
+        return f"{seconds:.2g} s" if seconds < 1 else f"{seconds:.{1 if seconds < 10 else 0}f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5_400 else f"{seconds / 3_600:.1f} h"
 
 

@@ -246,7 +246,7 @@ def test_the_floor_stands_first_and_what_trained_too_briefly_says_so(opened: Ope
     assert shown.iloc[names.index("Beta")] == STILL_IMPROVING and shown.iloc[names.index("Gamma")] == NOT_SETTLED
     (made,) = (one.value for one in page.table if "Epochs" in one.value)
     assert {f"2 (best 2, {STILL_IMPROVING})", f"2 (best 1, {NOT_SETTLED})"} <= set(made["Epochs"])
-    assert "**Alpha** is below **Markov chain**" in told(page)
+    assert "**Alpha** has a lower mean than **Markov chain**" in told(page)
     assert "Of the models that need no training, Popularity" in told(page)
 
 

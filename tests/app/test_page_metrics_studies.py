@@ -108,7 +108,7 @@ def test_the_floor_stands_before_the_variants(found: dict[str, Study]) -> None:
     table = studies.table(pieces, METRIC)
     counted = [studies.Counted("markov", "markov", "Markov chain", 0.99, 0.98, 1.0)]
     assert studies.grid(pieces, table, METRIC, counted)["Verdict"].tolist()[:2] == ["the floor", ""]
-    assert "are below **Markov chain** (0.990)" in studies.below(pieces, table, counted)
+    assert "have a lower mean than **Markov chain** (0.990)" in studies.below(pieces, table, counted)
     assert studies.below(pieces, table, [counted[0]._replace(mean=0.0)]) == "" == studies.below(pieces, table, [])
 
 
@@ -222,7 +222,7 @@ def test_a_paper_has_a_panel_and_a_scale_of_its_own(found: dict[str, Study], nar
     here, paper = (trace for trace in fig.data if trace.mode == "markers")
     assert (here.xaxis, paper.xaxis) == ("x", "x2") and fig.layout.xaxis2.matches is None
     assert list(fig.layout.yaxis.ticktext) == ["better", "level", "torn"]
-    assert list(here.marker.color) == [figures.COLOUR, "rgba(0,0,0,0)", figures.COLOUR]
+    assert list(here.marker.color) == [figures.COLOUR, "rgba(0,0,0,0)", "rgba(0,0,0,0)"]  # as the verdict has it
     assert list(paper.x[[0, 2]]) == pytest.approx([20, -50]) and np.isnan(paper.x[1])
     assert "<b>" not in fig.to_json()
 

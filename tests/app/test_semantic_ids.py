@@ -241,7 +241,7 @@ def test_what_is_said_of_a_tokenizer_names_its_teacher(tmp_path: Path) -> None:
     write_tokenization(tmp_path, "taught", teacher=teacher, figures=plain["figures"] | {"ranking": ranking})
     ranked = "NDCG@10 with quantised item vectors"
     assert (said("plain")["Teacher"], said("plain")[ranked]) == ("–", "–")
-    assert said("taught")["Teacher"] == "Alpha after 1,200 epochs, NDCG@10 0.250"
+    assert said("taught")["Teacher"] == "Alpha after 1,200 epochs, validation NDCG@10 0.250"
     assert said("taught")[ranked] == "0.125 (0.200)"
 
 

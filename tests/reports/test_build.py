@@ -242,7 +242,7 @@ def test_metrics_begin_with_the_floor_and_say_nothing_beyond_a_beam(copied: Path
         (*[None] * 3, "beam of 5")
     }
     said = verdict(report.metrics, report)
-    assert "Alpha, user vectors is below Plain" in said and "(beam of 5)" in said
+    assert "Alpha, user vectors has a lower mean than Plain" in said and "(beam of 5)" in said
     assert report.metrics.verdict is not None and report.metrics.verdict.untrained.name in ("plain", "popular")
     sentences = judge.sentences(report.metrics.verdict)
     assert said.startswith(sentences) and sentences.split(";")[0] in html.render(report, "static").decode()

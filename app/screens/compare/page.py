@@ -74,7 +74,7 @@ def _lists(
         shown = compare.rank_table(models, table, current, k, target=target, chosen=chosen)
         widgets.item_ranks(shown, key=key, on_act=act)
         st.caption(
-            "Rank of each item in each model, also beyond its list; darker is nearer the top. "
+            "Rank of each item in each model, also beyond its list; stronger colour is nearer the top. "
             f"In the mean, ranks beyond {k} count as {k + 1}. Click a title for details."
         )
 

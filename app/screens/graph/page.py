@@ -22,7 +22,8 @@ def page() -> None:
     models = zoo.open_zoo(now.dataset)
     st.markdown(
         "Graph models propagate embeddings over user–item interactions. A path links an item of the history, through a user "
-        "who interacted with it, to another item of that user. Shown are the paths behind a recommendation."
+        "who interacted with it, to another item of that user. Shown are the paths that end in a recommended item, and how much "
+        "of its score they carry."
     )
     able = graph_paths.carriers(models)
     if not able:
@@ -73,7 +74,8 @@ def _paths(models: Zoo, name: str, history: tuple[int, ...], item: int) -> None:
     with st.container(key="graph_list"):
         st.markdown(graph_paths.phone(branches, item, titles))
     sums = models.bundles[name].paths is not None
-    st.caption(md(graph_paths.key(sums, len(figures.opened_branches(branches)), len(branches))))
+    with st.container(key="graph_key"):
+        st.caption(md(graph_paths.key(sums, len(figures.opened_branches(branches)), len(branches))))
 
 
 def _select_node() -> None:

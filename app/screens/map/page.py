@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app import guard, spaces, zoo
+from app.components import history
 from app.screens.map import code_map, controls, filters, item_map
 from app.screens.map.chart import MapChoices
 from app.session import state
@@ -25,6 +26,7 @@ def page() -> None:
                 "screens/compare/page.py", label="Compare what they recommend", icon=":material/compare_arrows:"
             )
             return
+        history.sides()
         this = controls.show(models, catalogue)
         maps(this)
         if this.colours is not None and this.colours.note:

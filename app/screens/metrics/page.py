@@ -8,7 +8,7 @@ import streamlit as st
 from app import glossary, guard, zoo
 from app.analysis import evaluation, floor, metrics
 from app.analysis import evaluation as verdicts
-from app.components import sections, tables
+from app.components import sections, tables, widgets
 from app.screens.metrics import comparison, protocol, slices, studies, training_runs
 from app.screens.metrics.choices import MetricsChoices, choose
 from app.screens.metrics.parameters import SECTIONS
@@ -88,11 +88,11 @@ def _table(this: MetricsChoices) -> None:
     table = metrics.grid(standing, this.notes(), {row: clean(title) for row, title in this.titles.items()}, signs)
     best = standing[standing["mark"] == "best"]
     columns = {
-        "Model": st.column_config.TextColumn(pinned=True, width=230),
+        "Model": st.column_config.TextColumn(pinned=True, width=150 if widgets.on_phone() else 230),
         "Note": st.column_config.TextColumn(width=270),
     }
     columns |= {
-        metric: st.column_config.TextColumn(help=glossary.tooltip(metric), width=150)
+        metric: st.column_config.TextColumn(help=glossary.tooltip(metric), width=165)
         for metric in dict.fromkeys(standing["metric"])
     }
     counted = len(this.rows) > len(floor.learned(this.rows, this.families))
@@ -107,7 +107,10 @@ def _table(this: MetricsChoices) -> None:
         key="metrics_table",
     )
     words = [
-        "In brackets: 95 % interval. **Bold**: the best; ≈: not significantly different from it (paired bootstrap, Holm).",
+        "In brackets: 95 % interval."
+        + (
+            " **Bold**: the best; ≈: not significantly different from it (paired bootstrap, Holm)." if len(best) else ""
+        ),
         this.beams(),
         this.below(floor.learned(this.people, this.families)).strip(),
     ]

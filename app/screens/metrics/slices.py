@@ -57,8 +57,8 @@ def show(this: MetricsChoices) -> None:
     )
     if len(drawn) < len(this.people):
         note = (
-            f"Shown: the {len(drawn)} best of {len(this.people)}, including one without training. The table below has all; "
-            f"choose others by kind above. {note}"
+            f"Shown: the {len(drawn)} best of {len(this.people)}, including one without training. The table under the figure has "
+            f"all; choose others by kind above. {note}"
         )
     if table["few"].any():
         note += f" Grey: fewer than {metrics.FEW} users."

@@ -197,7 +197,9 @@ def _begin(draft: Draft, what: FileKind) -> None:
                 key=key,
                 max_chars=_MOST_PASTED,
                 height=180,
-                placeholder="item_id,title\nA100,Teapot",
+                placeholder="item_id,title\nA100,Teapot"
+                if what == "catalogue"
+                else "user,item,time\nanna,A100,2024-03-31",
             )
             st.button(
                 "Read it", key=draft.key("pasted", what), on_click=guard.callback(_paste), args=(draft, what, key)
