@@ -26,7 +26,7 @@ class Example(NamedTuple):
 _FILMS = (
     Example(
         "Two sagas in turn",
-        "Star Wars and Indiana Jones alternating: which will a model continue? The Markov chain reads only the last film.",
+        "Star Wars and Indiana Jones alternating: which will a model continue? Add the Markov chain: it reads only the last film.",
         (
             "star-wars-1977",
             "raiders-of-the-lost-ark-1981",
@@ -41,7 +41,7 @@ _FILMS = (
     ),
     Example(
         "A director",
-        "Three films by Hayao Miyazaki. Which models find more of his? The Markov chain reads only the last film.",
+        "Three films by Hayao Miyazaki. Which models find more of his? Add the Markov chain: it reads only the last film.",
         ("hauru-no-ugoku-shiro-2004", "mononoke-hime-1997", "tonari-no-totoro-1988"),
     ),
     Example(

@@ -159,7 +159,7 @@ def test_a_model_with_two_rows_counts_once_below_the_floor() -> None:
     families = FAMILIES | {"a+user": "sasrec"}
     called = metrics.titled(TITLES, families)
     both = floor.below({"a": 0.1, "a+user": 0.2, "d": 0.9}, families, called)
-    assert both.split(" below ")[0].strip() == "A is"
+    assert both.split(" a lower mean ")[0].strip() == "A has"
     assert "A, user vectors has a lower mean than D" in floor.below({"a": 0.95, "a+user": 0.2, "d": 0.9}, families, called)
     rows = {f"{number}{second}": 0.1 for number in range(9) for second in ("", metrics.USERS)} | {"8": 0.95}
     many = floor.below(
