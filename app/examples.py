@@ -26,7 +26,7 @@ class Example(NamedTuple):
 _FILMS = (
     Example(
         "Two sagas in turn",
-        "Star Wars and Indiana Jones alternating: which will a model continue? Add the Markov chain: it reads only the last film.",
+        "Star Wars and Indiana Jones alternating: which goes on? Add the Markov chain: it reads only the last film.",
         (
             "star-wars-1977",
             "raiders-of-the-lost-ark-1981",
