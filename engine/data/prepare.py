@@ -318,8 +318,9 @@ def _tested(rows: Flat, options: ImportOptions) -> np.ndarray:
 
 
 def _core_reason(k_core: int, min_history: int) -> str:
-    parts = [f"user or item with fewer than {k_core} events"] if k_core > 1 else []
-    return " or ".join(parts + ([f"user with fewer than {min_history} events"] if min_history > max(k_core, 1) else []))
+    parts = [f"a user or item with fewer than {k_core} events"] if k_core > 1 else []
+    parts += [f"a user with fewer than {min_history} events"] if min_history > max(k_core, 1) else []
+    return f"event of {' or '.join(parts)}"
 
 
 def stop_for_bad_rows(workshop: Workshop, options: ImportOptions, why: str) -> NoReturn:
