@@ -236,8 +236,8 @@ def beside(study: Study, number: int) -> pd.DataFrame:
     entry, baseline = study.published[number], study.variant(study.baseline)
     measure, none = entry.measure, float("nan")
     figure_here, figure_there = baseline.figure(measure), entry.figures[study.baseline]
-    found = table(study, measure) if over_people(measure) else pd.DataFrame(columns=["variant", "verdict"])
-    level = set(found["variant"][found["verdict"] == "level"])
+    compared = table(study, measure) if over_people(measure) else pd.DataFrame(columns=["variant", "verdict"])
+    level = set(compared["variant"][compared["verdict"] == "level"])
     rows = []
     for variant in study.variants:
         changes, published = [none, none, none], entry.figures.get(variant.name, none)
