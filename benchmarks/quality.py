@@ -72,9 +72,12 @@ def stored(folder: Path, dataset: Dataset) -> Ranks:
     return found
 
 
-def record(run: Path, as_it_is: bool) -> Path:
-    """as_it_is: with the metrics of its last evaluation, where sampled candidates would take an hour."""
+def record(run: Path, as_it_is: bool, called: str = "") -> Path:
+    """as_it_is: with the metrics of its last evaluation, where sampled candidates would take an hour. called: a name for other
+    settings than those of the recipe's file."""
     model, recipe, kept, dataset = open_run(run)
+    if called:
+        kept["recipe"]["name"] = called
     if as_it_is:
         found = json.loads((run / "metrics.json").read_text("utf-8"))
     else:
@@ -115,7 +118,7 @@ def record(run: Path, as_it_is: bool) -> Path:
         "intervals95": intervals,
     }
     seed = recipe.training.seed
-    name = f"{dataset.info.name}-{recipe.name}{REFIT if refitted(kept) else ''}"
+    name = f"{dataset.info.name}-{called or recipe.name}{REFIT if refitted(kept) else ''}"
     path = tables.RESULTS / f"{name}{'' if seed == SEEDS[0] else f'-seed{seed}'}.json"
     write_json(path, result)
     return path
@@ -225,6 +228,7 @@ def main() -> None:
     kept = actions.add_parser("record", help="evaluate runs and keep their results")
     kept.add_argument("runs", nargs="+", type=Path)
     kept.add_argument("--as-it-is", action="store_true", help="keep what `seqscope evaluate` found")
+    kept.add_argument("--called", default="", help="a name for a run with other settings than its recipe's file")
     pair = actions.add_parser("compare", help="keep the paired difference of two evaluated runs")
     pair.add_argument("first", type=Path)
     pair.add_argument("second", type=Path)
@@ -242,7 +246,7 @@ def main() -> None:
     args = parser.parse_args()
     if args.action == "record":
         for run in args.runs:
-            print(record(run, args.as_it_is))
+            print(record(run, args.as_it_is, args.called))
         return
     if args.action == "zero-shot":
         print(zero_shot(args.run, args.dataset, args.people))
