@@ -151,7 +151,9 @@ def test_models_below_the_floor_are_named() -> None:
     assert floor.below({"a": 0.5, "d": 0.2}, FAMILIES, called) == ""
     assert "**A** has a lower mean than **D** (0.900)" in floor.below({"a": 0.1, "d": 0.9}, FAMILIES, called)
     means = {"a": 0.1, "b": 0.2, "d": 0.9, "c": 0.3}
-    assert "**A** and **\\<script\\>B\\</script\\>** both have a lower mean than **D**" in floor.below(means, FAMILIES, called)
+    assert "**A** and **\\<script\\>B\\</script\\>** both have a lower mean than **D**" in floor.below(
+        means, FAMILIES, called
+    )
     assert floor.first("abcd", FAMILIES) == ["c", "d", "a", "b"]
 
 
@@ -160,7 +162,9 @@ def test_a_model_with_two_rows_counts_once_below_the_floor() -> None:
     called = metrics.titled(TITLES, families)
     both = floor.below({"a": 0.1, "a+user": 0.2, "d": 0.9}, families, called)
     assert both.split(" a lower mean ")[0].strip() == "A has"
-    assert "A, user vectors has a lower mean than D" in floor.below({"a": 0.95, "a+user": 0.2, "d": 0.9}, families, called)
+    assert "A, user vectors has a lower mean than D" in floor.below(
+        {"a": 0.95, "a+user": 0.2, "d": 0.9}, families, called
+    )
     rows = {f"{number}{second}": 0.1 for number in range(9) for second in ("", metrics.USERS)} | {"8": 0.95}
     many = floor.below(
         rows | {"d": 0.9}, dict.fromkeys(rows, "sasrec") | {"d": "markov"}, {"d": "D"} | {row: row for row in rows}
