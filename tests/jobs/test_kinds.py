@@ -231,7 +231,7 @@ def test_what_is_pretrained_first_needs_nothing_carried_over(tmp_path: Path) -> 
 
 def test_tiger_writes_the_identifiers_of_a_tokenizer(tmp_path: Path) -> None:
     place = tmp_path / "owners" / "a" / "datasets" / "x"
-    with pytest.raises(SeqscopeError, match="identifiers of RQ-VAE"):
+    with pytest.raises(SeqscopeError, match="semantic IDs of RQ-VAE"):
         kinds.choose(place, "tiger", {})
     for path, content in (("runs/rqvae/identifiers.json", {}), ("data/dataset.json", {"counts": {"items": 500}})):
         (place / path).parent.mkdir(parents=True)
