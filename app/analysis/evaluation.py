@@ -267,6 +267,18 @@ def means_by_slice(people: Mapping[str, judge.Ranks], slicing: Slicing, metric: 
     return pd.DataFrame(rows, columns=["slice", "model", "n", "mean", "low", "high", "few"])
 
 
+def validated_by_users(models: Zoo, names: Iterable[str]) -> list[str]:
+    """Of the models, those whose validation took the vectors of training users (engine.training.run.validation)."""
+    chosen = []
+    for name in names:
+        about = models.bundles[name].manifest
+        training = about.training.recipe.get("training")
+        folded = isinstance(training, dict) and training.get("valid_fold_in") is True
+        if any(naming.parse(protocol).trained_users for protocol in about.metrics) and not folded:
+            chosen.append(name)
+    return chosen
+
+
 # --- is training worth it
 
 

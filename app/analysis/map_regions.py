@@ -214,12 +214,12 @@ def _texts(value: object) -> set[str]:
     return {text for entry in several if entry is not None and (text := clean(entry, 60))}
 
 
-def _of_numbers(name: str, numbers: npt.NDArray[np.float64]) -> Attribute:
+def _of_numbers(name: str, values: npt.NDArray[np.float64]) -> Attribute:
     """Years by decade; other numbers by quantile, or one by one where there are few."""
-    finite = np.isfinite(numbers)
-    known, ranges = numbers[finite], True
+    finite = np.isfinite(values)
+    known, ranges = values[finite], True
     if not len(known):
-        return Attribute(name, (), _table([], len(numbers), 0))
+        return Attribute(name, (), _table([], len(values), 0))
     if is_year(name, float(known.min()), float(known.max())):
         edges = np.arange(known.min() // 10 * 10, known.max() + 1, 10)
         called, ranges = [f"{start:.0f}s" for start in edges], False
@@ -237,7 +237,7 @@ def _of_numbers(name: str, numbers: npt.NDArray[np.float64]) -> Attribute:
     items = np.flatnonzero(finite)
     places = np.searchsorted(edges, known, side="right") - 1
     used = np.unique(places)
-    table = _table(list(zip(items.tolist(), places.tolist(), strict=True)), len(numbers), len(edges))[:, used]
+    table = _table(list(zip(items.tolist(), places.tolist(), strict=True)), len(values), len(edges))[:, used]
     return Attribute(name, tuple(called[place] for place in used), sparse.csr_array(table), ranges)
 
 

@@ -22,8 +22,7 @@ def show(beside: Callable[[], None] | None = None) -> None:
     now = state.get()
     models = zoo.open_zoo(now.dataset)
     with st.container(border=True, key="history_strip", gap="small"):
-        if now.a_or_b:
-            _sides(now)
+        sides()
         widgets.history(
             [_entry(models, item) for item in state.numbers(models, now.current)],
             key="history_chips",
@@ -70,14 +69,11 @@ def choose() -> None:
 
 
 def sides() -> None:
-    """A and B where there is an edited history, for pages that have no room for the items."""
+    """A and B as two states, one of which is looked at and edited; nothing where there is no edited history. Alone for pages that
+    have no room for the items."""
     now = state.get()
-    if now.variant is not None:
-        _sides(now)
-
-
-def _sides(now: state.State) -> None:
-    """A and B as two states, one of which is looked at and edited."""
+    if now.variant is None:
+        return
     st.session_state["history_side"] = now.a_or_b
     sizes = {"A": len(now.history), "B": len(now.variant or ())}
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):

@@ -189,8 +189,8 @@ def take_back_log(staged: Path, folder: Path) -> None:
     os.replace(folder / CLEAN / LOG, staged / CLEAN / LOG)
     if taken is not None:
         os.replace(taken, staged / UPLOAD / taken.name)
-    kept = {kind: reading.model_dump() for kind, reading in readings(folder).items() if kind != "log"}
-    write_json(upload / READING, kept)
+    of_catalogue = {kind: reading.model_dump() for kind, reading in readings(folder).items() if kind != "log"}
+    write_json(upload / READING, of_catalogue)
 
 
 def clear(folder: Path) -> None:

@@ -80,10 +80,10 @@ def evaluate(
         unknown = int((~known).sum())
         note(f"{unknown:,} of {len(cases):,} users have no training event, so no vector: their histories are folded in")
     for trained, timed in variants:
-        vectors: bool | np.ndarray = known if trained else False
+        by_vectors: bool | np.ndarray = known if trained else False
         name = of_dataset(base, repeats, trained_users=trained, with_times=timed, refit=refit)
         full = full_ranks(
-            model, cases, exclude_history=excluded, trained_users=vectors, with_times=timed, lists=True, beam=width,
+            model, cases, exclude_history=excluded, trained_users=by_vectors, with_times=timed, lists=True, beam=width,
             progress=progress.update,
         )  # fmt: skip
         ranks[name] = full.ranks
@@ -91,11 +91,13 @@ def evaluate(
         if width is not None:
             missed[name] = {f"outside@{width}": full.outside / max(len(cases.targets), 1)}
         if keep_history:
-            kept = full_ranks(model, cases, trained_users=vectors, with_times=timed, exclude_history=False, beam=width)
+            kept = full_ranks(
+                model, cases, trained_users=by_vectors, with_times=timed, exclude_history=False, beam=width
+            )
             ranks[str(Protocol(base, "history kept", trained, refit=refit, with_times=timed))] = kept.ranks
         for protocol in protocols:
             negatives = frozen(dataset, "test", protocol)
-            sampled = sampled_ranks(model, cases, negatives, trained_users=vectors, with_times=timed)
+            sampled = sampled_ranks(model, cases, negatives, trained_users=by_vectors, with_times=timed)
             ranks[of_dataset(protocol, repeats, trained_users=trained, with_times=timed, refit=refit)] = sampled.ranks
     for protocol, values in ranks.items():
         beyond = metrics.beyond_accuracy(exposures.get(protocol, {}), dataset.popularity)

@@ -30,6 +30,9 @@ CODES = 1 << 16
 SPARE = 1_000_000
 """Bytes that a file may have beyond what its items can need."""
 CODE = len('"<a_65535>", ')
+"""Bytes of a code."""
+ESCAPED = 12
+"""Bytes of a character of an id at most: JSON may write it as two escapes."""
 
 
 def export_index(
@@ -81,7 +84,7 @@ def export_index(
 def read_index(path: Path, item_ids: list[str]) -> Identifiers:
     """The semantic IDs of these items. Raises SeqscopeError where the file is none, or does not have all of them; and where it is
     larger than what these can need, as JSON takes many times its bytes while it is read."""
-    most = SPARE + sum(12 * len(item_id) for item_id in item_ids) + len(item_ids) * LEVELS * CODE
+    most = SPARE + ESCAPED * sum(map(len, item_ids)) + len(item_ids) * LEVELS * CODE
     if path.is_file() and path.stat().st_size > most:
         raise SeqscopeError(
             f"{path} has {path.stat().st_size:,} bytes, and the semantic IDs of {len(item_ids):,} items have at most {most:,}"

@@ -246,7 +246,7 @@ class ItemToItem(Recommender):
         if settings != self._related:
             relation = self.relation(config, log)
             self._scale = within_half(float(np.abs(relation.data).max(initial=0.0)))
-            self.keep(relation * self._scale, most, self.rounds(config))
+            self.keep(relation * self._scale if self._scale < 1 else relation, most, self.rounds(config))
             self._related = settings
         self.position_weights = torch.from_numpy(self.positions(config))
         self.prior = torch.from_numpy((self._scale * self.background(config, log)).astype(np.float32))

@@ -147,7 +147,7 @@ class _Pass:
         self.controls += len(content) - len(content.translate(None, _CONTROLS))
         if self.controls > 100 and self.controls * 20 > self.size:
             raise Refused(
-                f"The file is not text: {self.controls:,} control characters stand in its beginning. "
+                f"The file is not text: there are {self.controls:,} control characters near its beginning. "
                 "If it is text in UTF-16, save it as UTF-8."
             )
         if "\x00" in text or "\x01" in text:

@@ -38,6 +38,7 @@ _SWAPPED = {
 
 
 MICRO = 1_000_000
+"""Microseconds of a second."""
 
 
 def seconds(column: str, form: str) -> str:
@@ -52,6 +53,7 @@ def fraction(column: str, form: str) -> str:
 
 
 def _epoch(column: str, form: str) -> str:
+    """SQL: unix seconds with their fraction, DOUBLE."""
     iso = f"regexp_full_match({column}, {sql(_ISO)})"
     # The expression is stricter than the cast, which knows words such as "today".
     moment = f"CASE WHEN {iso} THEN epoch(try_cast({column} AS TIMESTAMPTZ)) END"

@@ -188,16 +188,19 @@ class _Attributes:
     @staticmethod
     def gather(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
         item_attributes = attributes(pq.read_table(dataset.path / "items.parquet").sort_by("item"))
-        return Material(item_attributes, hashlib.sha256(json.dumps(item_attributes).encode()).hexdigest(), dataset.path)
+        return _Attributes._material(item_attributes, dataset.path)
+
+    @staticmethod
+    def _material(item_attributes: list[list[tuple[str, str]]], place: Path) -> Material:
+        return Material(item_attributes, hashlib.sha256(json.dumps(item_attributes).encode()).hexdigest(), place)
 
     @staticmethod
     def of_run(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
         try:
-            kept = json.loads((folder / _Attributes.FILE).read_text("utf-8"))
+            pairs_of_items = json.loads((folder / _Attributes.FILE).read_text("utf-8"))
         except FileNotFoundError:  # runs of before have no copy
             return _Attributes.gather(recipe, dataset, folder)
-        item_attributes = [[(key, text) for key, text in of_item] for of_item in kept]
-        return Material(item_attributes, hashlib.sha256(json.dumps(item_attributes).encode()).hexdigest(), folder)
+        return _Attributes._material([[(key, text) for key, text in pairs] for pairs in pairs_of_items], folder)
 
     @staticmethod
     def keep(material: Material, folder: Path) -> None:

@@ -223,15 +223,15 @@ def test_where_repeats_count_both_ranks_are_among_the_history_too(models: Zoo, m
     bundle, history = models.bundles[READER], (5, 77, 300, 900, 12)
     monkeypatch.setattr(type(bundle), "candidates", lambda self, read: np.ones(len(models), bool))
     item = int(np.argsort(-bundle.scores(history))[40])
-    found = word_attention.measure(models, READER, history, item)
-    assert found is not None
-    same = found.table[found.table["effect"].abs() < 1e-6]
+    ablated = word_attention.measure(models, READER, history, item)
+    assert ablated is not None
+    same = ablated.table[ablated.table["effect"].abs() < 1e-6]
     others = np.delete(bundle.scores(history), item)
-    scores = found.score - found.table["effect"].to_numpy()
-    assert found.table["rank_without"].tolist() == pytest.approx(
+    scores = ablated.score - ablated.table["effect"].to_numpy()
+    assert ablated.table["rank_without"].tolist() == pytest.approx(
         [1 + (others > score).sum() for score in scores], abs=1
     )
-    assert same.empty or (same["rank_without"] == found.rank).all()
+    assert same.empty or (same["rank_without"] == ablated.rank).all()
 
 
 def test_a_catalogue_that_says_something_else_is_not_asked(tmp_path: Path) -> None:

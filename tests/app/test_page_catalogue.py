@@ -201,9 +201,9 @@ def test_a_range_from_a_link_lies_within_what_there_is(
 
 
 def test_a_filter_comes_back_from_the_address_to_the_last_digit() -> None:
-    wanted = {"when": Between(1262304000129, 1262304000131), "price": Between(0, 0.1 + 0.2)}
-    own = {name: text for name, text in parameters.parameters_of(wanted).items() if text}
-    assert parameters.filters(own) == wanted
+    ranges = {"when": Between(1262304000129, 1262304000131), "price": Between(0, 0.1 + 0.2)}
+    address = {name: text for name, text in parameters.parameters_of(ranges).items() if text}
+    assert parameters.filters(address) == ranges
 
 
 def test_an_item_is_added_once(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

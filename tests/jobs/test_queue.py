@@ -386,15 +386,15 @@ def test_who_is_told_may_fail(jobs: Path) -> None:
 
 
 def test_whoever_is_told_hears_of_a_job_that_was_cancelled_twice(jobs: Path) -> None:
-    told: list[str] = []
-    queue = Queue(jobs, on_change=lambda one, now: told.append(now.state))
+    states: list[str] = []
+    queue = Queue(jobs, on_change=lambda one, now: states.append(now.state))
     queue.submit(job(step("say", "x")))
     for again in (False, True):
         if again:
             queue.retry("job")
         queue.cancel("job")
         queue.look()
-    assert told == ["cancelled", "cancelled"]
+    assert states == ["cancelled", "cancelled"]
     queue.stop()
 
 

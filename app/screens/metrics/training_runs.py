@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import pandas as pd
 import streamlit as st
 
@@ -15,7 +13,6 @@ from app.screens.metrics import parameters
 from app.screens.metrics.choices import MetricsChoices
 from app.text import clean, listed, md
 from engine.runtime import Zoo
-from engine.runtime import protocols as naming
 
 _FOUR = st.column_config.NumberColumn(format="%.4f")
 _ALONG = dict(zip(parameters.ALONG, ("epochs", "seconds", "steps"), strict=True))
@@ -48,7 +45,7 @@ def _curves(this: MetricsChoices) -> None:
             name="training curves",
             columns={"loss": _FOUR, "ndcg": _FOUR},
         )
-        if names := _by_users(this.models, table[table["ndcg"].notna()]["model"].unique()):
+        if names := evaluation.validated_by_users(this.models, table[table["ndcg"].notna()]["model"].unique()):
             titles = listed([this.titles[name] for name in names])
             st.caption(
                 md(f"{titles}: validated with trained user vectors. The table folds users in from histories, so its values "
@@ -67,18 +64,6 @@ def _curves(this: MetricsChoices) -> None:
             alt=f"Training loss of every model along {_ALONG[along]}; the table above has the numbers.",
             config=export.config("training loss"),
         )
-
-
-def _by_users(models: Zoo, names: Iterable[str]) -> list[str]:
-    """Of the models, those whose validation took the vectors of training users (engine.training.run.validation)."""
-    chosen = []
-    for name in names:
-        about = models.bundles[name].manifest
-        training = about.training.recipe.get("training")
-        folded = isinstance(training, dict) and training.get("valid_fold_in") is True
-        if any(naming.parse(protocol).trained_users for protocol in about.metrics) and not folded:
-            chosen.append(name)
-    return chosen
 
 
 def made(models: Zoo) -> None:
