@@ -88,7 +88,7 @@ def full_ranks(
         ranks[cases.held_out.positions(rows)] = _ranks(scores, owner, target_scores)
         if lists:
             k = min(CUTOFFS[-1], model.num_items)
-            values, top = first(scores, k)
+            values, top = top_k(scores, k)
             items, shown = top.cpu().numpy(), (values > least).cpu().numpy()
             for cut in CUTOFFS:
                 # somebody who took nearly everything is shown what is left
@@ -150,7 +150,7 @@ def _batches(cases: Cases, trained_users: bool | np.ndarray, size: int) -> Itera
             yield rows[start : start + size], known
 
 
-def first(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
+def top_k(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The k best of each row, values and places [rows, k]; of equal scores the lower places, as bundles list them."""
     values, places = scores.topk(k, dim=1)
     least = values[:, -1:]

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from engine.evaluation.metrics import CUTOFFS
-from engine.evaluation.ranks import first, full_ranks, mean_rank, sampled_ranks
+from engine.evaluation.ranks import full_ranks, mean_rank, sampled_ranks, top_k
 from engine.models.popularity import Popularity, PopularityConfig
 from tests.evaluation.fakes import Fixed, cases, random_cases
 
@@ -40,7 +40,7 @@ def test_of_equal_scores_the_first_items_are_listed(kinds: int) -> None:
     scores = torch.from_numpy(np.random.default_rng(kinds).integers(0, kinds, (40, 50)).astype(np.float32))
     scores[::2, ::3] = -torch.inf
     for k in (1, 7, 50):
-        values, places = first(scores, k)
+        values, places = top_k(scores, k)
         expected = np.argsort(-scores.numpy(), 1, kind="stable")[:, :k]
         assert np.array_equal(places.numpy(), expected)
         assert np.array_equal(values.numpy(), np.take_along_axis(scores.numpy(), expected, 1))

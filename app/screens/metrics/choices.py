@@ -121,7 +121,7 @@ def choose(models: Zoo, protocols: list[str]) -> MetricsChoices:
             key=f"metrics_name{'_sets' if sets else ''}",
             help="\n\n".join(f"**{name}**: {glossary.tooltip(name)}" for name in names),
         )
-        # among the first k of k items is every one
+        # where the catalogue has no more than k items, each is a hit
         cutoffs = [str(k) for k in judge.CUTOFFS if k < len(models)] or [str(min(judge.CUTOFFS))]
         usual = "20" if sets else "10"
         k = choice.segmented(
