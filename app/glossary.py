@@ -212,6 +212,12 @@ VIEWS = (
         ("Filters", "What items are weighed with"),
     ),
     Entry(
+        "Horizontal filters",
+        "Caser’s filters over 1, 2, … items in a row slide over the latest items. Each keeps how well it matches the row that it "
+        "matches best, wherever that stands.",
+        "Tang & Wang, WSDM 2018, 3.2.1",
+    ),
+    Entry(
         "Attention of codes",
         "A model that reads items as codes attends between codes; grouped by item, what an item gets is the sum over its codes. "
         "While codes are generated, each one looks back at the history: one column per generated code, mean over heads.",

@@ -35,6 +35,8 @@ KINDS: dict[Kind, str] = {
 }
 """What a model goes by, in the order of lists, and how pages call it: the order of a history, who has what, words about items,
 identifiers that it writes, how often items follow each other."""
+OTHER = "Other"
+"""What pages call models that declare no kind."""
 
 Colour = Literal[
     "blue",
@@ -122,6 +124,13 @@ class Card:
     def variant(self, name: str) -> Variant:
         """That of the name, or one that says what the card says."""
         return next((variant for variant in self.variants if variant.name == name), Variant(name))
+
+
+def by_kind(kinds: Mapping[str, Kind | None]) -> dict[str, list[str]]:
+    """A kind of models, as pages call it → the names of those in `kinds` (name → kind) that are of it, in their order there."""
+    titles = {name: OTHER if kind is None else KINDS[kind] for name, kind in kinds.items()}
+    every = {title: [name for name in titles if titles[name] == title] for title in (*KINDS.values(), OTHER)}
+    return {title: names for title, names in every.items() if names}
 
 
 def added(default: Any) -> Any:

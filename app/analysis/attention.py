@@ -185,6 +185,32 @@ def filter_words(model: str, weights: Float, called: Names) -> str:
     return " ".join(words)
 
 
+def best_rows(matches: Sequence[Float]) -> Float:
+    """Of what filters over 1, 2, … items in a row keep, each its best match, the share from the row that ends with each of the
+    latest items: float64 [heights, items], the latest item last; NaN where no row ends, or no filter matches at all.
+
+    matches: of each height [rows, filters], as `Bundle.matches` gives them (max pooling: Tang & Wang, WSDM 2018, 3.2.1)."""
+    shares = np.full((len(matches), len(matches[0])), np.nan)
+    for at, rows in enumerate(matches):
+        best = rows.max(0)
+        if best.sum() > 0:
+            shares[at, -len(rows) :] = np.bincount(rows.argmax(0), best, len(rows)) / best.sum()
+    return shares
+
+
+def row_words(model: str, shares: Float, called: Names) -> str:
+    """Which items in a row the filters match most, as Markdown; "" where each has one row to choose from. shares: `best_rows`."""
+    choice = np.where(np.isfinite(shares).sum(1, keepdims=True) > 1, shares, -1.0)
+    height, at = np.unravel_index(int(np.nan_to_num(choice, nan=-1.0).argmax()), shares.shape)
+    if choice[height, at] < 0:
+        return ""
+    over = count(int(height) + 1, "item") + (" in a row" if height else "")
+    return (
+        f"Of what the filters of {md(model)} over {over} keep, {shares[height, at]:.0%} comes from "
+        f"{'the row that ends with ' if height else ''}{quoted(called.titles[at])}."
+    )
+
+
 def almost_even(weights: Float) -> bool:
     """Whether the largest is less than half as much again as the smallest."""
     return bool(weights.max() < 1.5 * weights.min())
@@ -443,6 +469,12 @@ def attention(models: Zoo, model: str, history: tuple[int, ...]) -> AttentionMap
 def gates(models: Zoo, model: str, history: tuple[int, ...]) -> dict[int, float]:
     """Place in the history → how far its gate is open, 0 to 1. Raises SeqscopeError where there are none."""
     return models.bundles[model].gates(history)
+
+
+@cached(100, by=of_model)
+def matches(models: Zoo, model: str, history: tuple[int, ...]) -> list[Float]:
+    """As `Bundle.matches`. Raises SeqscopeError where no filters slide."""
+    return [*models.bundles[model].matches(history)]
 
 
 @cached(50, by=of_model, spinner="Reading the histories of a sample of users …")

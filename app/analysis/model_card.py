@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from app.text import count
+from engine import cards
 from engine.bundle.manifest import TOO_MANY
-from engine.cards import KINDS, Kind, declarations
+from engine.cards import Kind, declarations
 from engine.runtime import Bundle, Zoo
 
 _ABLE = {
@@ -170,12 +171,7 @@ def usual(models: Zoo) -> list[str]:
 
 def by_kind(models: Zoo) -> dict[str, list[str]]:
     """What models go by, as pages call it → the names of those that do, in the zoo's order."""
-    kinds = {name: _kind(bundle) for name, bundle in models.bundles.items()}
-    return {
-        title: some
-        for kind, title in KINDS.items()
-        if (some := [name for name, known in kinds.items() if known == kind])
-    }
+    return cards.by_kind({name: _kind(bundle) for name, bundle in models.bundles.items()})
 
 
 def _kind(bundle: Bundle) -> Kind:

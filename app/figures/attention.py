@@ -13,7 +13,7 @@ from plotly.subplots import make_subplots
 
 from app.analysis.attention import Float, Names, Profile, distances, moves
 from app.figures.style import AGAINST, FOR, QUIET, SIGNED
-from app.text import label, ordinal, short_title, wide
+from app.text import count, label, ordinal, short_title, wide
 
 SCALE = "Viridis"
 _ROW = 26  # pixels of a bar with its label
@@ -159,6 +159,29 @@ def filters(weights: Float, called: Names, narrow: bool = False) -> go.Figure:
 
 def steps(shares: Float, called: Names, rows: Sequence[str], narrow: bool = False) -> go.Figure:
     """What each written code looked at: positions downwards, oldest on top, a column per code. shares: [steps, positions]."""
+    columns = [label(row.rpartition(": ")[2], 16) for row in rows]
+    return _shares(shares, called, columns, rows, "generated codes, first to last", "weight", "looked at ", narrow)
+
+
+def best_rows(shares: Float, called: Names, narrow: bool = False) -> go.Figure:
+    """Which rows of items filters match: the items that rows end with downwards, oldest on top, a column per height of filters.
+    shares: [heights, items], NaN where no row ends."""
+    heights = [str(height + 1) for height in range(len(shares))]
+    rows = [f"{count(height + 1, 'item')}{' in a row' if height else ''}" for height in range(len(shares))]
+    return _shares(shares, called, heights, rows, "items in a row", "share", "up to ", narrow)
+
+
+def _shares(
+    shares: Float,
+    called: Names,
+    columns: Sequence[str],
+    rows: Sequence[str],
+    title: str,
+    quantity: str,
+    verb: str,
+    narrow: bool,
+) -> go.Figure:
+    """Shares of each column, positions downwards, oldest on top. shares: [columns, positions]. rows: columns in longer words."""
     places = list(range(len(called)))
     hovers = called.hovers()
     trace = go.Heatmap(
@@ -166,19 +189,20 @@ def steps(shares: Float, called: Names, rows: Sequence[str], narrow: bool = Fals
         x=list(range(len(rows))),
         y=places,
         zmin=0,
-        zmax=max(float(shares.max()), 1e-6),
+        zmax=max(float(np.nanmax(shares)), 1e-6),
+        hoverongaps=False,
         colorscale=SCALE,
-        colorbar={"title": {"text": "weight", "side": "right"}, "thickness": 12, "outlinewidth": 0, "len": 1},
+        colorbar={"title": {"text": quantity, "side": "right"}, "thickness": 12, "outlinewidth": 0, "len": 1},
         xgap=2,
         ygap=1,
         customdata=[[[label(row, 40), hover] for row in rows] for hover in hovers],
-        hovertemplate="%{customdata[0]}<br>looked at %{customdata[1]}<br>%{z:.3f}<extra></extra>",
+        hovertemplate=f"%{{customdata[0]}}<br>{verb}%{{customdata[1]}}<br>%{{z:.3f}}<extra></extra>",
     )
     fig = go.Figure(trace)
     fig.update_xaxes(
         tickvals=list(range(len(rows))),
-        ticktext=[label(row.rpartition(": ")[2], 16) for row in rows],
-        title="generated codes, first to last",
+        ticktext=columns,
+        title=title,
         side="top",
         showgrid=False,
         zeroline=False,

@@ -52,7 +52,9 @@ class Column(NamedTuple):
     colour: str
     values: Sequence[float | None]
     words: Sequence[str]
-    """What each bar says."""
+    """What each bar says to who points at it."""
+    figures: Sequence[str]
+    """What is written beside each bar, where there is room."""
 
 
 def effects(labels: Sequence[str], columns: Sequence[Column], alt: str, *, font: str = "") -> Markup:
@@ -69,10 +71,21 @@ def effects(labels: Sequence[str], columns: Sequence[Column], alt: str, *, font:
         svg.line(middle, head, middle, head + step * len(labels))
         for at, value in enumerate(column.values):
             if value is not None:
+                y, right = head + at * step, value >= 0
                 long = (wide / 2 - 4) * abs(value) / reach
-                x = middle if value >= 0 else middle - long
                 hint = f"{labels[at]}: {column.words[at]}"
-                svg.add("rect", hint=hint, x=x, y=head + at * step + 4, width=long, height=15, fill=column.colour)
+                svg.add(
+                    "rect",
+                    hint=hint,
+                    x=middle if right else middle - long,
+                    y=y + 4,
+                    width=long,
+                    height=15,
+                    fill=column.colour,
+                )
+                if len(column.figures[at]) * 6 <= wide / 2 - 6:  # the bar's other side is empty
+                    x, anchor = (middle - 4, "end") if right else (middle + 4, "start")
+                    svg.text(x, y + 15, column.figures[at], "quiet", size=10, anchor=anchor)
     return svg.done(alt, font)
 
 

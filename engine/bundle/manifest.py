@@ -54,11 +54,12 @@ class File(Strict):
 class Encoder(Strict):
     """history → query. Input `items`: int64 [batch, length], left-padded; output `query`: float32 [batch, dim], and where that
     is a sum (`Manifest.adds_parts`) output `parts`: float32 [batch, parts, dim], and where there are gates output `gates`:
-    float32 [batch, gates], 0 to 1, the latest item's last.
+    float32 [batch, gates], 0 to 1, the latest item's last. Where filters slide, output `matches`: float32 [batch, rows, filters],
+    0 or more: the rows of 1 item each, oldest first, then those of 2, …, at last the one of all `Encoder.matches` latest items.
 
     The encoder of a generator answers with its memory instead, see `Generator`."""
 
-    LATER = ("gates", "filters")
+    LATER = ("gates", "filters", "matches")
 
     dim: int = Field(ge=1, le=2_000_000)
     """Of the query; of a generator: the width of its hidden states."""
@@ -73,6 +74,8 @@ class Encoder(Strict):
     )
     """What each filter weighs each of the latest items with, whatever the history: [filter][place], the latest item last; absent
     where there are none."""
+    matches: int | None = Field(default=None, ge=1, le=100)
+    """Over how many of the latest items filters slide, which match 1, 2, … of them in a row; absent where none do."""
 
 
 class Attention(Strict):
@@ -480,10 +483,11 @@ class Manifest(Strict):
             raise ValueError(
                 f"an identity index needs encoder.dim = num_items, not {self.encoder.dim} and {self.num_items}"
             )
-        if self.encoder.gates is not None and self.encoder.gates > self.encoder.max_length:
-            raise ValueError(f"encoder.gates {self.encoder.gates} exceeds encoder.max_length {self.encoder.max_length}")
-        if self.encoder.gates is not None and (self.generator is not None or self.item_to_item is not None):
-            raise ValueError("encoder.gates belong to an encoder that answers with a query")
+        for name, latest in (("gates", self.encoder.gates), ("matches", self.encoder.matches)):
+            if latest is not None and latest > self.encoder.max_length:
+                raise ValueError(f"encoder.{name} {latest} exceeds encoder.max_length {self.encoder.max_length}")
+            if latest is not None and (self.generator is not None or self.item_to_item is not None):
+                raise ValueError(f"encoder.{name} belong to an encoder that answers with a query")
         if self.encoder.filters is not None and len({len(weights) for weights in self.encoder.filters}) != 1:
             raise ValueError("encoder.filters weigh different numbers of items")
         if self.encoder.filters is not None and len(self.encoder.filters[0]) > self.encoder.max_length:

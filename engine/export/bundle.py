@@ -191,6 +191,7 @@ def _fill(
             min_history=model.min_history,
             gates=model.gated,
             filters=None if model.place_weights is None else model.place_weights.tolist(),
+            matches=model.filter_window,
         ),
         attention=None
         if shape is None

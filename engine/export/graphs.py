@@ -22,6 +22,8 @@ def explanations(model: Recommender, items: Tensor) -> dict[str, Tensor]:
         answers["parts"] = model.query_parts(items)
     if model.gated is not None:
         answers["gates"] = model.gates(items)
+    if model.filter_window is not None:
+        answers["matches"] = torch.cat(model.matches(items), dim=1)
     return answers
 
 

@@ -66,6 +66,7 @@ class Recommender(nn.Module):
         gated: how many of the latest items have a gate each (`gates`); None where none has.
         place_weights: what each filter weighs each of the latest items with, whatever the history: float32 [filters, places], the
             latest item last; None where there are no such filters.
+        filter_window: over how many of the latest items filters slide (`matches`); None where none do.
         exports: the parts of its bundle, by the names that engine.export.bundle knows; empty where bundles hold no such model.
         needs_log: False where it learns from nobody, so that a catalogue without a log will do.
     """
@@ -90,6 +91,7 @@ class Recommender(nn.Module):
     score_parts: Mapping[str, int] = {}
     gated: int | None = None
     place_weights: Tensor | None = None
+    filter_window: int | None = None
     reads_times: bool = False
     beam: int | None = None
     """How many candidates are searched for where scoring all items is too dear; None where it never is."""
@@ -146,6 +148,11 @@ class Recommender(nn.Module):
         """How far the gate of each of the latest `gated` items is open, 0 to 1, 0 at padding: float32 [batch, gated]. items,
         users: as of `query`."""
         raise TypeError(f"{type(self).__name__} has no gates")
+
+    def matches(self, items: Tensor) -> list[Tensor]:
+        """How well filters over 1, 2, … `filter_window` items in a row match each such row of the latest items: per height h
+        float32 [batch, filter_window − h + 1, filters], 0 or more, the latest row last. items: as of `query`."""
+        raise TypeError(f"{type(self).__name__} has no filters that slide")
 
     def index(self) -> ItemIndex:
         raise TypeError(f"{type(self).__name__} defines no index")

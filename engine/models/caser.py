@@ -61,6 +61,7 @@ class Caser(UserAndWindow):
         self.columns = nn.Linear(config.window, config.vertical, bias=False)
         self.joint = nn.Linear(config.horizontal * config.window + config.vertical * config.dim, config.dim)
         self.bias = nn.Parameter(torch.zeros(num_items))
+        self.filter_window = config.window
         self.score_parts = {"the latest items, through the filters": config.dim, TASTE: config.dim}
         for matrix in (*self.rows, self.columns.weight, self.joint.weight):
             nn.init.xavier_uniform_(matrix, generator=generator)
@@ -85,8 +86,7 @@ class Caser(UserAndWindow):
         return [part.unflatten(1, (-1, self.config.horizontal)) for part in fits.split(rows, dim=1)]
 
     def matches(self, items: Tensor) -> list[Tensor]:
-        """How well each horizontal filter fits where: for each height h, float32 [batch, L − h + 1, filters], of which the
-        network keeps the largest. items: int64 [batch, length]; places count from the oldest item of the window."""
+        """Of the horizontal filters. The network keeps the largest of each."""
         return self._matches(self.items(self.window(items)).transpose(1, 2))
 
     @property

@@ -142,8 +142,9 @@ class Bundle:
         "trained_users", "reads_order" (of a history), "identifiers" (write them, and show the beam), "cross_attention", "words"
         (read them, and show which it looked at), "paths" (show those through people and items that lead to an item),
         "contributions" (say what each event, or each part of the model, gives to a score), "gates" (show how far items are let
-        through), "filters" (show what the latest items are weighed with), "probability" (say how likely each item is to be the
-        next), or "distinct_items" (tell every item from every other); KeyError for any other.
+        through), "filters" (show what the latest items are weighed with), "matches" (show which of them in a row filters match),
+        "probability" (say how likely each item is to be the next), or "distinct_items" (tell every item from every other);
+        KeyError for any other.
         """
         if capability == "distinct_items":
             return self._cannot_tell_apart()
@@ -293,6 +294,14 @@ class Bundle:
             raise CapabilityError(reason)
         gates = self._answers.gates(events).tolist()
         return dict(zip(range(len(events) - len(gates), len(events)), gates, strict=True))
+
+    def matches(self, history: History) -> list[Float32]:
+        """How well filters over 1, 2, … of the latest items in a row match: of each height float32 [rows, filters], 0 or more,
+        the latest row last. Raises CapabilityError where no filters slide."""
+        events = self.check_history(history)
+        if (reason := self.cannot("matches")) is not None or not isinstance(self._answers, Indexed):
+            raise CapabilityError(reason)
+        return self._answers.matches(events)
 
     @property
     def graph(self) -> InteractionGraph:

@@ -19,6 +19,7 @@ _REASONS = {
     "contributions": "Its scores are no sums of parts that mean something.",
     "gates": "This model has no gates to show.",
     "filters": "This model has no filters to show.",
+    "matches": "This model has no filters that slide over the history.",
     "cross_attention": "This model has no attention between what it writes and the history to show.",
 }
 
@@ -38,6 +39,7 @@ def cannot(manifest: Manifest, capability: str) -> str | None:
         "contributions": manifest.item_to_item is not None or bool(manifest.index.parts),
         "gates": manifest.encoder.gates is not None,
         "filters": manifest.encoder.filters is not None,
+        "matches": manifest.encoder.matches is not None,
         "paths": manifest.graph is not None,
         "identifiers": writes is not None,
         "cross_attention": writes is not None and writes.cross_attention,

@@ -104,6 +104,8 @@ class Indexed:
                 outputs["parts"] = (None, len(manifest.index.parts), dim)
             if manifest.encoder.gates is not None:
                 outputs["gates"] = (None, manifest.encoder.gates)
+            if (latest := manifest.encoder.matches) is not None:
+                outputs["matches"] = (None, latest * (latest + 1) // 2, None)
             self._graph = ItemsGraph(folder, "encoder.onnx", files, longest, outputs)
         self._index = Lazy(lambda: read_index(folder, files["index.npy"], items, dim, identity))
         if folder.size("index.npy", limit=ARRAY_BYTES, expected=files["index.npy"]) <= EAGER_BYTES:
@@ -188,6 +190,17 @@ class Indexed:
         if gates.min() < 0 or gates.max() > 1:
             raise self.folder.fault("encoder.onnx", "its gates are not between 0 and 1")
         return gates[max(0, len(gates) - len(events)) :]
+
+    def matches(self, events: Events) -> list[Float32]:
+        """How well filters over 1, 2, … of the latest items in a row match: of each height float32 [rows, filters], 0 or more,
+        the latest row last; without rows that end before the first event."""
+        latest = self.manifest.encoder.matches
+        assert self._graph is not None and latest is not None
+        every: Float32 = self._graph.run(self._input([events]), "matches")[0]
+        if every.min() < 0:
+            raise self.folder.fault("encoder.onnx", "its matches are below 0")
+        of_height = np.split(every, np.cumsum(np.arange(latest, 1, -1)))
+        return [rows[max(0, len(rows) - len(events)) :] for rows in of_height]
 
     def scores_near(self, histories: Sequence[Events], items: npt.NDArray[np.int64]) -> Iterator[Float32]:
         """In padded batches of bounded size; every item's score is exact."""

@@ -18,7 +18,7 @@ from app.figures import attention as figures
 from app.screens.attention import SECTIONS
 from engine.runtime import AttentionMap, Zoo
 from tests.app.conftest import HOSTILE, alone, run_without_fault
-from tests.runtime.bundles import TOYS, make_zoo, sized, with_gates, write_bundle
+from tests.runtime.bundles import TOYS, make_zoo, sized, with_gates, with_matches, write_bundle
 
 Open = Callable[..., AppTest]
 
@@ -258,6 +258,7 @@ def test_gates_are_shown_in_place_of_attention(open_changed: Open) -> None:
 
 def test_filters_are_shown_in_place_of_attention(open_changed: Open) -> None:
     def filtering(path: Path) -> None:
+        with_matches(path / "plain", next(toy for toy in TOYS if toy.name == "plain"))
         manifest = path / "plain" / "manifest.json"
         written = json.loads(manifest.read_text("utf-8"))
         written["encoder"]["filters"] = [[0.1, 0.2, -0.9], [0.3, 0.5, 0.4]]
@@ -267,6 +268,9 @@ def test_filters_are_shown_in_place_of_attention(open_changed: Open) -> None:
     assert not page.info
     assert [tab.label for tab in page.tabs] == ["Filters", SECTIONS["effects"]]
     assert any("Toy 4" in text.value and "-0.90 in filter 1" in text.value for text in page.markdown)
+    assert any("filters" in text.value and "100% comes from **Toy 30" in text.value for text in page.markdown)
+    shares = json.loads(page.get("plotly_chart")[1].proto.spec)["data"][0]
+    assert shares["y"] == [0, 1], "of a row of two items there is one, which ends with the latest"
     page.query_params["h"] = "toy-1~toy-2"  # fewer than the filters weigh: the latest places are theirs
     page.run()
     assert any("Toy 2" in text.value and "-0.90 in filter 1" in text.value for text in page.markdown)

@@ -88,6 +88,25 @@ def test_gates_are_those_of_pytorch(bundle_of: Callable[[str], Bundle], run_of: 
         assert list(gates.values()) == pytest.approx(expected[-len(gates) :], abs=1e-6)
 
 
+def test_matches_of_filters_are_those_of_pytorch(
+    bundle_of: Callable[[str], Bundle], run_of: Callable[[str], Path]
+) -> None:
+    """Of rows that end with an item of the history: padding matches nothing."""
+    bundle, (model, *_) = bundle_of("caser"), open_run(run_of("caser"))
+    assert isinstance(model, Caser)
+    for history in (HISTORY, [3], [1, 9]):
+        with torch.no_grad():
+            expected = model.matches(torch.tensor([history[-model.max_length :]]))
+        matches = bundle.matches(history)
+        assert len(matches) == len(expected) == model.filter_window
+        for rows, of_pytorch in zip(matches, expected, strict=True):
+            assert len(rows) == min(len(history), of_pytorch.shape[1])
+            assert not of_pytorch[0, : -len(rows)].any()
+            np.testing.assert_allclose(rows, of_pytorch[0, -len(rows) :], atol=1e-5)
+    with pytest.raises(CapabilityError, match="no filters that slide"):
+        bundle_of("hgn").matches(HISTORY)
+
+
 def test_filters_weigh_the_latest_items(bundle_of: Callable[[str], Bundle], run_of: Callable[[str], Path]) -> None:
     """Through the vertical filters alone, the query is what these weights make of the items' vectors."""
     bundle, (model, *_) = bundle_of("caser"), open_run(run_of("caser"))

@@ -48,10 +48,10 @@ def test_bars_are_as_long_as_their_values() -> None:
 
 
 def test_signed_bars_start_in_the_middle_and_share_a_scale() -> None:
-    texts = ["one", "two", "three"]
+    texts, ranks = ["one", "two", "three"], ["41", "2", "10,000,000"]
     columns = [
-        charts.Column("●", "#0072b2", [1.0, -2.0, None], texts),
-        charts.Column("■", "#d55e00", [4.0, 0.0, -1.0], texts),
+        charts.Column("●", "#0072b2", [1.0, -2.0, None], texts, ranks),
+        charts.Column("■", "#d55e00", [4.0, 0.0, -1.0], texts, ranks),
     ]
     root = parsed(charts.effects(["a", "b", "c"], columns, "x"))
     bars = [(float(bar.get("x", "")), float(bar.get("width", ""))) for bar in root.iter(f"{NS}rect")]
@@ -59,6 +59,9 @@ def test_signed_bars_start_in_the_middle_and_share_a_scale() -> None:
     assert len(bars) == 5
     assert bars[0][0] == pytest.approx(middles[0]) and bars[1][0] + bars[1][1] == pytest.approx(middles[0])
     assert bars[1][1] == pytest.approx(2 * bars[0][1]) and bars[2][1] == pytest.approx(2 * bars[1][1])
+    beside = [(text.text, float(text.get("x", ""))) for text in root.iter(f"{NS}text") if text.text in ranks]
+    assert [words for words, _ in beside] == ["41", "2", "41", "2"], "those for which there is room"
+    assert beside[0][1] < middles[0] < beside[1][1], "on the side that the bar leaves free"
 
 
 def test_lines_of_a_tree_join_its_nodes_and_the_explained_item_has_the_colour_of_the_model() -> None:

@@ -224,6 +224,23 @@ def with_gates(folder: Path, toy: Toy, gates: int = 3, bias: float = 0.0) -> Non
     seal(folder, encoder=encoder | {"gates": 3})
 
 
+def with_matches(folder: Path, toy: Toy, claimed: int = 2) -> None:
+    """Gives a bundle two filters that match the latest item and the one before, and both in a row: the first by their numbers'
+    shares of the catalogue, the second by half of that. claimed: how many items the manifest says they slide over."""
+    g, plain = Graph(), encoder_graph(toy)
+    g.nodes, g.weights = list(plain.graph.node), list(plain.graph.initializer)
+    filled = g.add("Pad", "items", g.ints(0, 2, 0, 0), g.constant(0, np.int64))
+    latest = g.add("Slice", filled, g.ints(-2), g.ints(2**31), g.ints(1))
+    share = g.add("Div", g.add("Cast", latest, to=TensorProto.FLOAT), g.constant(toy.items, np.float32))
+    rows = g.add("MatMul", share, g.constant([[1, 0, 0.5], [0, 1, 0.5]], np.float32))
+    g.add("Mul", g.add("Unsqueeze", rows, g.ints(2)), g.constant([1, 0.5], np.float32), output="matches")
+    model = g.model("query", ["batch", toy.dim])
+    model.graph.output.append(helper.make_tensor_value_info("matches", TensorProto.FLOAT, ["batch", 3, 2]))
+    (folder / "encoder.onnx").write_bytes(model.SerializeToString())
+    encoder = json.loads((folder / "manifest.json").read_text("utf-8"))["encoder"]
+    seal(folder, encoder=encoder | {"matches": claimed})
+
+
 def as_refit(folder: Path, protocol: str = "full, refit") -> None:
     """Makes a bundle one that was fitted on validation events, too, with its figures under `protocol`."""
     for file in ("ranks.parquet", "exposure.parquet"):

@@ -137,6 +137,7 @@ CASES: Cases = {
         "more parts than a score has": ("index.parts", within("index", parts={str(part): 6 for part in range(65)})),
         "parts of another index": ("only a dense index has parts", identity(parts={"a": 3, "b": 3})),
         "gates of more than is read": ("encoder.gates 9 exceeds encoder.max_length 8", within("encoder", gates=9)),
+        "matches of more than is read": ("encoder.matches 9 exceeds encoder.max_length 8", within("encoder", matches=9)),
         "filters of different lengths": (
             "weigh different numbers of items", within("encoder", filters=[[1.0, 2.0], [1.0]])
         ),

@@ -20,6 +20,7 @@ from tests.runtime.bundles import (
     seal,
     sized,
     with_gates,
+    with_matches,
     with_parts,
 )
 from tests.runtime.spoil import Cases, Spoil, each, graph, manifest, outside, raw, refuses
@@ -142,6 +143,9 @@ CASES: Cases = {
         "another width": ("query must be [any, 6], not [any, 5]", graph(encoder_graph(sized(TOY, dim=5)))),
         "parts with too few names": (
             "parts must be [any, 2, 6], not [any, 3, 6]", lambda f: with_parts(f, TOY, (0.2, 0.3, 0.5))
+        ),
+        "matches of fewer items": (
+            "output matches must be [any, 6, any], not [any, 3, 2]", lambda f: with_matches(f, TOY, claimed=3)
         ),
         "gates of more items": ("output gates must be [any, 3], not [any, 4]", lambda f: with_gates(f, TOY, 4)),
         "encoder of noise": ("damaged", raw("encoder.onnx", np.random.default_rng(1).bytes(4000))),

@@ -132,7 +132,8 @@ class EffectsPart(OfItem[Effects]):
         text = (
             f"Where “{clean(content.title, 120)}” would stand if one item of the history were left out. Bars to the right: it "
             "would fall, so that item speaks for it; to the left: it would rise. They are moves of its rank, on one log scale, "
-            f"always among what could be recommended after the whole history.{f' Its rank now: {ranks}.' if ranks else ''}"
+            "always among what could be recommended after the whole history; the number beside a bar is the rank without that "
+            f"item.{f' Its rank now: {ranks}.' if ranks else ''}"
         )
         return [
             p(text),
@@ -217,6 +218,7 @@ def _figure(content: Effects, able: Sequence[Effect], report: Report) -> Figure:
                 report.model(effect.model).colour,
                 [effect.moves[at] for at in places],
                 [_moved(effect, at) for at in places],
+                ["" if (without := effect.rank_without[at]) is None else f"{without:,.10g}" for at in places],
             )
             for effect in able
         ]

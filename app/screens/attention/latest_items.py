@@ -69,8 +69,39 @@ def filters(models: Zoo, name: str, history: tuple[int, ...]) -> None:
     st.caption(
         md(
             f"Each vertical filter adds up the vectors of the latest {count(read, 'item')}, weighed by place. "
-            f"{bundle.cannot('attention') or ''} One layer goes on from these sums and from the horizontal filters, which look "
-            "for items in a row and are not shown: the weights are no explanation."
+            f"{bundle.cannot('attention') or ''} One layer goes on from these sums and from what the horizontal filters find: "
+            "the weights are no explanation."
+        )
+    )
+    if bundle.cannot("matches") is None:
+        _best_rows(models, name, history)
+
+
+def _best_rows(models: Zoo, name: str, history: tuple[int, ...]) -> None:
+    """A map of shares, a column per height of filters, a row per item."""
+    sections.heading("Horizontal filters")
+    title = models.bundles[name].manifest.title
+    matches = attention.matches(models, name, history)
+    shares = attention.best_rows(matches)
+    if np.isnan(shares).all():
+        st.caption("No filter matches anything in this history.")
+        return
+    called = _called(models, history, list(range(len(history) - shares.shape[1], len(history))))
+    st.markdown(attention.row_words(title, shares, called))
+    table = pd.DataFrame(shares, columns=figures.events_of(called.numbers, called.titles))
+    table.insert(0, "items in a row", range(1, len(shares) + 1))
+    export.figure(
+        figures.best_rows(shares, called, narrow=widgets.on_phone()),
+        key=f"attention_matches_{name}",
+        alt=f"Which items in a row the horizontal filters of {clean(title)} match best, by how many items they look at.",
+        table=table,
+        name=f"attention {name} horizontal filters",
+    )
+    st.caption(
+        md(
+            f"{count(matches[0].shape[1], 'horizontal filter')} of each height slide over the items, and each keeps its best "
+            "match (max pooling). A cell is the share of what the filters of that height keep that comes from the row that ends "
+            "with that item; each column adds up to 1. How a match counts is up to the layer that follows."
         )
     )
 

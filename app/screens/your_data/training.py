@@ -16,7 +16,7 @@ from app.jobs.estimate import JobEstimate, estimate
 from app.jobs.kinds import TrainingChoice
 from app.store.records import StoredDataset
 from app.text import count, listed, md
-from engine.cards import KINDS, Trainable
+from engine.cards import KINDS, OTHER, Trainable, by_kind
 from engine.errors import SeqscopeError
 
 LONG = 3600.0
@@ -48,7 +48,7 @@ def show(owner: str, dataset: StoredDataset, busy: bool) -> None:
             return
         offered = {name: model for name, model in kinds.models().items() if model.declaration.needs_log}
         missing = [name for name in offered if not (folder.exports / name / "manifest.json").is_file()]
-        for kind, names in _by_kind(offered).items():
+        for kind, names in by_kind({name: model.declaration.kind for name, model in offered.items()}).items():
             st.pills(
                 kind, names, selection_mode="multi", default=[n for n in names if n in missing and offered[n].page.chosen],
                 format_func=lambda name: offered[name].title if name in offered else name, key=_key(dataset.id, kind), wrap=True,
@@ -84,22 +84,13 @@ def show(owner: str, dataset: StoredDataset, busy: bool) -> None:
             _answer(owner, dataset, estimates, busy)
 
 
-def _by_kind(offered: Mapping[str, Trainable]) -> dict[str, list[str]]:
-    """A kind of models, as pages call it → those of it, in the order of lists."""
-    kinds: dict[str, list[str]] = {title: [] for title in (*KINDS.values(), "Other")}
-    for name, model in offered.items():
-        kind = model.declaration.kind
-        kinds["Other" if kind is None else KINDS[kind]].append(name)
-    return {title: names for title, names in kinds.items() if names}
-
-
 def _key(id: str, kind: str) -> str:
     return f"data_models_{id}_{kind}"
 
 
 def _chosen(id: str, offered: Mapping[str, Trainable]) -> tuple[str, ...]:
     """Whose pills are pressed."""
-    pressed = {name for kind in _by_kind(offered) for name in st.session_state.get(_key(id, kind)) or ()}
+    pressed = {name for kind in (*KINDS.values(), OTHER) for name in st.session_state.get(_key(id, kind)) or ()}
     return tuple(name for name in offered if name in pressed)
 
 
