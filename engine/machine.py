@@ -4,6 +4,7 @@ matters more."""
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 import math
 import os
@@ -37,6 +38,20 @@ def cores() -> int:
     except (OSError, ValueError, ZeroDivisionError):
         pass
     return max(1, count)
+
+
+_TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # malloc.h
+
+
+@functools.cache
+def keep_memory() -> None:
+    """From now on this process keeps the memory that it frees, for what it asks for next. The C library of Linux (glibc) gives
+    large blocks back at once, and a training asks for the same hundreds of megabytes at every step, which the kernel has to find
+    and clear anew: of NGCF on Gowalla 40 % of the time. Nothing is changed where there is another C library."""
+    with contextlib.suppress(OSError, AttributeError):
+        set_option = ctypes.CDLL(None).mallopt
+        set_option(_TRIM_THRESHOLD, 2**31 - 1)
+        set_option(_MMAP_MAX, 0)
 
 
 def whole_number(name: str, default: int, *, least: int = 0, most: int = 10**18) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from app.analysis.cache import cached, of_model
-from app.text import count, md
+from app.text import count, listed, md
 from engine.runtime import Zoo
 from engine.runtime.graph_paths import Branch, Float32, walked
 
@@ -70,25 +70,40 @@ def sentence(branches: Sequence[Branch], item: int, titles: Titles, model: str, 
     it is called, as it fits there."""
     aimed = say(titles[item], True)
     ways = [(branch, step) for branch in branches for step in branch.steps if step.item == item]
+    parts = score_parts(branches, item)
+    score = ""
+    if parts is not None:
+        added = listed([f"{value:+.3f} {of}" for of, value in parts.items()])
+        score = f" Its score, {sum(parts.values()):.3f}, is the sum of {added}."
     if not ways:
-        return (
-            f"Nobody in the log has {aimed} together with an item of this history: no path of three steps leads there."
-        )
-    adds = [branch.adds for branch in branches]
-    summed = None not in adds
-    best, step = max(ways, key=lambda way: (way[1].adds or 0.0) if summed else way[1].weight)
+        return f"Nobody in the log has {aimed} together with an item of this history: no path of three steps leads there.{score}"
+    best, step = max(ways, key=lambda way: (way[1].adds or 0.0) if score else way[1].weight)
     words = (
-        f"The path to {aimed} with the largest {'contribution' if summed else 'weight'}: {say(titles[best.item], False)} ← "
+        f"The path to {aimed} with the largest {'contribution' if score else 'weight'}: {say(titles[best.item], False)} ← "
         f"{count(step.people, 'user')} in common → {say(titles[item], False)}."
     )
-    if not summed:
+    if not score:
         return (
             f"{words} {model}'s layers are not linear, so its score is no sum over paths. Widths: weights of the paths."
         )
-    score = sum(part for part in adds if part is not None)
-    share = sum(step.adds or 0.0 for _, step in ways)
-    rest = f", {share / score:.1%} of it; the rest is of paths that end in other items" if 0 < share < score else ""
-    return f"{words} All paths that end in it add {share:.3g} to its score of {score:.3g}{rest}."
+    return f"{words}{score}"
+
+
+def score_parts(branches: Sequence[Branch], item: int) -> dict[str, float] | None:
+    """What a score is the sum of, in words → what that adds; None where it is no sum over paths."""
+    if any(branch.adds is None for branch in branches):
+        return None
+    steps = [step for branch in branches for step in branch.steps]
+    to_it = sum(step.adds or 0.0 for step in steps if step.item == item)
+    elsewhere = sum(step.adds or 0.0 for step in steps if step.item != item)
+    parts = {
+        "from the vectors of the history’s items": sum(branch.itself or 0.0 for branch in branches),
+        "from those of their users": sum(branch.through_people or 0.0 for branch in branches),
+        "from paths that end in it": to_it,
+        "from paths that end in other items": elsewhere + sum(branch.others_add or 0.0 for branch in branches),
+    }
+    longer = sum(branch.deeper or 0.0 for branch in branches)
+    return {**parts, "from longer paths": longer} if longer else parts
 
 
 def phone(branches: Sequence[Branch], item: int, titles: Titles) -> str:
@@ -112,8 +127,9 @@ class Path(NamedTuple):
 
 
 def strongest(branches: Sequence[Branch], titles: Titles, most: int = 10) -> list[Path]:
-    """The paths that add most to a score or take most from it; where it is no sum over them, those that weigh most."""
-    paths = [(branch, step) for branch in branches for step in branch.steps]
+    """The paths to other items that add most to a score or take most from it; where it is no sum over them, those that weigh
+    most."""
+    paths = [(branch, step) for branch in branches for step in branch.steps if step.item != branch.item]
     paths.sort(key=lambda path: -abs(path[1].weight if path[1].adds is None else path[1].adds))
     return [
         Path(
@@ -128,14 +144,16 @@ def strongest(branches: Sequence[Branch], titles: Titles, most: int = 10) -> lis
 
 
 def key(sums: bool, opened: int, all_of_them: int) -> str:
-    """What a tree of paths shows. sums: scores are sums over paths; opened: branches drawn, of `all_of_them`."""
+    """What a tree of paths shows. sums: scores are sums over paths; opened: branches drawn, of `all_of_them` that are read."""
     note = "Users appear only as counts. "
     if sums:
         note += "Width: what a path adds to the score; brown paths lower it."
     else:
         note += "Width: the weight of a path."
     if opened < all_of_them:
-        note += f" Shown: the {opened} strongest items of the history, of {all_of_them}; the table has all."
+        note += (
+            f" Shown: the {opened} strongest items of the history, of {all_of_them} that are read; the table has all."
+        )
     return note
 
 

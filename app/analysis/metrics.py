@@ -110,7 +110,7 @@ def left_out(people: int) -> str:
 def held_out_words(info: DatasetInfo) -> list[str]:
     """How many held-out items tie in time, repeat or are cancellations, then what that means for a verdict; empty where the
     dataset was imported before they were counted."""
-    return repeats.about_held_out(info.held_out, info.counts.get("test", 0), info.options)
+    return repeats.about_held_out(info.held_out, info.held_out_items, info.options)
 
 
 def beam_words(title: str, protocol: str, metrics: Mapping[str, Mapping[str, float]], items: int) -> str:

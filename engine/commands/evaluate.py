@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
     judged = of_runs(
         args.run.absolute().parent.iterdir(), dataset, protocol, "NDCG@20" if parse(protocol).sets else "NDCG@10"
     )
-    held_out = about_held_out(dataset.info.held_out, dataset.info.counts["test"], dataset.info.options)
+    held_out = about_held_out(dataset.info.held_out, dataset.info.held_out_items, dataset.info.options)
     if args.json:
         answer = {"run": str(folder), "fingerprint": dataset.info.fingerprint, "held_out": held_out, "metrics": metrics}
         print(json.dumps(answer | {"verdict": judged and {**asdict(judged), "sentences": sentences(judged)}}))

@@ -117,8 +117,8 @@ class DatasetInfo:
     """Of the log before repeats were dropped: repeated_events and repeated_targets, the shares of events and of the test's
     held-out items whose item the user had before. Empty where nothing was measured."""
     held_out: dict[str, int] = field(default_factory=dict)
-    """How many of the test's held-out items tie, repeat, are negative (engine/data/repeats.py). Empty: a dataset of before they
-    were counted, or one without a log."""
+    """How many of the test's held-out items tie, repeat, are negative, of sets: untrained (engine/data/repeats.py).
+    Empty: a dataset of before they were counted, or one without a log."""
     references: list[Reference] = field(default_factory=list)
     """Figures from elsewhere that those of this dataset may be held against."""
 
@@ -126,6 +126,11 @@ class DatasetInfo:
     def sets(self) -> bool:
         """Whether a user may have several held-out items."""
         return self.split.get("kind") in SETS
+
+    @property
+    def held_out_items(self) -> int:
+        """That the test asks for, of all users together."""
+        return int(self.split.get("test_items", self.counts.get("test", 0)))
 
     @property
     def ordered(self) -> bool:
@@ -356,10 +361,11 @@ def describe(info: DatasetInfo) -> str:
 
 def _held_out(info: DatasetInfo) -> str:
     if info.sets:
-        return (
+        several = (
             f"{info.split['test_items']:,} items test, {info.split['valid_items']:,} validate; a user may have several"
         )
-    return " ".join(about_held_out(info.held_out, info.counts["test"], info.options)) or "not counted"
+        return "\n".join([several, *about_held_out(info.held_out, info.held_out_items, info.options)])
+    return " ".join(about_held_out(info.held_out, info.held_out_items, info.options)) or "not counted"
 
 
 def _time(info: DatasetInfo) -> str:

@@ -67,7 +67,7 @@ def meaning(rule: str | None, measured: Mapping[str, float]) -> str:
 
 NOTABLE = 0.1
 """Share of the held-out items from which on a sentence says what to do about them."""
-TIES, REPEATS, NEGATIVE = "ties", "repeats", "negative"
+TIES, REPEATS, NEGATIVE, UNTRAINED = "ties", "repeats", "negative", "untrained"
 
 
 def count_held_out(
@@ -98,7 +98,7 @@ def count_held_out(
 def about_held_out(counts: Mapping[str, int], cases: int, options: Mapping[str, Any]) -> list[str]:
     """What was counted, in a sentence, then one for each number that bears on a verdict; empty where nothing was counted.
 
-    counts: of `count_held_out`; cases: held-out items in all; options: those of the import (`DatasetInfo.options`).
+    counts: of `DatasetInfo.held_out`; cases: held-out items in all; options: those of the import (`DatasetInfo.options`).
     """
     if not cases or not counts:
         return []
@@ -106,6 +106,7 @@ def about_held_out(counts: Mapping[str, int], cases: int, options: Mapping[str, 
         TIES: "share their time with the event before them",
         REPEATS: "repeat an earlier item of their user",
         NEGATIVE: "have a negative quantity (cancellations)",
+        UNTRAINED: "are of items that nobody has in training",
     }
     parts = [f"{counts[kind]:,} ({counts[kind] / cases:.0%}) {words[kind]}" for kind in words if kind in counts]
     many = [kind for kind in words if counts.get(kind, 0) >= NOTABLE * cases]
@@ -113,6 +114,7 @@ def about_held_out(counts: Mapping[str, int], cases: int, options: Mapping[str, 
         TIES: "Among events that tie, the order is not one in time, and a model can learn it: shuffle ties to see what is left.",
         REPEATS: "Repeats are easier to predict than new items: look at the two apart, or use first occurrences only.",
         NEGATIVE: "To predict a cancellation is no recommendation: drop negative quantities.",
+        UNTRAINED: "Only a model that reads their words can recommend items that nobody has in training.",
     }
     if options.get("ties") in ("known", "shuffle"):
         del advice[TIES]

@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine import __version__
 from engine.data.dataset import Dataset, DatasetInfo, Role, fingerprint
 from engine.data.ragged import Ragged
-from engine.data.repeats import count_held_out
+from engine.data.repeats import UNTRAINED, count_held_out
 from engine.data.split import SplitOptions, split_roles
 from engine.errors import SeqscopeError, UsageError
 from engine.files import made, put
@@ -146,8 +147,9 @@ def write_dataset(
             attributes=[column for column in items.column_names if column not in ("item_id", "title")],
             repeats=repeats,
             measured=dict(measured or {}),
-            # nothing comes before an item of a set
-            held_out={} if split.sets else count_held_out(test_rows, offsets, events.values, timestamp, negative),
+            held_out=_untrained(roles, events.values, test_rows)
+            if split.sets  # nothing comes before an item of a set
+            else count_held_out(test_rows, offsets, events.values, timestamp, negative),
         )  # fmt: skip
 
         numbers = pa.array(np.arange(items.num_rows, dtype=np.int32))
@@ -164,6 +166,13 @@ def write_dataset(
                 f"{folder}: what was written does not read back the same. Is the disk in order? Import again."
             )
         return info
+
+
+def _untrained(
+    roles: npt.NDArray[np.integer], items: npt.NDArray[np.int32], tested: npt.NDArray[np.int64]
+) -> dict[str, int]:
+    trained = np.unique(items[roles == Role.TRAIN])
+    return {UNTRAINED: int(np.count_nonzero(~np.isin(items[tested], trained)))}
 
 
 def write_events(

@@ -49,7 +49,6 @@ PARTS: dict[str, Callable[[Any, Draft], None]] = {
 EVALUATION = ("ranks.parquet", "exposure.parquet", "metrics.json")
 REFIT = ", refit"
 """Behind the title of a model that was fitted on validation events, too."""
-UNORDERED = "It reads a history as a set: in any order its list is the same."
 UNWRITTEN = "It writes the identifiers of this catalogue alone."
 UNSEEN = "It knows items by their numbers, so an item that was not in training has no vector. Train again with the new items."
 
@@ -162,8 +161,6 @@ def _fill(
         reasons["unseen_items"] = UNSEEN if draft.generator is None else UNWRITTEN
     if not model.trained_users:
         reasons["trained_users"] = "It has no vectors for people; it knows them by their histories."
-    if not model.reads_order:
-        reasons.setdefault("reads_order", UNORDERED)
     return Manifest(
         schema_version=7
         if draft.item_to_item

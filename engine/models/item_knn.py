@@ -60,6 +60,12 @@ class ItemKNN(ItemToItem):
         "neighbours": (50, 100, 200),
     }
 
+    @classmethod
+    def bytes_needed(cls, config: ItemKNNConfig, num_items: int) -> int:
+        """A number and a weight of every neighbour, in parts and as a whole."""
+        most = max(cls.grid["neighbours"]) if config.search else config.neighbours
+        return 24 * num_items * min(most, num_items)
+
     def relation(self, config: ItemKNNConfig, log: TrainingLog) -> sparse.csr_matrix:
         taken = log.sets
         of_items, people = taken.T.tocsr(), np.bincount(taken.indices, minlength=log.num_items)

@@ -12,7 +12,6 @@ _REASONS = {
     "map": "This model has no item vectors to draw on a map.",
     "unseen_items": "This model knows only the items it was trained on.",
     "trained_users": "This model has no vectors for people; it knows them by their histories.",
-    "reads_order": "This model reads a history as a set: in any order its list is the same.",
     "identifiers": "This model does not write identifiers; it matches the history with a vector of every item.",
     "words": "This model knows items by their numbers, not by their words.",
     "paths": "This model does not carry a graph of people and items.",
@@ -24,6 +23,10 @@ _REASONS = {
 }
 
 
+_AS_A_SET = "It reads a history as a set: in any order its list is the same."
+"""What bundles of before give as the reason for not reading order, of a history longer than is read wrongly."""
+
+
 def cannot(manifest: Manifest, capability: str) -> str | None:
     """None where the model can, else why not, in a sentence a page can show. See `Bundle.cannot`, which knows two more."""
     reasons = manifest.capabilities.reasons
@@ -31,7 +34,7 @@ def cannot(manifest: Manifest, capability: str) -> str | None:
         return reasons.get(capability) or no_probability(manifest.family)
     if capability == "rollout":
         return cannot(manifest, "attention") or no_rollout(manifest)
-    default = _REASONS[capability]
+    default = _unordered(manifest.encoder.max_length) if capability == "reads_order" else _REASONS[capability]
     if capability == "words":
         return default if manifest.text is None else cannot(manifest, "attention")
     writes = manifest.generator
@@ -45,4 +48,11 @@ def cannot(manifest: Manifest, capability: str) -> str | None:
         "cross_attention": writes is not None and writes.cross_attention,
     }
     able = parts[capability] if capability in parts else getattr(manifest.capabilities, capability)
-    return None if able else reasons.get(capability) or default
+    stated = reasons.get(capability)
+    return None if able else default if stated in (None, _AS_A_SET) else stated
+
+
+def _unordered(read: int) -> str:
+    if read == 1:
+        return "It reads the latest item alone."
+    return f"It reads the latest {read:,} items of a history as a set: their order makes no difference."

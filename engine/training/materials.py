@@ -213,13 +213,15 @@ class _Graph:
     @staticmethod
     def gather(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
         material = _Graph.of_run(recipe, dataset, folder)
-        graph, kind = material.value, MODELS[recipe.family]
+        graph, kind, note = material.value, MODELS[recipe.family], str(material.value)
         if issubclass(kind, GraphRecommender):
+            needed = kind.bytes_needed(recipe.model, graph)
             try:
-                graph.check_bytes(kind.bytes_needed(recipe.model, graph))
+                graph.check_bytes(needed)
             except ValueError as error:
                 raise SeqscopeError(f"{dataset.path}: {error}.") from None
-        return replace(material, note=str(graph))
+            note += f"; training takes about {needed / 2**20:,.0f} MB"
+        return replace(material, note=note)
 
     @staticmethod
     def of_run(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:

@@ -26,6 +26,7 @@ from engine.errors import SeqscopeError, UsageError
 from engine.evaluation.negatives import frozen
 from engine.evaluation.protocols import history_excluded, main
 from engine.files import claimed, write_json
+from engine.machine import keep_memory
 from engine.models import Recommender
 from engine.registry import MODELS
 from engine.training import checkpoint
@@ -108,6 +109,7 @@ def _train(
             f"{dataset.path} is a catalogue without a log, so there is nothing to learn {recipe.name} from. "
             "Import it with a log (`seqscope data import`); text-neighbours and `seqscope zero-shot` need none."
         )
+    keep_memory()
     recipe = for_order(recipe, dataset)
     where = devices.choose(device, world.local)
     if selection is not None:

@@ -107,6 +107,17 @@ def test_the_sentence_names_the_path_that_adds_most(zoo: Zoo) -> None:
     _, start, people = max(ways)
     words = graph_paths.sentence(branches, 9, titles, "Alpha")
     assert f"largest contribution: Item {start} ← {people} user" in words and "in common → Item 9." in words
+    parts = graph_paths.score_parts(branches, 9)
+    assert parts is not None and all(f"{value:+.3f} {of}" in words for of, value in parts.items())
+    assert sum(parts.values()) == pytest.approx(sum(branch.adds or 0 for branch in branches))
+
+
+def test_a_walk_back_to_its_beginning_is_no_path_to_an_item(zoo: Zoo) -> None:
+    branches = graph_paths.branches(zoo, "alpha", HISTORY, 9)
+    assert any(step.item == branch.item for branch in branches for step in branch.steps)
+    titles = {number: f"Item {number}" for number in range(ITEMS)}
+    shown = graph_paths.strongest(branches, titles, 100)
+    assert shown and all(path.start != path.end for path in shown)
 
 
 def test_titles_at_the_end_of_the_tree_have_their_room_on_a_narrow_page(zoo: Zoo) -> None:

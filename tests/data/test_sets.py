@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.data.dataset import Dataset, Role
+from engine.data.dataset import Dataset, Role, describe
 from engine.data.split import IN_TRAINING, NO_TRAINING, by_user
 from tests.data.conftest import Bench, item_ids, user_ids
 
@@ -33,9 +33,9 @@ def test_a_given_split_is_what_its_files_say(bench: Bench) -> None:
     assert with_role(dataset, Role.TRAIN) == {"0": set("42097"), "1": set("23"), "2": set("4568")}
     assert with_role(dataset, Role.TEST) == {"0": set("31"), "1": set("90"), "2": set("2")}
     assert dataset.info.counts["test"] == 3 and dataset.info.split["test_items"] == 5 and not dataset.info.ordered
-    assert (
-        dataset.popularity[item_ids(dataset).index("1")] == 0
-    )  # of the test alone: in the catalogue, in nobody's training
+    assert dataset.popularity[item_ids(dataset).index("1")] == 0  # of the test alone: in the catalogue
+    assert dataset.info.held_out == {"untrained": 1}, "in nobody's training"
+    assert "1 (20%) are of items that nobody has in training" in describe(dataset.info)
     cases = dataset.cases("test")
     assert cases.history[1].tolist() == [2, 3] and cases.held_out[1].tolist() == [0, 9]
     assert len(dataset.cases("valid")) == 0

@@ -27,7 +27,7 @@ toys = pytest.mark.parametrize("toy", ATTENDING, ids=lambda toy: toy.name)
 
 
 @toys
-@pytest.mark.parametrize("length", [2, 3, 4, 5, 8, 9, 20])
+@pytest.mark.parametrize("length", [2, 4, 8, 20])
 def test_maps_are_the_model_s(zoo: Zoo, toy: Toy, length: int) -> None:
     history = RNG.integers(0, toy.items, length).tolist()
     found = zoo.bundles[toy.name].attention(history)

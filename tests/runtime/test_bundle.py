@@ -286,8 +286,12 @@ def test_a_model_reads_order_unless_its_bundle_says_that_it_does_not(tmp_path: P
     assert opened.cannot("reads_order") is None
     able = opened.manifest.capabilities.model_dump()
     assert "reads_order" not in able  # so that readers of before take the bundle
-    seal(path / ALPHA.name, capabilities=able | {"reads_order": False})
-    assert "set" in (Zoo.open(path).bundles[ALPHA.name].cannot("reads_order") or "")
+    for reasons in ({}, {"reads_order": "It reads a history as a set: in any order its list is the same."}):
+        seal(path / ALPHA.name, capabilities=able | {"reads_order": False, "reasons": reasons})
+        reason = Zoo.open(path).bundles[ALPHA.name].cannot("reads_order")
+        assert reason is not None and f"latest {ALPHA.max_length} items" in reason, (
+            "which are read does depend on the order"
+        )
 
 
 def test_errors_survive_a_pickle() -> None:

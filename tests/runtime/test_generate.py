@@ -20,7 +20,7 @@ TOYS = (
 )
 HISTORIES = ([4], [1, 2, 3], [5, 5, 9], list(range(20)))
 toys = pytest.mark.parametrize("toy", TOYS, ids=lambda toy: toy.name)
-histories = pytest.mark.parametrize("history", HISTORIES, ids=len)
+histories = pytest.mark.parametrize("history", HISTORIES[2:], ids=["repeats", "long"])
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +143,7 @@ def test_ranks_take_the_mean_of_ties(writers: Zoo, toy: ToyGenerator, history: l
 
 @toys
 @histories
-@pytest.mark.parametrize("width", [1, 3, 7, 100])
+@pytest.mark.parametrize("width", [1, 7, 100])
 @pytest.mark.parametrize("constrained", [True, False], ids=["constrained", "free"])
 def test_a_beam_is_the_beam(writers: Zoo, toy: ToyGenerator, history: list[int], width: int, constrained: bool) -> None:
     found = writers.bundles[toy.name].generate(history, width, constrained=constrained, exclude_history=False)
@@ -230,7 +230,7 @@ def test_more_items_than_a_beam_may_hold_are_scored_exactly(
 
 
 @toys
-@pytest.mark.parametrize("width", [1, 3, 12])
+@pytest.mark.parametrize("width", [1, 12])
 def test_a_beam_over_known_scores_is_the_one_that_asks_the_network(writers: Zoo, toy: ToyGenerator, width: int) -> None:
     writer = writers.bundles[toy.name]._writer
     for history in HISTORIES:
@@ -301,6 +301,7 @@ def test_a_trace_is_the_tree_of_the_beam(
     assert len(trace.mass) == len(trace.considered) and (np.diff(trace.mass) <= 1e-9).all()
     if constrained:
         assert (trace.below > 0).all()
+    assert bundle.trace(history, 4, constrained=constrained, dropped=0).kept.all()
 
 
 @toys
@@ -320,12 +321,8 @@ def test_a_temperature_divides_the_logits_of_every_step(writers: Zoo, toy: ToyGe
             bundle.trace([1], temperature=temperature)
 
 
-def test_a_trace_without_what_was_dropped(writers: Zoo) -> None:
-    assert writers.bundles["full"].trace([1], 2, dropped=0).kept.all()
-
-
 @toys
-@pytest.mark.parametrize("length", [2, 3, 8, 9, 12])
+@pytest.mark.parametrize("length", [2, 8, 12])
 def test_leave_one_out_against_a_loop(writers: Zoo, toy: ToyGenerator, length: int) -> None:
     bundle = writers.bundles[toy.name]
     history = np.random.default_rng(length).integers(0, ITEMS, length).tolist()
@@ -360,11 +357,6 @@ def test_cross_attention_stands_by_item_and_code(tmp_path: Path, lead: int, hist
     assert found.codes.tolist() == [1, 2, 0, NONE] and found.item == item
     assert found.weights.shape == (4, 2, 3, len(expected))
     np.testing.assert_allclose(found.weights, 1 / (len(read) * (lead + 4)), rtol=1e-5)
-
-
-def test_without_cross_attention(writers: Zoo) -> None:
-    with pytest.raises(CapabilityError, match="no attention between"):
-        writers.bundles["full"].cross_attention([1], 2)
 
 
 def test_neighbours_by_what_was_quantised(tmp_path: Path) -> None:
@@ -446,6 +438,8 @@ def test_what_cannot_be_asked(writers: Zoo) -> None:
         _ = full.index
     with pytest.raises(CapabilityError, match="Counts have no neighbours"):  # as its manifest says
         full.neighbours(1, 3)
+    with pytest.raises(CapabilityError, match="no attention between"):
+        full.cross_attention([1], 2)
     assert full.codebooks is None and full.latents is None
     for width in (0, 1_025):
         with pytest.raises(QuestionError, match="1 to 1,024"):

@@ -333,7 +333,7 @@ def test_too_many_codes(pristine: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert "40 items of 3 codes are more than are read here" in zoo.refused[0].reason
 
 
-@pytest.mark.parametrize("file", ["encoder.onnx", "decoder.onnx", "identifiers.parquet"])
+@pytest.mark.parametrize("file", ["decoder.onnx", "identifiers.parquet"])
 def test_large_files_are_checked_before_their_first_use(path: Path, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("bundle", "generator", "sessions"):
         monkeypatch.setattr(f"engine.runtime.{module}.EAGER_BYTES", 0)

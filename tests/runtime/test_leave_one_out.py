@@ -12,7 +12,7 @@ RNG = np.random.default_rng(2)
 
 
 @pytest.mark.parametrize("toy", TOYS, ids=lambda toy: toy.name)
-@pytest.mark.parametrize("length", [2, 3, 7, 8, 9, 20])
+@pytest.mark.parametrize("length", [2, 8, 20])
 def test_against_a_loop(zoo: Zoo, toy: Toy, length: int) -> None:
     bundle = zoo.bundles[toy.name]
     history = RNG.integers(0, toy.items, length).tolist()

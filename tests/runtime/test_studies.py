@@ -14,7 +14,7 @@ import pytest
 
 from engine.runtime import Zoo, judge
 from engine.runtime.studies import LIMIT
-from tests.runtime.bundles import TOYS, make_zoo
+from tests.runtime.bundles import TOYS, linked, make_zoo
 from tests.runtime.studies import outcome, published, study, toy_studies, write
 
 
@@ -72,20 +72,18 @@ def test_without_any(tmp_path: Path) -> None:
     assert found.found == {} and found.refused == []
 
 
-def edit(file: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    raw = json.loads(file.read_text("utf-8"))
-    change(raw)
-    file.write_text(json.dumps(raw), "utf-8")
+def edit(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
+    def spoil(file: Path) -> None:
+        raw = json.loads(file.read_text("utf-8"))
+        change(raw)
+        file.write_text(json.dumps(raw), "utf-8")
+
+    return spoil
 
 
 def first(raw: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = raw["variants"][0]["outcomes"][0]
     return found
-
-
-def linked(file: Path) -> None:
-    file.rename(file.parent.parent / "x")
-    file.symlink_to(file.parent.parent / "x")
 
 
 # what is spoiled → a part of the reason, how
@@ -95,60 +93,46 @@ SPOILED: dict[str, tuple[str, Callable[[Path], object]]] = {
     "a link": ("is a link", linked),
     "a folder": ("not a plain file", lambda f: (f.unlink(), f.mkdir())),
     "too long": ("more than the", lambda f: f.write_text(" " * (LIMIT + 1))),
-    "unknown entry": ("hacked", lambda f: edit(f, lambda raw: raw.update(hacked=1))),
-    "newer": ("newer Seqscope", lambda f: edit(f, lambda raw: raw.update(schema_version=3))),
-    "another name": ("calls itself other", lambda f: edit(f, lambda raw: raw.update(name="other"))),
-    "other data": (
-        "run `seqscope study pieces` again", lambda f: edit(f, lambda raw: raw.update(fingerprint="cd" * 32)),
-    ),
-    "no baseline": ("none of the variants", lambda f: edit(f, lambda raw: raw.update(baseline="nobody"))),
-    "one variant": ("at least 2", lambda f: edit(f, lambda raw: raw.update(variants=raw["variants"][:1]))),
-    "a name twice": ("one name", lambda f: edit(f, lambda raw: raw["variants"][1].update(name="plain"))),
-    "a seed twice": ("a seed twice", lambda f: edit(f, lambda raw: first(raw).update(seed=2))),
-    "a rank of 51": ("from 1 to 50", lambda f: edit(f, lambda raw: first(raw)["ranks"].__setitem__(0, 51))),
-    "a rank between": ("in halves", lambda f: edit(f, lambda raw: first(raw)["ranks"].__setitem__(0, 1.3))),
-    "a rank below": ("from 1 to 50", lambda f: edit(f, lambda raw: first(raw)["ranks"].__setitem__(0, -1))),
-    "a rank that is none": ("valid number", lambda f: edit(f, lambda raw: first(raw)["ranks"].__setitem__(0, "1"))),
-    "not a number": ("not a JSON number", lambda f: edit(f, lambda raw: first(raw)["ranks"].__setitem__(0, math.nan))),
-    "somebody missing": ("as many ranks as", lambda f: edit(f, lambda raw: raw.update(people=399))),
-    "figures of other ranks": (
-        "not by the ranks", lambda f: edit(f, lambda raw: first(raw)["figures"]["HR@10"].update(mean=0.99)),
-    ),
-    "a figure nobody knows": (
-        "no figure 'speed'", lambda f: edit(f, lambda raw: first(raw)["figures"].update(speed={"mean": 1.0})),
-    ),
-    "a figure missing": (
-        "belong together", lambda f: edit(f, lambda raw: first(raw)["figures"].pop("HR@10")),
-    ),
-    "a figure of one run alone": (
-        "same figures", lambda f: edit(f, lambda raw: first(raw)["figures"].update(lost={"mean": 1.0})),
-    ),
+    "unknown entry": ("hacked", edit(lambda raw: raw.update(hacked=1))),
+    "newer": ("newer Seqscope", edit(lambda raw: raw.update(schema_version=3))),
+    "another name": ("calls itself other", edit(lambda raw: raw.update(name="other"))),
+    "other data": ("run `seqscope study pieces` again", edit(lambda raw: raw.update(fingerprint="cd" * 32))),
+    "no baseline": ("none of the variants", edit(lambda raw: raw.update(baseline="nobody"))),
+    "one variant": ("at least 2", edit(lambda raw: raw.update(variants=raw["variants"][:1]))),
+    "a name twice": ("one name", edit(lambda raw: raw["variants"][1].update(name="plain"))),
+    "a seed twice": ("a seed twice", edit(lambda raw: first(raw).update(seed=2))),
+    "a rank of 51": ("from 1 to 50", edit(lambda raw: first(raw)["ranks"].__setitem__(0, 51))),
+    "a rank between": ("in halves", edit(lambda raw: first(raw)["ranks"].__setitem__(0, 1.3))),
+    "a rank below": ("from 1 to 50", edit(lambda raw: first(raw)["ranks"].__setitem__(0, -1))),
+    "a rank that is none": ("valid number", edit(lambda raw: first(raw)["ranks"].__setitem__(0, "1"))),
+    "not a number": ("not a JSON number", edit(lambda raw: first(raw)["ranks"].__setitem__(0, math.nan))),
+    "somebody missing": ("as many ranks as", edit(lambda raw: raw.update(people=399))),
+    "figures of other ranks": ("not by the ranks", edit(lambda raw: first(raw)["figures"]["HR@10"].update(mean=0.99))),
+    "a figure nobody knows": ("no figure 'speed'", edit(lambda raw: first(raw)["figures"].update(speed={"mean": 1.0}))),
+    "a figure missing": ("belong together", edit(lambda raw: first(raw)["figures"].pop("HR@10"))),
+    "a figure of one run alone": ("same figures", edit(lambda raw: first(raw)["figures"].update(lost={"mean": 1.0}))),
     "a paper's figure of no variant": (
-        "no variant 'nobody'", lambda f: edit(f, lambda raw: raw["published"][0]["figures"].update(nobody=1.0)),
+        "no variant 'nobody'", edit(lambda raw: raw["published"][0]["figures"].update(nobody=1.0)),
     ),
     "a paper's baseline missing": (
-        "no figure of the baseline", lambda f: edit(f, lambda raw: raw["published"][0]["figures"].pop("plain")),
+        "no figure of the baseline", edit(lambda raw: raw["published"][0]["figures"].pop("plain")),
     ),
     "a paper's baseline of nothing": (
-        "no figure of the baseline", lambda f: edit(f, lambda raw: raw["published"][0]["figures"].update(plain=0.0)),
+        "no figure of the baseline", edit(lambda raw: raw["published"][0]["figures"].update(plain=0.0)),
     ),
     "a paper's metric that is none here": (
-        "nothing here is called 'Recall@20'", lambda f: edit(f, lambda raw: raw["published"][0].update(metric="Recall@20")),
+        "nothing here is called 'Recall@20'", edit(lambda raw: raw["published"][0].update(metric="Recall@20")),
     ),
     "a paper's metric beyond the ranks": (
-        "nothing here is called", lambda f: edit(f, lambda raw: raw["published"][0].update(beside="NDCG@100")),
+        "nothing here is called", edit(lambda raw: raw["published"][0].update(beside="NDCG@100")),
     ),
-    "a paper that says nothing of what differs": (
-        "differs", lambda f: edit(f, lambda raw: raw["published"][0].update(differs="")),
-    ),
-    "a paper's table twice": (
-        "twice", lambda f: edit(f, lambda raw: raw.update(published=2 * raw["published"])),
-    ),
-    "a paper in a file of before": ("schema_version 2", lambda f: edit(f, lambda raw: raw.update(schema_version=1))),
-    "a value without an axis": ("has no values", lambda f: edit(f, lambda raw: raw["variants"][0].update(value=1.0))),
+    "a paper that says nothing of what differs": ("differs", edit(lambda raw: raw["published"][0].update(differs=""))),
+    "a paper's table twice": ("twice", edit(lambda raw: raw.update(published=2 * raw["published"]))),
+    "a paper in a file of before": ("schema_version 2", edit(lambda raw: raw.update(schema_version=1))),
+    "a value without an axis": ("has no values", edit(lambda raw: raw["variants"][0].update(value=1.0))),
     "an axis without values": (
         "value of its own",
-        lambda f: edit(f, lambda raw: raw.update(axis={"title": "x", "run": "toy", "setting": "a.b"})),
+        edit(lambda raw: raw.update(axis={"title": "x", "run": "toy", "setting": "a.b"})),
     ),
 }  # fmt: skip
 

@@ -10,7 +10,7 @@ from app.components import choice, item_picker, sections, tables
 from app.components import history as history_strip
 from app.figures import graph_paths as figures
 from app.session import state
-from app.text import clean, md
+from app.text import clean, count, md
 from engine.runtime import Zoo
 
 _DEPTHS = {"1": "History", "2": "+ users of its items", "3": "+ items of these users"}
@@ -22,8 +22,8 @@ def page() -> None:
     models = zoo.open_zoo(now.dataset)
     st.markdown(
         "Graph models propagate embeddings over user–item interactions. A path links an item of the history, through a user "
-        "who interacted with it, to another item of that user. Shown are the paths that end in a recommended item, and how much "
-        "of its score they carry."
+        "who interacted with it, to another item of that user. The tree opens from the history; its widths tell how much each "
+        "path adds to the score of the item below."
     )
     able = graph_paths.carriers(models)
     if not able:
@@ -57,6 +57,8 @@ def _paths(models: Zoo, name: str, history: tuple[int, ...], item: int) -> None:
     titles = {number: zoo.titled(models, number) for number in {item, *history, *ends}}
     aimed, title = clean(titles[item]), models.bundles[name].manifest.title
     sections.heading("Paths from the history")
+    if len(read := models.bundles[name].used(history)) < len(history):
+        st.caption(md(f"{title} reads the latest {count(len(read), 'item')} of {len(history):,}."))
     st.markdown(graph_paths.sentence(branches, item, titles, md(title)))
     depth = int(choice.segmented("Length of the paths", "layers", _DEPTHS, "3", key="graph_layers"))
     export.figure(
