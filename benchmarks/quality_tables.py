@@ -140,7 +140,7 @@ def of_one_log(dataset: str, models: dict[str, dict[str, Any]]) -> tuple[list[st
         f"**{dataset}**: {some['users']:,} users, {some['items']:,} items, fingerprint {some['fingerprint'][:12]}; "
         f"imported with {how}{'; **fitted on training and validation events**' if refitted(some) else ''}",
         "",
-        verdicts.sentence(RESULTS, dataset, some["fingerprint"], list(order)),
+        verdicts.sentence(RESULTS, dataset, some["fingerprint"], list(order), models),
         "",
         f"| protocol | model | {hit} | {gain} | of {floor[1]} | goal | epochs (best) | seconds | device |",
         "|---|---|---|---|---|---|---|---|---|",

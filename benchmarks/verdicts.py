@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,9 @@ from engine.data.dataset import Dataset, DatasetInfo
 from engine.errors import SeqscopeError
 from engine.evaluation.protocols import parse
 from engine.evaluation.run_verdict import main_protocol, of_runs
-from engine.evaluation.verdict import GROUP_COLUMNS, Verdict, group_rows, sentences
+from engine.evaluation.verdict import GROUP_COLUMNS, USERS, Side, Verdict, group_rows, sentences
 from engine.files import write_json
+from engine.registry import MODELS
 from engine.runtime import Zoo
 
 _VERDICT = TypeAdapter(Verdict)
@@ -80,13 +81,37 @@ def kept(results: Path, dataset: str, fingerprint: str) -> dict[str, Verdict]:
     return {name: _VERDICT.validate_json(json.dumps(verdict)) for name, verdict in found["verdicts"].items()}
 
 
-def sentence(results: Path, dataset: str, fingerprint: str, protocols: list[str]) -> str:
-    """What stands above a table of these protocols: the verdict under the first that has one."""
+def sentence(results: Path, dataset: str, fingerprint: str, protocols: list[str], models: Mapping[str, Any]) -> str:
+    """What stands above a table of these protocols: the verdict under the first that has one. models: name → result, of the
+    table; what a training took is told as there."""
     verdicts = kept(results, dataset, fingerprint)
     for protocol in protocols:
         if protocol in verdicts:
-            lines, rows = [f"{protocol}: {sentences(verdicts[protocol])}"], group_rows(verdicts[protocol])
+            verdict = verdicts[protocol]
+            sides = [_with_seconds(side, models) for side in (verdict.neural, verdict.untrained)]
+            verdict = dataclasses.replace(verdict, neural=sides[0], untrained=sides[1])
+            lines, rows = [f"{protocol}: {sentences(verdict)}{_among(verdict, protocol, models)}"], group_rows(verdict)
             if rows:
                 lines += ["", f"| {' | '.join(GROUP_COLUMNS)} |", "|---" * len(GROUP_COLUMNS) + "|"]
             return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
     return f"No verdict was recorded (`python -m benchmarks.quality verdict runs/{dataset}`)."
+
+
+def learns(result: Mapping[str, Any]) -> bool:
+    return MODELS[result["recipe"]["family"]].objective != "counts"
+
+
+def _with_seconds(side: Side | None, models: Mapping[str, Any]) -> Side | None:
+    result = None if side is None else models.get(side.name.removesuffix(USERS))
+    return side if side is None or result is None else dataclasses.replace(side, seconds=result["seconds"])
+
+
+def _among(verdict: Verdict, protocol: str, models: Mapping[str, Any]) -> str:
+    """Of how many models of the table the verdict is, where it is not of all: those whose rankings lay side by side."""
+    there = [learns(result) for result in models.values() if protocol in result["metrics"]]
+    words = []
+    for side, of_kind, what in ((verdict.neural, True, "neural models"), (verdict.untrained, False, "models without")):
+        judged = 0 if side is None else side.among
+        if judged < there.count(of_kind):
+            words.append(f"{judged} of the {there.count(of_kind)} {what}{'' if of_kind else ' training'}")
+    return f" Compared user by user: {' and '.join(words)} below." if words else ""

@@ -94,6 +94,37 @@ def test_refits_have_files_and_tables_of_their_own(tmp_path: Path, monkeypatch: 
     )
 
 
+def test_the_table_of_the_readme_is_that_of_the_results(root: Path) -> None:
+    of_row = {
+        "popularity": ["popularity"], "first-order": ["markov"], "counting transitions": ["counting"],
+        "counting, with": ["counting-text"], "the best neural": ["sasrec", "sasrec-ce"],
+    }  # fmt: skip
+    datasets, there = ("films", "ml-1m", "beauty", "beauty-shuffled"), quality_tables.results()
+    rows = [line for line in (root / "README.md").read_text("utf-8").splitlines() if line.startswith("| ")]
+    for begins, names in of_row.items():
+        (row,) = [row for row in rows if row.startswith(f"| {begins}")]
+        for dataset, cell in zip(datasets, row.strip("| ").split("|")[1:], strict=True):
+            best = max(there[dataset][name]["metrics"]["full"]["NDCG@10"] for name in names if name in there[dataset])
+            assert float(cell.strip(" *")) == pytest.approx(best, abs=5e-5), (row, dataset)
+
+
+def test_no_model_of_a_table_is_better_than_the_ones_that_its_verdict_compares() -> None:
+    """Not all rankings are kept, and those that are must be of the best."""
+    compared = 0
+    for dataset, models in quality_tables.results().items():
+        fingerprint = next(iter(models.values()))["fingerprint"]
+        for protocol, verdict in verdicts.kept(quality_tables.RESULTS, dataset, fingerprint).items():
+            for side, learns in ((verdict.neural, True), (verdict.untrained, False)):
+                means = [
+                    result["metrics"][protocol][verdict.metric]
+                    for result in models.values()
+                    if protocol in result["metrics"] and verdicts.learns(result) == learns
+                ]
+                assert side is not None and side.mean == pytest.approx(max(means), abs=5e-5)
+                compared += 1
+    assert compared >= 10
+
+
 @pytest.mark.parametrize(
     ("epochs", "best", "words"),
     [
