@@ -14,6 +14,7 @@ import pandas as pd
 from app.analysis.cache import cached, of_model
 from app.text import clean, count, listed, md, short
 from engine.runtime import Word, WordAttention, Zoo
+from engine.text.attributes import plain
 
 Float = npt.NDArray[np.floating]
 
@@ -332,7 +333,7 @@ class OwnWords:
 
 def text(items: Mapping[str, Any], fields: Sequence[str]) -> dict[str, str]:
     """What the catalogue says of an item, by attribute. items: the columns of its row."""
-    values = {name.replace("_", " ").strip(): _plain(value) for name, value in items.items()}
+    values = {name.replace("_", " ").strip(): plain(value) for name, value in items.items()}
     return {field: values[field] for field in fields if values.get(field)}
 
 
@@ -410,14 +411,6 @@ def occlusion_sentence(found: OwnWords, item: str) -> str:
 
 def _called(row: pd.Series) -> str:
     return f"{md(short(row['word'], 40))} ({md(row['attribute'])})" if row["word"] else md(row["attribute"])
-
-
-def _plain(value: Any) -> str:
-    if value is None or value != value:
-        return ""
-    if isinstance(value, list | tuple):
-        return ", ".join(filter(None, map(_plain, value)))
-    return " ".join(str(value).split())
 
 
 def _tidy(value: str) -> str:

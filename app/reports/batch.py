@@ -38,7 +38,7 @@ ENDINGS = (".parquet", ".csv")
 _PART = pa.schema(
     [
         ("history", pa.string()),
-        ("model", pa.int8()),
+        ("model", pa.int16()),
         ("rank", pa.int16()),
         ("item", pa.int32()),
         ("score", pa.float32()),
@@ -167,7 +167,7 @@ def _answer(
                 pa.table(
                     {
                         "history": pa.array(chunk.names[rows], pa.string()).take(pa.array(whose)),
-                        "model": np.full(int(valid.sum()), at, np.int8),
+                        "model": np.full(int(valid.sum()), at, np.int16),
                         "rank": np.broadcast_to(np.arange(1, real.shape[1] + 1, dtype=np.int16), real.shape)[real],
                         "item": lists.items[real],
                         "score": lists.scores[real],
@@ -213,7 +213,7 @@ def _write(
         "models": {name: models.bundles[name].digest for name in chosen},
         "k": k,
     }
-    kinds = {"history": pa.string(), "model": pa.dictionary(pa.int8(), pa.string()), "rank": pa.int16()}
+    kinds = {"history": pa.string(), "model": pa.dictionary(pa.int16(), pa.string()), "rank": pa.int16()}
     kinds |= dict.fromkeys(texts, pa.dictionary(pa.int32(), pa.string())) | {"score": pa.float32()}
     repeats = any(not models.bundles[name].excludes_history for name in chosen)
     kinds |= {"in_history": pa.bool_()} if repeats else {}
@@ -289,7 +289,7 @@ def _plan(models: Zoo, source: Path | str, chosen: Sequence[str], k: int, column
             "models": {name: models.bundles[name].digest for name in chosen},
             "k": k,
             "chunk": CHUNK,
-            "parts": _PART.names,
+            "parts": {field.name: str(field.type) for field in _PART},
         },
         indent=1,
     )

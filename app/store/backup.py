@@ -219,7 +219,7 @@ def _checked(staged: Path, sums: dict[str, str]) -> Backup:
     """Compares every file with its checksum, opens the tables, and takes out rows whose files are missing."""
     try:
         about = json.loads((staged / _ABOUT).read_text("utf-8"))
-        expected = json.loads((staged / _SUMS).read_text("utf-8"))
+        expected = dict(json.loads((staged / _SUMS).read_text("utf-8")))
         form = int(about["form"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise SeqscopeError("The backup is not whole: its list of files is missing.") from error

@@ -112,6 +112,8 @@ def _checked(
             values = _text(folder, file, name, values, unfolded)
         if name in columns:
             values = _cast(folder, file, name, values, columns[name])
+        elif pa.types.is_floating(values.type):  # no number to filter, sort or draw by: missing, as an import has it
+            values = pc.if_else(pc.is_finite(values), values, pa.scalar(None, values.type))
         table = table.set_column(place, name, values)
     for field in table.schema:
         if not _is_plain(field.type):

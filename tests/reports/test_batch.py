@@ -18,6 +18,7 @@ from engine.errors import SeqscopeError
 from engine.files import alone
 from engine.runtime import Zoo
 from engine.runtime.bundle import Bundle
+from tests.runtime.bundles import TOYS, make_zoo, sized
 
 NAMES = ["alpha", "popular", "writer"]
 
@@ -189,3 +190,13 @@ def test_what_cannot_be_had(
     with pytest.raises(SeqscopeError, match=words):
         batch.run(models, source, tmp_path / out, **more)
     assert not (tmp_path / out).exists()
+
+
+def test_models_beyond_what_a_byte_counts(source: Path, tmp_path: Path) -> None:
+    popular = next(toy for toy in TOYS if toy.identity)
+    names = [f"m{number}" for number in range(130)]
+    models = Zoo.open(
+        make_zoo(tmp_path / "many", [sized(popular, name=name, order=at) for at, name in enumerate(names)])
+    )
+    batch.run(models, source, tmp_path / "o.parquet", names=names, k=1)
+    assert set(pq.read_table(tmp_path / "o.parquet")["model"].to_pylist()) == set(names)

@@ -109,11 +109,11 @@ def test_large_texts_and_plain_columns_come_through(path: Path) -> None:
     items = pq.read_table(path / "items.parquet")
     items = items.append_column("text", pa.array(["word " * 5000] * 40).cast(pa.large_string()))
     items = items.append_column("kind", pa.array(["a", "b"] * 20).dictionary_encode())
-    items = items.append_column("score", pa.array([None] * 20 + [1.5] * 20))
+    items = items.append_column("score", pa.array([None] * 18 + [np.nan, np.inf] + [1.5] * 20))
     pq.write_table(items, path / "items.parquet")
     found = Zoo.open(path).items
     assert len(found["text"][0].as_py()) == 25_000 and found["kind"].to_pylist()[:2] == ["a", "b"]
-    assert found["score"].null_count == 20
+    assert found["score"].null_count == 20, "what is no number is missing"
 
 
 def rewrite(file: str, change: Callable[[pa.Table], pa.Table]) -> Callable[[Path], None]:

@@ -222,6 +222,8 @@ def test_damage_is_found(archive: Path, own_home: Path, tmp_path: Path) -> None:
     refuses(missing, "damaged", own_home)
     headless = altered(archive, tmp_path / "3.tar", lambda name, text: None if "checksums" in name else (name, text))
     refuses(headless, "not whole", own_home)
+    other = altered(archive, tmp_path / "4.tar", lambda name, text: (name, b"[]" if "checksums" in name else text))
+    refuses(other, "damaged", own_home)
     (tmp_path / "4.tar").write_bytes(archive.read_bytes()[: archive.stat().st_size // 2])
     refuses(tmp_path / "4.tar", "not (a )?whole", own_home)
     (tmp_path / "5.tar").write_bytes(b"\x1f\x8b" + b"not a tar at all" * 100)
