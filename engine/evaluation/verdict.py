@@ -114,9 +114,11 @@ class Verdict:
 
 
 def without_seed(recipe: Mapping[str, Any]) -> str:
-    """What two trainings have in common that differ in their seed alone. recipe: resolved, as in run.json."""
+    """What two trainings have in common that differ in their seed alone, whatever they are called. recipe: resolved, as in
+    run.json."""
+    settings = {name: value for name, value in recipe.items() if name not in ("name", "title")}
     training = {name: value for name, value in recipe.get("training", {}).items() if name != "seed"}
-    return json.dumps({**recipe, "training": training}, sort_keys=True, default=str)
+    return json.dumps({**settings, "training": training}, sort_keys=True, default=str)
 
 
 def verdict(
