@@ -122,7 +122,7 @@ def test_no_model_of_a_table_is_better_than_the_ones_that_its_verdict_compares()
                 ]
                 assert (side is None) == (not means)
                 if side is not None:
-                    assert side.mean == pytest.approx(max(means), abs=5e-5)
+                    assert side.mean == pytest.approx(max(means), abs=5e-5 if side.seeds == 1 else 1e-3)
                     compared += 1
     assert compared >= 10
 
