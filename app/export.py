@@ -20,7 +20,7 @@ from plotly.basedatatypes import BaseFigure
 
 from app import downloads, glossary
 from app.analysis.cache import cached
-from app.components import tables
+from app.components import widgets
 from app.text import csv_bytes, md
 
 Table: TypeAlias = "pd.DataFrame | Callable[[], pd.DataFrame]"  # a function is called when somebody looks
@@ -157,7 +157,7 @@ def under(
     with folded:
         table = table() if callable(table) else table
         columns = {**(columns or {}), **_defined(table, columns or {})}
-        tables.show(table, column_config=columns, alt=f"Table: {alt}", key=f"{key}_table")
+        widgets.table(table, column_config=columns, alt=f"Table: {alt}", key=f"{key}_table")
         with st.container(horizontal=True, vertical_alignment="center"):
             csv_button(table, name, key=key)
             if picture:

@@ -8,6 +8,7 @@ from functools import cache, lru_cache
 from typing import Literal
 
 from app.analysis.cache import cached, of_opened
+from app.text import clean
 from engine.bundle.items import FEW
 from engine.cards import Colour, Kind, colours, declarations
 from engine.runtime import Bundle, Zoo
@@ -44,6 +45,13 @@ PALETTE: dict[Colour, Style] = {
     "indigo": Style("#5b5fd0", "hexagram", "✶", "dash"),
 }
 
+SERIES = tuple(PALETTE[name].colour for name in ("blue", "orange", "green", "pink", "sky", "red", "yellow", "violet"))
+"""Of lines, bars and groups that are no models."""
+GREY, PALE_GREY = PALETTE["grey"].colour, "#b9c2c0"
+"""Of what belongs to no group, and of what has no value."""
+SCALE = "Viridis"
+"""Of numbers."""
+
 OPEN = {
     "circle": "○", "square": "□", "diamond": "◇", "triangle-up": "△", "cross": "✙", "star": "☆", "hexagon": "⬡",
     "triangle-down": "▽", "pentagon": "⬠", "x": "✕", "triangle-right": "▷", "triangle-left": "◁", "star-diamond": "✧",
@@ -57,6 +65,11 @@ def space(bundle: Bundle) -> str:
     vectors of items, so it is that of the vectors that its codes were made from."""
     title = bundle.manifest.title
     return title if bundle.cannot("identifiers") is not None else f"{title}: its tokenizer's latents"
+
+
+def named(title: str, look: Style) -> dict[str, str]:
+    """A model, or a tokenizer, for widgets: its title, not escaped, its sign and its colour."""
+    return {"title": clean(title, 60), "sign": look.sign, "colour": look.colour}
 
 
 def with_users(look: Style) -> Style:

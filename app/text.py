@@ -19,7 +19,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 # What Markdown and Streamlit's directives (:red[…]) begin with; the last ones only at the start.
 _MARKDOWN = re.compile(r"[\\`*_\[\]<>&$~|#]|:(?=[A-Za-z:])|^[+\-=]")
@@ -161,6 +161,15 @@ def amount(bytes: int) -> str:
         if bytes >= scale:
             return f"{bytes / scale:.1f} {unit}".replace(".0 ", " ")
     return f"{bytes} bytes"
+
+
+def span(seconds: float, digits: Literal[0, 1] = 0) -> str:
+    """A duration for people: 42 s, 3 min, 2.1 h. digits: behind the point of seconds and minutes."""
+    if seconds < 90:
+        return f"{seconds:.1f} s" if digits else f"{max(1, round(seconds))} s"
+    if seconds < 5_400:
+        return f"{seconds / 60:.{digits}f} min"
+    return f"{seconds / 3_600:.1f} h"
 
 
 def percent(share: float) -> str:

@@ -257,6 +257,14 @@ def refusal(id: str) -> str:
     return _REFUSED.get(id, "")
 
 
+def _order(job: str, dataset: StoredDataset) -> kinds.Order:
+    owner, id = dataset.owner, dataset.id
+    return kinds.Order(
+        job, home.here().dataset(owner, id).path, home.root() / "jobs", name=id, title=dataset.title,
+        log=log_columns(owner, id), reading=_log_reading(owner, id), owner=owner, dataset=id,
+    )  # fmt: skip
+
+
 def baselines(owner: str, id: str) -> Job:
     """The models that need no training, on the log of the dataset. Raises SeqscopeError."""
     dataset, log = open_store().datasets.get(owner, id), log_columns(owner, id)
@@ -264,10 +272,7 @@ def baselines(owner: str, id: str) -> Job:
         raise SeqscopeError("There is no log to learn from.")
 
     def make(job: str) -> spec.Job:
-        return kinds.baselines(
-            job, home.here().dataset(owner, id).path, home.root() / "jobs", name=id, title=dataset.title, log=log,
-            reading=_log_reading(owner, id), items=dataset.rows_items, owner=owner, dataset=id,
-        )  # fmt: skip
+        return kinds.baselines(_order(job, dataset), dataset.rows_items)
 
     return submit(owner, id, "baselines", {"log": True}, make)
 
@@ -278,10 +283,7 @@ def prepare(owner: str, id: str, *, exports: Path) -> Job:
     carried = sources(exports)
 
     def make(job: str) -> spec.Job:
-        return kinds.prepare(
-            job, home.here().dataset(owner, id).path, home.root() / "jobs", name=id, title=dataset.title,
-            items=dataset.rows_items, log=log, reading=_log_reading(owner, id), sources=carried, owner=owner, dataset=id,
-        )  # fmt: skip
+        return kinds.prepare(_order(job, dataset), dataset.rows_items, carried)
 
     return submit(owner, id, "prepare", {"log": bool(log)}, make)
 
@@ -296,10 +298,7 @@ def add_index(owner: str, id: str, content: bytes) -> Job:
     store.datasets.measure(owner, id)
 
     def make(job: str) -> spec.Job:
-        return kinds.index(
-            job, path, home.root() / "jobs", name=id, title=dataset.title, log=log, reading=_log_reading(owner, id),
-            owner=owner, dataset=id,
-        )  # fmt: skip
+        return kinds.index(_order(job, dataset))
 
     return submit(owner, id, "prepare", {"log": bool(log)}, make)
 
@@ -311,10 +310,7 @@ def train(owner: str, id: str, choices: Sequence[TrainingChoice]) -> Job:
         raise SeqscopeError("There is no log to learn from.")
 
     def make(job: str) -> spec.Job:
-        return kinds.train(
-            job, home.here().dataset(owner, id).path, home.root() / "jobs", choices, name=id, title=dataset.title, log=log,
-            reading=_log_reading(owner, id), owner=owner, dataset=id,
-        )  # fmt: skip
+        return kinds.train(_order(job, dataset), choices)
 
     about = {
         "models": [choice.model for choice in choices],

@@ -31,7 +31,7 @@ import torch
 from benchmarks import quality_tables as tables
 from benchmarks import verdicts
 from benchmarks.quality_tables import REFIT, SEEDS, shown
-from engine.bundle.fitted import TRAINING, refitted
+from engine.bundle.curve import TRAINING, refitted
 from engine.console import Progress
 from engine.data.dataset import Dataset, DatasetInfo
 from engine.evaluation import metrics

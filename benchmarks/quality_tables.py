@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import verdicts
-from engine.bundle.curve import unsettled
-from engine.bundle.fitted import refitted
+from engine.bundle.curve import refitted, unsettled
 from engine.cards import declarations, untrained
 from engine.evaluation.protocols import in_order, parse
 from engine.evaluation.protocols import main as main_protocol

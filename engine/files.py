@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -134,5 +134,5 @@ def write_text(path: Path, text: str, *, durable: bool = True) -> None:
         staged.write_text(text, "utf-8")
 
 
-def write_json(path: Path, value: Any, default: Callable[[Any], Any] | None = None) -> None:
-    write_text(path, json.dumps(value, indent=2, ensure_ascii=False, default=default) + "\n")
+def write_json(path: Path, value: Any) -> None:
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")

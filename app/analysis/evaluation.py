@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from app.analysis import floor, metrics
 from app.analysis.cache import cached, of_content
-from app.store.attributes import numbers, tidied
+from app.store.attributes import OWN, numbers, tidied
 from app.text import clean, md
 from engine.runtime import STILL_IMPROVING, Bundle, Zoo, judge
 from engine.runtime import protocols as naming
@@ -114,7 +114,7 @@ def sliceable(models: Zoo, protocol: str | None = None) -> dict[str, str]:
     """What people can be grouped by → in words: whether the held-out item repeats one of the history, and whether it is in
     anybody's training, where people of this protocol were asked for both kinds; its popularity and attributes; the length of the
     history. Where repeats count, they come first."""
-    attributes = [name for name in models.items.column_names if name not in ("item", "item_id", "title", "popularity")]
+    attributes = [name for name in models.items.column_names if name not in OWN]
     parts = {by: words for by, words in _PARTS.items() if _has_both(models, protocol, by)}
     both = NUMBERS | parts if naming.history_excluded(models.info.repeats) else parts | NUMBERS
     return {

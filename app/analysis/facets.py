@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 
 from app.store.attributes import OWN, PROSE, caption, is_place, is_year, names_items
-from app.store.catalogue import Among, Between, Facet
+from app.store.facets import Among, Between, Facet
 from app.text import clean, md, title_words, words_and_numbers, words_of
 
 PILLS = 24  # values of an attribute that are all shown; of more, people choose from a list
@@ -174,10 +174,6 @@ def table(rows: pa.Table) -> pd.DataFrame:
 def nearest(text: str, meant: str) -> str:
     """That nothing matches the text of a search, and what was searched for instead; as Markdown."""
     return f"No item matches “{md(text, 60)}”. Nearest: **{md(meant, 60)}**"
-
-
-def joined(parts: Sequence[pa.Table]) -> pa.Table:
-    return pa.concat_tables(parts)
 
 
 def headline(total: int, items: int, asked: bool) -> str:

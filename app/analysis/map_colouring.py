@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -10,20 +11,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from app.store.attributes import caption, is_place, names_items, numbers, prose
+from app.store.attributes import OWN, caption, is_place, names_items, numbers, prose
+from app.styles import GREY, PALE_GREY, SERIES
 from app.text import clean
 
 Scale = Literal["linear", "log", "quantile"]
 SCALES: tuple[Scale, ...] = get_args(Scale)
 GROUPS = 8
 OTHER, NOTHING = "Other", "No value"
-_OTHER_COLOUR, _NOTHING_COLOUR = "#8a9496", "#b9c2c0"
-# Okabe and Ito's palette without its grey, which is for "other".
-PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#c9b82e", "#7b5ea7")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up")
-CODES = len(PALETTE) * len(SYMBOLS)  # codes that can be told apart by colour and shape
-SCALE = "Viridis"
+CODES = len(SERIES) * len(SYMBOLS)  # codes that can be told apart by colour and shape
 _SKEWED = 20  # times the median from which the largest value would leave nothing but one colour to the others
+_PREFERRED = ("categories", "category", "genres", "genre")
 _GROUPED = 0.05  # share of items that the eight largest groups must hold
 
 
@@ -47,12 +46,12 @@ class Colouring:
 
     def colour(self, place: int) -> str:
         if self.left_over(place):
-            return _NOTHING_COLOUR if self.groups[place] == NOTHING else _OTHER_COLOUR
-        return PALETTE[place % len(PALETTE)]
+            return PALE_GREY if self.groups[place] == NOTHING else GREY
+        return SERIES[place % len(SERIES)]
 
     def symbol(self, place: int) -> str:
         """Another one where the colours begin anew."""
-        return SYMBOLS[0] if self.left_over(place) else SYMBOLS[place // len(PALETTE) % len(SYMBOLS)]
+        return SYMBOLS[0] if self.left_over(place) else SYMBOLS[place // len(SERIES) % len(SYMBOLS)]
 
     def left_over(self, place: int) -> bool:
         """Whether a group is of the items that no colour is for."""
@@ -89,11 +88,17 @@ def possible(items: pa.Table) -> list[str]:
     return columns + [
         name
         for name in items.column_names
-        if name not in ("item", "item_id", "title", "popularity", described)
-        and not names_items(name)
-        and not is_place(name)
-        and _groups(items, name)
+        if name not in (*OWN, described) and not names_items(name) and not is_place(name) and _groups(items, name)
     ]
+
+
+def categorical(items: pa.Table) -> Iterator[Colouring]:
+    """By columns of categories, the one that matters most first."""
+    names = [name for name in possible(items) if name != "popularity"]
+    for name in sorted(names, key=lambda name: _PREFERRED.index(name) if name in _PREFERRED else len(_PREFERRED)):
+        by_category = colouring(items, name)
+        if by_category.group is not None:
+            yield by_category
 
 
 def _groups(items: pa.Table, name: str) -> bool:

@@ -9,7 +9,7 @@ item.ids~toy-1~toy-2           these items
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -123,7 +123,9 @@ def in_polygon(points: Points, x: Sequence[float], y: Sequence[float]) -> npt.ND
     return mask
 
 
-def selected(event: Mapping[str, Any], points: Points, positions: Mapping[str, int], *, sampled: bool) -> list[int]:
+def selected(
+    event: Mapping[str, Any], points: Points, position: Callable[[str], int | None], *, sampled: bool
+) -> list[int]:
     """The items of a selection event, each once, ascending; a single click: the item clicked.
 
     Points are known by the item_id that they carry, never by their place among those drawn. Where only a sample is drawn, a box
@@ -137,7 +139,7 @@ def selected(event: Mapping[str, Any], points: Points, positions: Mapping[str, i
         return [int(item) for item in np.flatnonzero(mask)]
     carried = event.get("points")
     ids = (_carried(point) for point in carried) if isinstance(carried, list) else ()
-    return sorted({positions[item_id] for item_id in ids if item_id in positions})
+    return sorted({item for item_id in ids if (item := position(item_id)) is not None})
 
 
 def areas(event: Mapping[str, Any]) -> list[tuple[list[float], list[float]]]:
@@ -188,25 +190,6 @@ class Marks:
             *([self.chosen] if self.chosen is not None else []),
             *self.near,
         ]
-
-
-class Positions(Mapping[str, int]):
-    """item_id → item number, as a mapping over `Zoo.position`."""
-
-    def __init__(self, position: Callable[[str], int | None]) -> None:
-        self._position = position
-
-    def __getitem__(self, item_id: str) -> int:
-        item = self._position(item_id)
-        if item is None:
-            raise KeyError(item_id)
-        return item
-
-    def __iter__(self) -> Iterator[str]:
-        raise TypeError("all item_ids are in Zoo.item_ids")
-
-    def __len__(self) -> int:
-        raise TypeError("all item_ids are in Zoo.item_ids")
 
 
 def marks_table(marks: Marks, points: Points, titles: Sequence[str], ids: Sequence[str]) -> pd.DataFrame:
@@ -265,15 +248,6 @@ def prefix(what: str) -> tuple[int | None, ...] | None:
     if not _PREFIX.fullmatch(what):
         return None
     return tuple(None if code == "x" else int(code) for code in what.split("-"))
-
-
-def beginning(codes: npt.NDArray[np.integer], wanted: Sequence[int | None]) -> npt.NDArray[np.int64]:
-    """The items whose codes, int [items, levels], begin so; none where there are fewer levels."""
-    mask = np.full(len(codes), len(wanted) <= codes.shape[1])
-    for level, code in enumerate(wanted[: codes.shape[1]]):
-        if code is not None:
-            mask &= codes[:, level] == code
-    return np.flatnonzero(mask)
 
 
 def within(points: Points, areas: Sequence[Outline]) -> npt.NDArray[np.int64]:

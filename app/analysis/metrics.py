@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -130,6 +130,34 @@ def beam_words(title: str, protocol: str, metrics: Mapping[str, Mapping[str, flo
 # --- models × metrics
 
 
+Values = npt.NDArray[np.floating[Any]]
+
+
+class Compared(NamedTuple):
+    """Two models, over the same people."""
+
+    test: judge.Difference
+    holm: float
+    """p, adjusted for all comparisons beside this one."""
+
+    @property
+    def level(self) -> bool:
+        """Not significantly different."""
+        return self.test.low <= 0 <= self.test.high or self.holm > LEVEL
+
+    @property
+    def verdict(self) -> str:
+        """level, better or worse."""
+        return "level" if self.level else "better" if self.test.mean > 0 else "worse"
+
+
+def compared(pairs: Mapping[str, tuple[Values, Values]]) -> dict[str, Compared]:
+    """By the paired bootstrap, of the first minus the second. pairs: values of the same people in the same order."""
+    tests = [judge.paired(*pair, seed=SEED, samples=SAMPLES) for pair in pairs.values()]
+    adjusted = judge.holm([test.p for test in tests])
+    return {name: Compared(test, p) for name, test, p in zip(pairs, tests, adjusted, strict=True)}
+
+
 def standing(people: Mapping[str, judge.Ranks], metrics: Sequence[str]) -> pd.DataFrame:
     """model, metric, mean, low, high, n, mark ("best", "level" with it or ""), p (Holm-adjusted, against the best), note.
 
@@ -149,15 +177,13 @@ def standing(people: Mapping[str, judge.Ranks], metrics: Sequence[str]) -> pd.Da
             continue
         best = max(values, key=lambda name: float(values[name].mean()) if len(values[name]) else -1.0)
         alone = len({model_of(name) for name in values}) == 1
-        others = [name for name in values if name != best]
-        tests = [judge.paired(values[best], values[name], seed=SEED, samples=SAMPLES) for name in others]
-        adjusted = dict(zip(others, zip(tests, judge.holm([test.p for test in tests]), strict=True), strict=True))
+        others = compared({name: (values[best], values[name]) for name in values if name != best})
         for name, shares in values.items():
             estimate = judge.interval(shares, seed=SEED, samples=SAMPLES)
             mark, p = "" if alone else "best", float("nan")
             if name != best:
-                test, p = adjusted[name]
-                mark = "level" if not alone and (test.low <= 0 <= test.high or p > LEVEL) else ""
+                p = others[name].holm
+                mark = "level" if not alone and others[name].level else ""
             rows.append((name, metric, estimate.mean, estimate.low, estimate.high, len(shares), mark, p, ""))
     columns = ["model", "metric", "mean", "low", "high", "n", "mark", "p", "note"]
     order = {name: place for place, name in enumerate(people)}
@@ -200,13 +226,10 @@ def against(people: Mapping[str, judge.Ranks], baseline: str, metric: str) -> pd
     have a figure, and none where the baseline has none."""
     values = {name: ranks.values(metric) for name, ranks in people.items() if ranks.beyond_beam(metric) is None}
     others = [name for name in values if name != baseline and baseline in values]
-    tests = [judge.paired(values[name], values[baseline], seed=SEED, samples=SAMPLES) for name in others]
-    adjusted = judge.holm([test.p for test in tests])
-    rows = []
-    for name, test, p in zip(others, tests, adjusted, strict=True):
-        level = test.low <= 0 <= test.high or p > LEVEL
-        verdict = "level" if level else "better" if test.mean > 0 else "worse"
-        rows.append((name, test.mean, test.low, test.high, test.p, p, verdict))
+    rows = [
+        (name, other.test.mean, other.test.low, other.test.high, other.test.p, other.holm, other.verdict)
+        for name, other in compared({name: (values[name], values[baseline]) for name in others}).items()
+    ]
     return pd.DataFrame(rows, columns=["model", "difference", "low", "high", "p", "holm", "verdict"])
 
 
@@ -287,12 +310,3 @@ def curves(tables: Mapping[str, pa.Table | None]) -> pd.DataFrame:
     if not frames:
         return pd.DataFrame(columns=["model", "step", "epoch", "seconds", "loss", "ndcg"])
     return pd.concat(frames, ignore_index=True)
-
-
-def span(seconds: float) -> str:
-    """A duration for people."""
-    if seconds < 90:
-        return f"{seconds:.1f} s"
-    if seconds < 5_400:
-        return f"{seconds / 60:.1f} min"
-    return f"{seconds / 3_600:.1f} h"

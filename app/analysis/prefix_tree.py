@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from app.analysis.map_colouring import GROUPS, PALETTE, SCALE
+from app.analysis.map_colouring import GROUPS
 from app.analysis.semantic_ids import NONE, Labels, spelled, with_prefix
+from app.styles import GREY, SCALE, SERIES
 from engine.bundle.codes import Ints
 
 NODES = 400
@@ -15,7 +16,6 @@ NODES = 400
 DEEP = 2
 """Levels beneath the root of a figure."""
 QUIET = (138, 148, 150)
-_PALE = "#8a9496"
 
 
 @dataclass(frozen=True)
@@ -104,12 +104,12 @@ def by_category(tree: Tree, of: Labels) -> Colours:
         best = int(counts.argmax())
         share = counts[best] / len(known)
         used.add(min(best, GROUPS))
-        hue = PALETTE[best] if best < GROUPS else _PALE
+        hue = SERIES[best] if best < GROUPS else GREY
         colours.append(_mixed(_rgb(hue), float(share)))
         words.append(f"{share:.0%} {of.names[best]}")
-    legend = [(PALETTE[place], of.names[place]) for place in range(min(GROUPS, len(of.names))) if place in used]
+    legend = [(SERIES[place], of.names[place]) for place in range(min(GROUPS, len(of.names))) if place in used]
     if GROUPS in used:
-        legend.append((_PALE, "Other"))
+        legend.append((GREY, "Other"))
     return Colours(colours, words, tuple(legend))
 
 

@@ -17,6 +17,7 @@ from app.analysis import beam_search
 from app.analysis.cache import cached, of_model
 from app.text import clean, count, listed
 from engine.bundle.index import best
+from engine.bundle.ranks import mean_rank
 from engine.errors import SeqscopeError
 from engine.runtime import (
     Bundle,
@@ -217,7 +218,7 @@ def rank_listed(found: TopK, item: int) -> float | None:
     score = found.scores[found.items == item]
     if not len(score):
         return None
-    return float(1 + np.count_nonzero(found.scores > score[0]) + (np.count_nonzero(found.scores == score[0]) - 1) / 2)
+    return float(mean_rank(found.scores, score[0]))
 
 
 def _ties(models: Zoo, name: str, found: TopK) -> dict[int, list[int]]:

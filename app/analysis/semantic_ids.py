@@ -44,12 +44,13 @@ def groups(codes: Ints) -> list[npt.NDArray[np.int64]]:
     return sorted((part for part in parts if len(part) > 1), key=lambda part: (-len(part), part[0]))
 
 
-def with_prefix(codes: Ints, prefix: Sequence[int]) -> npt.NDArray[np.int64]:
-    """The items whose codes begin so, by number; all for an empty prefix, none for one that is too long."""
-    if len(prefix) > codes.shape[1]:
-        return np.empty(0, np.int64)
-    items: npt.NDArray[np.int64] = np.flatnonzero((codes[:, : len(prefix)] == np.array(prefix, np.int64)).all(axis=1))
-    return items
+def with_prefix(codes: Ints, prefix: Sequence[int | None]) -> npt.NDArray[np.int64]:
+    """The items whose codes begin so, by number; None: any code. All for an empty prefix, none for one that is too long."""
+    mask = np.full(len(codes), len(prefix) <= codes.shape[1])
+    for level, code in enumerate(prefix[: codes.shape[1]]):
+        if code is not None:
+            mask &= codes[:, level] == code
+    return np.flatnonzero(mask)
 
 
 def following(codes: Ints, prefix: Sequence[int]) -> list[tuple[int, int]]:

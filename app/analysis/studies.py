@@ -10,8 +10,8 @@ import pandas as pd
 
 from app.analysis import floor
 from app.analysis.cache import cached, of_digest
-from app.analysis.metrics import LEVEL, SAMPLES, SEED, span
-from app.text import clean, count, listed, md
+from app.analysis.metrics import SAMPLES, SEED, compared
+from app.text import clean, count, listed, md, span
 from engine.runtime import Study, judge
 from engine.runtime.studies import MEASURES, SECONDS, Published, over_people
 
@@ -29,9 +29,8 @@ def table(study: Study, metric: str) -> pd.DataFrame:
     on the sign; else "better" or "worse". Only of studies that rank.
     """
     values = {variant.name: variant.per_person(metric) for variant in study.variants}
-    others = [name for name in values if name != study.baseline]
-    tests = [judge.paired(values[name], values[study.baseline], seed=SEED, samples=SAMPLES) for name in others]
-    adjusted = dict(zip(others, zip(tests, judge.holm([test.p for test in tests]), strict=True), strict=True))
+    baseline = values[study.baseline]
+    others = compared({name: (values[name], baseline) for name in values if name != study.baseline})
     rows = []
     for variant in study.variants:
         estimate = judge.interval(values[variant.name], seed=SEED, samples=SAMPLES)
@@ -39,11 +38,10 @@ def table(study: Study, metric: str) -> pd.DataFrame:
         if variant.name == study.baseline:
             rows.append([*row, *[float("nan")] * 6, "baseline"])
             continue
-        test, holm = adjusted[variant.name]
+        test, holm = others[variant.name]
         singles = by_seed(study, variant.name, metric)
         agree = all(np.sign(single) == np.sign(test.mean) for single in singles)
-        level = test.low <= 0 <= test.high or holm > LEVEL or not agree
-        verdict = "level" if level else "better" if test.mean > 0 else "worse"
+        verdict = others[variant.name].verdict if agree else "level"
         spread = max(singles) - min(singles) if len(singles) > 1 else float("nan")
         rows.append([*row, test.mean, test.low, test.high, test.p, holm, spread, verdict])
     columns = ["variant", "title", "value", "mean", "low", "high", "difference", "lowest", "highest", "p", "holm"]
@@ -208,7 +206,7 @@ def made(study: Study) -> pd.DataFrame:
                 "Settings of its own": md("; ".join(changes) or "none", 1_000),
                 "Seeds": ", ".join(str(outcome.seed) for outcome in variant.outcomes),
                 "Epochs": md(", ".join(epochs) or "none"),
-                "Time": span(variant.figure(SECONDS)),
+                "Time": span(variant.figure(SECONDS), 1),
                 "Device": md(last.device),
                 "Commit": md((last.commit or "unknown")[:10]),
             }
@@ -236,22 +234,19 @@ def beside(study: Study, number: int) -> pd.DataFrame:
     entry, baseline = study.published[number], study.variant(study.baseline)
     measure, none = entry.measure, float("nan")
     figure_here, figure_there = baseline.figure(measure), entry.figures[study.baseline]
-    compared = table(study, measure) if over_people(measure) else pd.DataFrame(columns=["variant", "verdict"])
-    level = set(compared["variant"][compared["verdict"] == "level"])
+    tested = {row.variant: row for row in table(study, measure).itertuples()} if over_people(measure) else {}
     rows = []
     for variant in study.variants:
         changes, published = [none, none, none], entry.figures.get(variant.name, none)
         if variant is not baseline and figure_here:
             changes[0] = variant.figure(measure) - figure_here
-            if over_people(measure):
-                ours, theirs = variant.per_person(measure), baseline.per_person(measure)
-                test = judge.paired(ours, theirs, seed=SEED, samples=SAMPLES)
-                changes = [test.mean, test.low, test.high]
+            if variant.name in tested:
+                row = tested[variant.name]
+                changes = [row.difference, row.lowest, row.highest]
         shares = [100 * change / figure_here if figure_here else none for change in changes]
+        level = variant.name in tested and tested[variant.name].verdict == "level"
         away = none if variant is baseline else 100 * (published - figure_there) / figure_there
-        rows.append(
-            [variant.name, variant.title, variant.figure(measure), *shares, variant.name in level, published, away]
-        )
+        rows.append([variant.name, variant.title, variant.figure(measure), *shares, level, published, away])
     columns = ["variant", "title", "figure", "change", "lowest", "highest", "level", "published", "published_change"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -301,7 +296,7 @@ def beside_grid(study: Study) -> pd.DataFrame:
 def _form(entry: Published) -> Callable[[float], str]:
     """How both figures are written."""
     if entry.measure == SECONDS:
-        return span
+        return lambda seconds: span(seconds, 1)
     form = MEASURES[entry.measure].form if entry.measure in MEASURES else ".4f"
     return lambda figure: format(figure, form)
 

@@ -24,7 +24,6 @@ from engine.cards import declarations
 from engine.runtime import Bundle, Tokenization, Zoo, judge
 
 POPULARITY = "popularity"
-_PREFERRED = ("categories", "category", "genres", "genre")
 
 
 def _of_column(models: Zoo, items: pa.Table, one: Tokenization, column: str) -> Hashable:
@@ -70,9 +69,7 @@ def labels(models: Zoo, items: pa.Table, column: str) -> semantic_ids.Labels:
 @cached(8, by=lambda models, items: stamp(models))
 def columns(models: Zoo, items: pa.Table) -> list[str]:
     """Columns of categories, the one that matters most first."""
-    possible = map_colouring.possible(items)
-    names = [name for name in possible if name != POPULARITY and map_colouring.colouring(items, name).group is not None]
-    return sorted(names, key=lambda name: _PREFERRED.index(name) if name in _PREFERRED else len(_PREFERRED))
+    return [by_category.name for by_category in map_colouring.categorical(items)]
 
 
 class Written(NamedTuple):

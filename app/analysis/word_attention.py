@@ -13,8 +13,9 @@ import pandas as pd
 
 from app.analysis.cache import cached, of_model
 from app.text import clean, count, listed, md, short
+from engine.bundle.ranks import ranks_among
 from engine.runtime import Word, WordAttention, Zoo
-from engine.text.attributes import plain
+from engine.runtime.text import plain
 
 Float = npt.NDArray[np.floating]
 
@@ -366,15 +367,12 @@ def measure(models: Zoo, model: str, history: tuple[int, ...], item: int) -> Own
     whole, *scores = bundle.score_new(history, [attributes, *(variant.text for variant in without_words)]).tolist()
     others = bundle.candidates(history).copy()
     others[item] = False
-    ranked = np.sort(bundle.scores(history)[others])
-    above = len(ranked) - np.searchsorted(ranked, scores, side="right")
-    level = len(ranked) - above - np.searchsorted(ranked, scores, side="left")
     frame = pd.DataFrame(
         {
             "attribute": [clean(variant.attribute, 60) for variant in without_words],
             "word": [clean(variant.word, 60) for variant in without_words],
             "effect": whole - np.array(scores, float),
-            "rank_without": 1 + above + level / 2,
+            "rank_without": ranks_among(bundle.scores(history)[others], scores),
         }
     )
     return OwnWords(float(whole), float(bundle.ranks(history, [item])[0]), frame)

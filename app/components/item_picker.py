@@ -10,7 +10,8 @@ import streamlit as st
 from app import guard, zoo
 from app.analysis import facets, recommend
 from app.session import state
-from app.store.catalogue import Catalogue, Hit
+from app.store.catalogue import Catalogue
+from app.store.search import Hit
 from app.text import clean, count, md
 from engine.runtime import Zoo
 

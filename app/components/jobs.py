@@ -10,10 +10,9 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 
 from app import batches, downloads, guard, home, work
-from app.figures import training
 from app.jobs.queue import WAITING
 from app.store.records import NotFound
-from app.text import md
+from app.text import md, span
 from app.work import Work
 from engine.runtime import Zoo
 
@@ -26,7 +25,7 @@ def progress(one: Work) -> None:
     if now.state == "queued":
         words = one.ahead.words("job", "jobs") if now.words in ("", WAITING) else now.words
     else:
-        left = "" if now.left is None else f", about {training.span(now.left)} left"
+        left = "" if now.left is None else f", about {span(now.left)} left"
         words = f"{now.words}{left}"
     st.progress(now.progress, text=md(words, 300))
     st.caption("It goes on when you close this page; come back whenever you like.")
@@ -58,9 +57,7 @@ def _summary(one: Work) -> str:
     row = one.row
     if row.started is None or row.ended is None:
         return row.state
-    return (
-        f"{row.state} after {training.span((row.ended - row.started).total_seconds())}, {row.ended:%-d %b %Y %H:%M} UTC"
-    )
+    return f"{row.state} after {span((row.ended - row.started).total_seconds())}, {row.ended:%-d %b %Y %H:%M} UTC"
 
 
 FOLLOW_EVERY = 2.0  # seconds

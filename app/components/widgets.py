@@ -1,5 +1,5 @@
 """What Streamlit has no widget for: a history that can be edited, recommendations side by side, an address to be copied, a link
-to a file.
+to a file, tables.
 
 Each list is one element however long it is, so that a rerun stays quick. Titles are put into the page as text, never as HTML.
 A click comes back as a dictionary in `st.session_state[key].act`; whoever handles it checks it, since it comes from outside.
@@ -12,7 +12,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import streamlit as st
+from pandas.io.formats.style import Styler
 
 _HERE = Path(__file__).parent
 
@@ -52,6 +54,19 @@ _DOWNLOAD = _component(
 <svg viewBox="0 0 24 24" aria-hidden="true"><path d="M12 4v12m-5-5 5 5 5-5M5 20h14"/></svg>
 <span><span class="unseen">Download </span><span class="label"></span></span></a><p role="status"></p></div>""",
 )
+
+
+def table(rows: pd.DataFrame | Styler, *, alt: str, **more: Any) -> None:
+    """Without an index; a cell that has no value stays empty instead of reading None. alt: what it is, for those who do not see
+    it. more: as of st.dataframe."""
+    st.dataframe(rows, hide_index=True, placeholder="", alt=alt, **more)
+
+
+def terms(words: Mapping[str, str], *, key: str, alt: str) -> None:
+    """A table of two columns that wraps on a phone. words: term → what there is to say of it, both Markdown. key: unique on the
+    page."""
+    with st.container(key=f"facts_{key}"):  # browser.css knows it by this: Streamlit's tables do not wrap
+        st.table({f"**{term}**": text for term, text in words.items()}, border="horizontal", hide_header=True, alt=alt)
 
 
 def history(items: list[dict[str, Any]], *, key: str, on_act: Callable[[], None], label: str, empty: str) -> None:

@@ -13,17 +13,16 @@ from plotly.subplots import make_subplots
 
 from app.analysis.attention import Float, Names, Profile, distances, moves
 from app.figures.style import AGAINST, FOR, QUIET, SIGNED
+from app.styles import DASHES, SCALE, SERIES
 from app.text import count, label, ordinal, short_title, wide
 
-SCALE = "Viridis"
 _ROW = 26  # pixels of a bar with its label
 _ROOM, _BESIDE, _NARROW = 44, 36, 28  # characters of a title beside bars: of a figure alone, of one of two, on a phone
 _GAP = 60  # pixels between panels one beneath another: numbers of the upper one, title of the lower one
 _LABELLED = 40  # positions that still get their titles at the side of a map
 _HOVERED = 80  # positions whose cells still carry both titles
+_BAR = {"thickness": 12, "outlinewidth": 0}  # of colours
 _CELLS = 40  # positions of one small map
-_DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
-_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#c9b82e")
 
 
 def bars(
@@ -94,7 +93,7 @@ def heatmap(weights: Float, called: Names, top: float, title: str, narrow: bool 
         zmin=0,
         zmax=top,
         colorscale=SCALE,
-        colorbar={"title": {"text": title, "side": "right"}, "thickness": 12, "outlinewidth": 0, "len": 1},
+        colorbar=_bar(title),
         hoverongaps=False,
         xgap=1 if size <= _LABELLED else 0,
         ygap=1 if size <= _LABELLED else 0,
@@ -139,7 +138,7 @@ def filters(weights: Float, called: Names, narrow: bool = False) -> go.Figure:
             zmin=-top,
             zmax=top,
             **SIGNED,
-            colorbar={"title": {"text": "weight", "side": "right"}, "thickness": 12, "outlinewidth": 0, "len": 1},
+            colorbar=_bar("weight"),
             showscale=not narrow,
             customdata=[[hover] * len(weights) for hover in called.hovers()],
             hovertemplate="%{customdata}<br>filter %{x}: %{z:.3f}<extra></extra>",
@@ -192,7 +191,7 @@ def _shares(
         zmax=max(float(np.nanmax(shares)), 1e-6),
         hoverongaps=False,
         colorscale=SCALE,
-        colorbar={"title": {"text": quantity, "side": "right"}, "thickness": 12, "outlinewidth": 0, "len": 1},
+        colorbar=_bar(quantity),
         xgap=2,
         ygap=1,
         customdata=[[[label(row, 40), hover] for row in rows] for hover in hovers],
@@ -246,7 +245,7 @@ def small_maps(weights: Float, top: float) -> go.Figure:
     for at in range(layers * heads):
         fig.update_yaxes(scaleanchor=f"x{at + 1}" if at else "x", row=at // columns + 1, col=at % columns + 1)
     fig.update_annotations(font_size=12)
-    below = {"orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom", "thickness": 12, "outlinewidth": 0}
+    below = {"orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom", **_BAR}
     fig.update_layout(coloraxis={"colorscale": SCALE, "cmin": 0, "cmax": top, "colorbar": below})
     tall = min(240, max(150, 720 // columns))
     return _laid_out(fig, 96 + tall * deep, margin={"l": 8, "r": 8, "t": 32, "b": 56})
@@ -381,7 +380,7 @@ def by_distance(profile: Profile) -> go.Figure:
             y=part["weight"],
             name=f"layer {layer}",
             mode="lines+markers",
-            line={"color": _COLOURS[at % len(_COLOURS)], "dash": _DASHES[at % len(_DASHES)], "width": 2},
+            line={"color": SERIES[at % 7], "dash": DASHES[at % len(DASHES)], "width": 2},
             hovertemplate=f"layer {layer}<br>%{{x}} back: %{{y:.3f}}<extra></extra>",
         )
     fig.add_scatter(
@@ -416,9 +415,7 @@ def by_position(profile: Profile) -> go.Figure:
     fig.update_yaxes(showgrid=False, nticks=6)
     fig.update_annotations(font_size=12)
     top = float(np.nanmax(profile.rows))
-    fig.update_layout(
-        coloraxis={"colorscale": SCALE, "cmin": 0, "cmax": top, "colorbar": {"thickness": 12, "outlinewidth": 0}}
-    )
+    fig.update_layout(coloraxis={"colorscale": SCALE, "cmin": 0, "cmax": top, "colorbar": _BAR})
     return _laid_out(fig, 60 + 320 * deep, margin={"l": 8, "r": 8, "t": 32, "b": 44})
 
 
@@ -430,6 +427,11 @@ def events_of(numbers: Iterable[object], titles: Iterable[str]) -> list[str]:
 def _tick(row: object, room: int) -> str:
     position, title = str(getattr(row, "position", "")), str(getattr(row, "title", ""))
     return label(title if position in ("", "next") else f"{position} · {short_title(title, room)}", 200)
+
+
+def _bar(title: str) -> dict[str, object]:
+    """Beside a figure, as high as it is."""
+    return {**_BAR, "title": {"text": title, "side": "right"}, "len": 1}
 
 
 def _every(size: int, most: int) -> list[int]:

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from app.analysis.beam_search import BeamTree
-from app.figures.style import AGAINST, QUIET
+from app.figures.style import AGAINST, QUIET, WIDTHS, bend
 from app.text import apart, clean, label, wide
 
 LINE = 22  # pixels of an identifier with its title
 TITLE, NARROW = 28, 22  # characters of a title, on a phone
-_WIDTHS = (1.0, 1.6, 2.6, 4.2, 6.4, 9.0)  # of lines, by probability
 _FADED = 0.35  # of what was kept for a while and then given up
 _BENDS = 15  # points of a line between two steps
 
@@ -26,9 +25,9 @@ def beam(found: BeamTree, colour: str, levels: Sequence[str], narrow: bool = Fal
     traces: list[dict[str, Any]] = []
     quiet = [row for row in range(len(trace)) if found.drawn[row] and not trace.kept[row]]
     traces.append(_lines(found, quiet, root, QUIET, 1.0, "dot", 0.5))
-    thick = np.clip(np.searchsorted((0.002, 0.01, 0.05, 0.15, 0.4), share), 0, len(_WIDTHS) - 1)
+    thick = np.clip(np.searchsorted((0.002, 0.01, 0.05, 0.15, 0.4), share), 0, len(WIDTHS) - 1)
     alive = found.alive
-    for place, width in enumerate(_WIDTHS):
+    for place, width in enumerate(WIDTHS):
         for which, opacity in ((trace.kept & ~alive, _FADED), (alive, 0.85)):
             rows = np.flatnonzero(which & (thick == place)).tolist()
             traces.append(_lines(found, rows, root, colour, width, "solid", opacity))
@@ -133,8 +132,8 @@ def _lines(
     found: BeamTree, rows: list[int], root: float, colour: str, width: float, dash: str, opacity: float
 ) -> dict[str, Any]:
     """The ways to these prefixes from those before them, as one trace."""
-    bend = np.linspace(0, 1, _BENDS)
-    rise = bend * bend * (3 - 2 * bend)
+    along = np.linspace(0, 1, _BENDS)
+    rise = bend(along)
     across: list[float | None] = []
     down: list[float | None] = []
     for row in rows:
@@ -144,7 +143,7 @@ def _lines(
             across += [depth - 1, depth, None]
             down += [start, end, None]
             continue
-        across += [*(depth - 1 + bend).round(3).tolist(), None]
+        across += [*(depth - 1 + along).round(3).tolist(), None]
         down += [*(start + (end - start) * rise).round(3).tolist(), None]
     return {
         "type": "scatter",

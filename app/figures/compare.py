@@ -61,9 +61,7 @@ def cards(
         shown_cards.append(
             {
                 "name": answer.name,
-                "title": clean(answer.title, 60),
-                "sign": answer.style.sign,
-                "colour": answer.style.colour,
+                **styles.named(answer.title, answer.style),
                 "note": answer.note,
                 "repeats": not models.bundles[answer.name].excludes_history,
                 "can": {term: clean(words) for term, words in model_card.in_short(models.bundles[answer.name]).items()},
@@ -107,9 +105,7 @@ def rank_table(
         )
     heads = [
         {
-            "title": clean(answer.title, 60),
-            "sign": answer.style.sign,
-            "colour": answer.style.colour,
+            **styles.named(answer.title, answer.style),
             "note": answer.note,
         }
         for answer in table.answers
@@ -144,9 +140,7 @@ def flows(models: Zoo, answers: Sequence[Answer], history: tuple[int, ...]) -> l
     """How each model came to its list, for `widgets.model_flow`."""
     return [
         {
-            "title": clean(answer.title, 60),
-            "sign": answer.style.sign,
-            "colour": answer.style.colour,
+            **styles.named(answer.title, answer.style),
             "steps": [
                 {"title": step.title, "detail": clean(step.detail, 300)}
                 for step in model_flow.steps(models, answer.name, history, answer.top)

@@ -11,16 +11,16 @@ import numpy as np
 import plotly.graph_objects as go
 
 from app.analysis.graph_paths import Titles, layer_columns, layer_names
-from app.figures.style import AGAINST, QUIET, SIGNED
+from app.figures.style import AGAINST, QUIET, SIGNED, WIDTHS, bend
+from app.styles import PALETTE
 from app.text import count, label, short_title
 from engine.runtime.graph_paths import Branch, Float32
 
-HISTORY = "#0072b2"
+HISTORY = PALETTE["blue"].colour
 ENDS = 12
 """Items at the end of the tree, over all branches."""
 TITLE = 36
 """Characters of a node's name that have room."""
-_WIDTHS = (1.0, 1.6, 2.6, 4.2, 6.4, 9.0)  # of lines, by what they stand for
 
 
 class Line(NamedTuple):
@@ -76,7 +76,7 @@ def tree_layout(branches: Sequence[Branch], item: int, titles: Titles, colour: s
     lines = []
     for column, begins, stops, value in values:
         most = max(abs(other) for start, _, _, other in values if start == column) or 1.0
-        width = _WIDTHS[min(int(len(_WIDTHS) * math.sqrt(abs(value) / most)), len(_WIDTHS) - 1)]
+        width = WIDTHS[min(int(len(WIDTHS) * math.sqrt(abs(value) / most)), len(WIDTHS) - 1)]
         shade = AGAINST if value < 0 else HISTORY if column == 0 else QUIET
         if column == 2 and ends and stops == at_ends[0] and ends[0] == item and value >= 0:
             shade = colour
@@ -168,10 +168,9 @@ def layers(by_layer: Float32) -> go.Figure:
 def _line(figure: go.Figure, line: Line, columns: Sequence[float]) -> None:
     start, stop = columns[line.column : line.column + 2]
     along = np.linspace(0, 1, 15 if line.begins != line.stops else 2)
-    bend = along**2 * (3 - 2 * along)
     figure.add_scatter(
-        x=start + along * (stop - start), y=line.begins + bend * (line.stops - line.begins), mode="lines", hoverinfo="skip",
-        opacity=0.5, line={"width": line.width, "color": line.shade},
+        x=start + along * (stop - start), y=line.begins + bend(along) * (line.stops - line.begins), mode="lines",
+        hoverinfo="skip", opacity=0.5, line={"width": line.width, "color": line.shade},
     )  # fmt: skip
 
 

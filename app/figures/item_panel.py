@@ -121,13 +121,10 @@ def codes(models: Zoo, item: int) -> list[dict[str, Any]]:
     rows = []
     for name, tokenization in models.tokenizations.items():
         path = semantic_ids.path(tokenization.own, item)
-        look = styles.tokenizer_style(models, name)
         rows.append(
             {
                 "name": name,
-                "title": clean(tokenization.about.title, 60),
-                "sign": look.sign,
-                "colour": look.colour,
+                **styles.named(tokenization.about.title, styles.tokenizer_style(models, name)),
                 "codes": [
                     {
                         "text": str(code),
@@ -153,9 +150,7 @@ def _floor_first(models: Zoo, names: Sequence[str]) -> list[str]:
 
 
 def _model(models: Zoo, name: str) -> dict[str, Any]:
-    look = styles.style(models, name)
-    title = clean(models.bundles[name].manifest.title, 60)
-    return {"name": name, "title": title, "sign": look.sign, "colour": look.colour}
+    return {"name": name, **styles.named(models.bundles[name].manifest.title, styles.style(models, name))}
 
 
 def _item(models: Zoo, item: int) -> dict[str, str]:

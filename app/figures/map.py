@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import plotly.graph_objects as go
 
-from app.analysis.map_colouring import SCALE, Colouring
+from app.analysis.map_colouring import Colouring
 from app.analysis.map_points import ALL, SAMPLE, Ints, Marks, Points, sample
+from app.styles import GREY, PALE_GREY, SCALE
 from app.text import count, label
 
 TITLED = 20_000  # points whose titles travel with them; of more, the item id alone
@@ -155,7 +156,7 @@ def _backdrop(fig: go.Figure, points: Points, items: Ints) -> None:
         y=points.y[items],
         mode="markers",
         name="Others",
-        marker={"size": 3, "opacity": 0.25, "color": "#8a9496"},
+        marker={"size": 3, "opacity": 0.25, "color": GREY},
         hoverinfo="skip",
         showlegend=False,
         unselected={"marker": {"opacity": 0.25}},
@@ -204,7 +205,7 @@ def _crowd(
     elif colours.numbers is not None:
         values = colours.numbers[drawn]
         some = np.isfinite(values)
-        add(drawn[~some], "No value", {"color": "#b9c2c0"})
+        add(drawn[~some], "No value", {"color": PALE_GREY})
         told = [f"{label(colours.title)}: {_told(value)}" for value in values[some]]
         add(
             drawn[some],

@@ -13,9 +13,9 @@ import pandas as pd
 import plotly.graph_objects as go
 import pyarrow as pa
 
-from app.analysis.map_colouring import PALETTE, SCALE
 from app.analysis.map_points import Points
 from app.figures.map import COLOUR_BAR, Look, Range, lay_out, named_places, path_line
+from app.styles import GREY, SCALE, SERIES
 from app.text import count, label
 
 Ints = npt.NDArray[np.int64]
@@ -28,7 +28,7 @@ NUMBERED, NUMBERED_SMALL = (
     130,
     48,
 )  # codes up to which each has its number beside it, on a map with the page to itself or not
-_NOBODY = "#8a9496"
+_NOBODY = GREY
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,7 @@ def _groups(codes: Codes, by: str) -> list[tuple[str, Ints, str | None]]:
     values = codes.level if by == "level" else codes.cluster
     return [
         (f"{by} {value + 1}" if value >= 0 else "no cluster", np.flatnonzero(values == value),
-         PALETTE[value % len(PALETTE)] if value >= 0 else _NOBODY)
+         SERIES[value % len(SERIES)] if value >= 0 else _NOBODY)
         for value in np.unique(values).tolist()
     ]  # fmt: skip
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from app.analysis import floor
-from app.figures.style import QUIET, laid_out, with_legend
-from app.styles import Style
+from app.figures.style import QUIET, error_bars, laid_out, named_rows, open_where_level, with_legend
+from app.styles import PALETTE, Style
 from app.text import label, short
 
 Looks = Mapping[str, Style]
@@ -35,7 +36,7 @@ def dots(table: pd.DataFrame, metric: str, titles: Titles, looks: Looks, familie
         fig.add_scatter(
             x=[row.mean],
             y=[place],
-            error_x=_error(row.mean, row.low, row.high, looks[row.model].colour),
+            error_x=error_bars(row.mean, row.low, row.high, looks[row.model].colour, 2),
             mode="markers",
             marker=_marker(looks[row.model], _size(len(part))),
             hovertemplate=f"{label(titles[row.model])}<br>{metric} %{{x:.4f}}<br>{row.low:.4f} – {row.high:.4f}<extra></extra>",
@@ -45,7 +46,7 @@ def dots(table: pd.DataFrame, metric: str, titles: Titles, looks: Looks, familie
                 x=row.high, y=place, text=MARKS[row.mark], showarrow=False, xanchor="left", xshift=10,
                 font={"size": 12},
             )  # fmt: skip
-    _named_rows(fig, [label(short(titles[name], 24)) for name in part["model"]])
+    named_rows(fig, [label(short(titles[name], 24)) for name in part["model"]])
     best = floor.best(dict(zip(part["model"], part["mean"], strict=True)), families)
     if best is not None:
         fig.add_vline(x=best[1], line={"width": 1, "color": QUIET, "dash": "dot"})
@@ -77,21 +78,16 @@ def differences(
         fig.add_scatter(
             x=[row.difference],
             y=[place],
-            error_x=_error(row.difference, row.low, row.high, colour),
+            error_x=error_bars(row.difference, row.low, row.high, colour, 2),
             mode="markers",
-            marker={
-                "color": "rgba(0,0,0,0)" if row.verdict == "level" else colour,
-                "symbol": "circle",
-                "size": _size(len(rows)),
-                "line": {"width": 2, "color": colour},
-            },
+            marker=open_where_level(row.verdict == "level", colour, _size(len(rows))),
             hovertemplate=(
                 f"{label(titles[name])}<br>%{{x:+.4f}} ({row.low:+.4f} … {row.high:+.4f})<br>"
                 f"{row.verdict}, adjusted p {row.holm:.3g}<extra></extra>"
             ),
         )
     fig.add_vline(x=0, line={"width": 1, "color": QUIET})
-    _named_rows(fig, [label(short(titles[name], 24)) for name in rows])
+    named_rows(fig, [label(short(titles[name], 24)) for name in rows])
     fig.update_xaxes(title=f"Difference in {metric}", tickformat=".3f", nticks=6)
     return laid_out(fig, _height(len(rows)))
 
@@ -133,7 +129,7 @@ def slices(table: pd.DataFrame, metric: str, titles: Titles, looks: Looks, narro
             fig.add_scatter(
                 x=some["mean"],
                 y=[bands.index(band) + shift for band in some["slice"]],
-                error_x=_error(some["mean"], some["low"], some["high"], QUIET if few else look.colour, thin=True),
+                error_x=error_bars(some["mean"], some["low"], some["high"], QUIET if few else look.colour, 1.2),
                 name=label(titles[name]),
                 legendgroup=name,
                 showlegend=not few,
@@ -150,7 +146,7 @@ def slices(table: pd.DataFrame, metric: str, titles: Titles, looks: Looks, narro
             )
     for edge in range(1, len(bands)):
         fig.add_hline(y=edge - 0.5, line={"width": 1, "color": "rgba(138,148,150,0.25)"})
-    _named_rows(fig, [f"{label(short(band, 22))}<br>n = {sizes[band]:,}" for band in bands])
+    named_rows(fig, [f"{label(short(band, 22))}<br>n = {sizes[band]:,}" for band in bands])
     fig.update_xaxes(title=metric, rangemode="tozero", nticks=6)
     return with_legend(fig, 110 + max(44, 12 * len(models) + 16) * len(bands), narrow, 1)
 
@@ -205,6 +201,28 @@ def losses(
     return laid_out(fig, 60 + 150 * deep, margin={"l": 8, "r": 8, "t": 36, "b": 24})
 
 
+def run_curve(entries: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """epoch, loss, ndcg of a run's curve.json; what is no number is left out."""
+    columns = {"epoch": "epoch", "loss": "loss", "valid_ndcg": "ndcg"}
+    table = pd.DataFrame(list(entries), columns=list(columns)).rename(columns=columns)
+    return table.apply(pd.to_numeric, errors="coerce").dropna(subset=["epoch"]).reset_index(drop=True)
+
+
+def run_so_far(table: pd.DataFrame) -> go.Figure:
+    """What a training that goes on has learned so far, along its epochs: loss, and beside it validation NDCG. table: of
+    `run_curve`."""
+    fig = make_subplots(1, 2, subplot_titles=("training loss", "validation NDCG@10"), horizontal_spacing=0.12)
+    for column, name, colour in ((1, "loss", PALETTE["blue"].colour), (2, "ndcg", PALETTE["red"].colour)):
+        part = table.dropna(subset=[name])
+        fig.add_scatter(
+            x=part["epoch"], y=part[name], mode="lines+markers" if len(part) < 60 else "lines", line={"color": colour},
+            hovertemplate="epoch %{x}<br>%{y:.4f}<extra></extra>", row=1, col=column,
+        )  # fmt: skip
+    fig.update_xaxes(title="epoch", rangemode="tozero")
+    fig.update_layout(height=260, showlegend=False, margin={"l": 48, "r": 8, "t": 32, "b": 44})
+    return fig
+
+
 def _height(rows: int) -> int:
     return 84 + (40 if rows <= 12 else 26) * rows
 
@@ -225,24 +243,3 @@ def ordered(table: pd.DataFrame, by: str, families: Mapping[str, str]) -> pd.Dat
     """The floor first, then the largest first."""
     part = table.sort_values(by, ascending=False)
     return part.set_index("model", drop=False).loc[floor.first(part["model"], families)]
-
-
-def _error(mean: object, low: object, high: object, colour: str, *, thin: bool = False) -> dict[str, object]:
-    above, below = high - mean, mean - low  # type: ignore[operator]
-    if not isinstance(above, pd.Series):
-        above, below = [above], [below]
-    return {
-        "type": "data", "symmetric": False, "array": above, "arrayminus": below, "color": colour,
-        "thickness": 1.2 if thin else 2, "width": 0,
-    }  # fmt: skip
-
-
-def _named_rows(fig: go.Figure, ticks: list[str]) -> None:
-    fig.update_yaxes(
-        tickvals=list(range(len(ticks))),
-        ticktext=ticks,
-        range=[len(ticks) - 0.4, -0.6],
-        showgrid=False,
-        automargin=True,
-        zeroline=False,
-    )

@@ -10,16 +10,15 @@ import plotly.graph_objects as go
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from app.analysis.map_colouring import PALETTE, SCALE
 from app.analysis.prefix_tree import Colours, Tree, name
 from app.analysis.semantic_ids import Bias, Popular
 from app.figures.style import LEGEND, QUIET, laid_out, log_axis
-from app.styles import Style
+from app.styles import PALETTE, SCALE, SERIES, Style
 from app.text import label, short
 from engine.bundle.codes import Depth, Ints, Usage
 
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon", "x")
-WRITTEN = "#d55e00"
+WRITTEN = PALETTE["red"].colour
 _GAP = "rgba(252,252,251,0.6)"  # between boxes, in both themes
 _TITLES = 3  # in the hover text of a prefix
 
@@ -154,7 +153,7 @@ def plane(table: pa.Table, level: int, counts: np.ndarray, named: Named) -> go.F
     for number in np.unique(cluster):
         rows = np.flatnonzero(cluster == number)
         held = counts[codes[rows]]
-        colour = PALETTE[number % len(PALETTE)]
+        colour = SERIES[number % len(SERIES)]
         symbol = _SYMBOLS[number % len(_SYMBOLS)]
         fig.add_scatter(
             x=x[rows],

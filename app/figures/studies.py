@@ -8,11 +8,12 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from app.figures.style import QUIET, laid_out
+from app.figures.style import QUIET, error_bars, laid_out, named_rows, open_where_level
+from app.styles import PALETTE
 from app.text import label, short
 from engine.runtime.studies import MEASURES
 
-COLOUR, PALE = "#0072b2", "#b9d6e8"
+COLOUR, PALE = PALETTE["blue"].colour, "#b9d6e8"
 Span = tuple[float, float]
 
 
@@ -33,19 +34,16 @@ def differences(found: pd.DataFrame, singles: Mapping[str, Sequence[float]], met
         fig.add_scatter(
             x=[row.difference],
             y=[place],
-            error_x=_error([row.difference], [row.lowest], [row.highest]),
+            error_x=error_bars(row.difference, row.lowest, row.highest, COLOUR, 1.5),
             mode="markers",
-            marker=_marker(level),
+            marker=open_where_level(level, COLOUR, 12),
             hovertemplate=(
                 f"{label(row.title)}<br>%{{x:+.4f}} ({row.lowest:+.4f} … {row.highest:+.4f})<br>"
                 f"{row.verdict}, adjusted p {row.holm:.3g}<extra></extra>"
             ),
         )
     fig.add_vline(x=0, line={"width": 1, "color": QUIET})
-    fig.update_yaxes(
-        tickvals=list(range(len(part))), ticktext=[label(short(title, 30)) for title in part["title"]],
-        range=[len(part) - 0.4, -0.6], showgrid=False, automargin=True, zeroline=False,
-    )  # fmt: skip
+    named_rows(fig, [label(short(title, 30)) for title in part["title"]])
     fig.update_xaxes(title=f"{metric} minus that of {label(short(baseline, 24))}", tickformat="+.3f", nticks=6)
     return laid_out(fig, 84 + 40 * len(part))
 
@@ -57,7 +55,7 @@ def sweep(found: pd.DataFrame, metric: str, axis: str, reach: Span) -> go.Figure
     fig.add_scatter(
         x=part.index,
         y=part["mean"],
-        error_y=_error(part["mean"], part["low"], part["high"]),
+        error_y=error_bars(part["mean"], part["low"], part["high"], COLOUR, 1.5),
         mode="lines+markers",
         line={"color": COLOUR, "width": 1.5},
         marker={
@@ -136,13 +134,16 @@ def beside(table: pd.DataFrame, here: str, there: str, narrow: bool) -> go.Figur
     fig.add_scatter(
         x=part["change"],
         y=part.index,
-        error_x=_error(
+        error_x=error_bars(
             part["change"],
             part["lowest"].where(between, part["change"]),
             part["highest"].where(between, part["change"]),
+            COLOUR,
+            1.5,
         ),
         mode="markers",
-        marker=_marker(False) | {"color": ["rgba(0,0,0,0)" if ns else COLOUR for ns in part["level"]]},
+        marker=open_where_level(False, COLOUR, 12)
+        | {"color": ["rgba(0,0,0,0)" if ns else COLOUR for ns in part["level"]]},
         customdata=[label(title) for title in part["title"]],
         hovertemplate="%{customdata}<br>%{x:+.1f} % here<extra></extra>",
         row=1,
@@ -159,10 +160,7 @@ def beside(table: pd.DataFrame, here: str, there: str, narrow: bool) -> go.Figur
         col=1 if narrow else 2,
     )
     fig.add_vline(x=0, line={"width": 1, "color": QUIET})
-    fig.update_yaxes(
-        tickvals=list(part.index), ticktext=[label(short(title, 30)) for title in part["title"]],
-        range=[len(part) - 0.4, -0.6], showgrid=False, automargin=True, zeroline=False,
-    )  # fmt: skip
+    named_rows(fig, [label(short(title, 30)) for title in part["title"]])
     fig.update_xaxes(tickformat="+.3~g", ticksuffix=" %", nticks=5, title="difference to its own baseline")
     fig.update_annotations(font_size=12)
     each = 76 + 34 * len(part)
@@ -181,15 +179,3 @@ def _along(fig: go.Figure, titles: Sequence[str], axis: str, last: int | None = 
     where = {} if last is None else {"row": last, "col": 1}
     fig.update_xaxes(tickvals=list(range(len(titles))), range=[-0.4, len(titles) - 0.6], showgrid=False, zeroline=False)
     fig.update_xaxes(ticktext=[label(title) for title in titles], title=label(axis), **where)
-
-
-def _marker(level: bool) -> dict[str, object]:
-    return {"color": "rgba(0,0,0,0)" if level else COLOUR, "size": 12, "line": {"width": 2, "color": COLOUR}}
-
-
-def _error(mean: Sequence[float], low: Sequence[float], high: Sequence[float]) -> dict[str, object]:
-    return {
-        "type": "data", "symmetric": False, "color": COLOUR, "thickness": 1.5, "width": 0,
-        "array": [top - middle for top, middle in zip(high, mean, strict=True)],
-        "arrayminus": [middle - bottom for middle, bottom in zip(mean, low, strict=True)],
-    }  # fmt: skip

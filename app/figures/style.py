@@ -6,9 +6,15 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import plotly.graph_objects as go
 
-QUIET = "#8a9496"
+from app.styles import GREY
+
+Floats = npt.NDArray[np.float64]
+
+QUIET = GREY
 """Of lines and marks, never of text: on white it has 3 : 1. Text without a colour gets the theme's."""
 FOR, AGAINST = "#8073ac", "#b35806"
 """Of bars and lines of numbers above and below 0."""
@@ -17,6 +23,8 @@ SIGNED = {
     "textfont": {"color": "#111111"},
 }
 """Of a heat map of numbers below and above 0, and of what is written in its cells: 4.5 : 1 on every one of them."""
+WIDTHS = (1.0, 1.6, 2.6, 4.2, 6.4, 9.0)
+"""Of lines, by what they stand for."""
 LEGEND = {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0}
 _BELOW = {
     "orientation": "h", "yref": "container", "yanchor": "bottom", "y": 0, "xref": "container", "x": 0, "maxheight": 1,
@@ -25,6 +33,36 @@ _BELOW = {
 _LINE = 21  # pixels of a line of it
 _MOST = 7  # labels of an axis
 _STEPS: tuple[tuple[int, ...], ...] = ((1, 2, 5), (1, 3), (1,))  # labelled within each power of ten, the most first
+
+
+def bend(along: Floats) -> Floats:
+    """How far a line has risen that leaves and arrives level; along: 0 to 1."""
+    return np.asarray(along * along * (3 - 2 * along))
+
+
+def error_bars(
+    mean: npt.ArrayLike, low: npt.ArrayLike, high: npt.ArrayLike, colour: str, thickness: float
+) -> dict[str, object]:
+    """Around means, or one of them."""
+    middle, bottom, top = (np.atleast_1d(np.asarray(ends, float)) for ends in (mean, low, high))
+    return {
+        "type": "data", "symmetric": False, "array": (top - middle).tolist(), "arrayminus": (middle - bottom).tolist(),
+        "color": colour, "thickness": thickness, "width": 0,
+    }  # fmt: skip
+
+
+def open_where_level(level: bool, colour: str, size: int) -> dict[str, object]:
+    """A circle, open where a difference is not significant."""
+    fill = "rgba(0,0,0,0)" if level else colour
+    return {"color": fill, "symbol": "circle", "size": size, "line": {"width": 2, "color": colour}}
+
+
+def named_rows(fig: go.Figure, names: Sequence[str]) -> None:
+    """From the top."""
+    fig.update_yaxes(
+        tickvals=list(range(len(names))), ticktext=names, range=[len(names) - 0.4, -0.6], showgrid=False, automargin=True,
+        zeroline=False,
+    )  # fmt: skip
 
 
 def ticks(low: float, high: float, many: int) -> list[float]:

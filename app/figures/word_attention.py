@@ -10,9 +10,9 @@ import plotly.graph_objects as go
 from app.analysis.word_attention import Parts
 from app.figures.attention import events_of
 from app.figures.style import AGAINST, FOR, QUIET
+from app.styles import SERIES
 from app.text import label, short, short_title
 
-_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
 _PATTERNS = ("", "/", ".", "x", "-", "\\")
 _HATCH = "rgba(255,255,255,.75)"
 _ROW = 26  # pixels of a bar with its label
@@ -31,7 +31,7 @@ def stacked(parts: Parts) -> list[go.Bar]:
             orientation="h",
             name=label(name, 40),
             marker={
-                "color": _COLOURS[at % len(_COLOURS)],
+                "color": SERIES[at % 6],
                 "pattern": {
                     "shape": _PATTERNS[at % len(_PATTERNS)],
                     "fgcolor": _HATCH,

@@ -15,6 +15,7 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import Field
@@ -145,59 +146,42 @@ def _sizes(bundle: Path, names: Sequence[str]) -> dict[str, int | float | str | 
     return {f"model.{name}": model[name] for name in names if isinstance(model.get(name), (int, float, str))}
 
 
-def baselines(
-    id: str,
-    folder: Path,
-    jobs: Path,
-    *,
-    name: str,
-    title: str,
-    log: Sequence[str],
-    reading: Reading | None = None,
-    items: int = 0,
-    owner: str = "",
-    dataset: str = "",
-) -> Job:
-    """What is made by itself as soon as there is a log: all models that declare so (`OnPage.at_once`). Otherwise as `prepare`."""
-    into = _into(folder, True)
+@dataclass(frozen=True)
+class Order:
+    """A job to be made, and of what."""
+
+    id: str
+    folder: Path
+    """The dataset's."""
+    jobs: Path
+    """Where jobs are."""
+    name: str
+    """The dataset's in addresses, lowercase letters and digits."""
+    title: str
+    log: Sequence[str] = ()
+    """The columns of the log, none where there is none."""
+    reading: Reading | None = None
+    """How the log is read, with what its owner chose at the check."""
+    owner: str = ""
+    dataset: str = ""
+
+
+def baselines(order: Order, items: int = 0) -> Job:
+    """What is made by itself as soon as there is a log: all models that declare so (`OnPage.at_once`)."""
+    into = _into(order.folder, True)
     words = ("baselines", *baseline_names(), "--dataset", "data", "--runs", "runs", "--to", into)
     made = JobStep(title="Fit, evaluate and export", words=words, goal=True, weight=30)
-    steps = [_import(name, title, log, reading), _fresh(into), made, *_searched(items, into), *_turn(into)]
-    return _job(
-        id,
-        "baselines",
-        f"Models that need no training, of {title}"[:200],
-        folder,
-        jobs,
-        steps,
-        owner,
-        dataset,
-        short=True,
-    )
+    steps = [*_begun(order, into), made, *_searched(items, into), *_turn(into)]
+    return _job(order, "baselines", f"Models that need no training, of {order.title}", steps, short=True)
 
 
-def prepare(
-    id: str,
-    folder: Path,
-    jobs: Path,
-    *,
-    name: str,
-    title: str,
-    items: int,
-    log: Sequence[str] = (),
-    reading: Reading | None = None,
-    sources: Sequence[Path] = (),
-    owner: str = "",
-    dataset: str = "",
-) -> Job:
+def prepare(order: Order, items: int, sources: Sequence[Path] = ()) -> Job:
     """What a dataset can show at once: models that read words, identifiers, maps.
 
-    folder: the dataset's; jobs: where jobs are; name: the dataset's in addresses, lowercase letters and digits; log: the columns
-    of the log, none where there is none; reading: how the log is read, with what its owner chose at the check;
     sources: bundles that know items by their words, to be carried over.
     """
-    into = _into(folder, bool(log))
-    steps = [_import(name, title, log, reading), _fresh(into)]
+    into = _into(order.folder, bool(order.log))
+    steps = _begun(order, into)
     for source in sources:
         words = ("zero-shot", os.path.abspath(source), "--dataset", "data", "--to", into)
         steps.append(
@@ -214,7 +198,7 @@ def prepare(
         steps.append(
             JobStep(title="Project the texts", words=mapped, needs=("words",), may_fail=True, weight=20 + items / 500)
         )
-    steps += _trained(TrainingChoice(model="text-neighbours"), bool(log), into, needs=("words",), optional=True)
+    steps += _trained(TrainingChoice(model="text-neighbours"), bool(order.log), into, needs=("words",), optional=True)
     for name, tokenizer in tokenizers().items():
         needs = ("words",) if "vectors" in tokenizer.declaration.needs else ()
         steps += [
@@ -228,45 +212,22 @@ def prepare(
                 weight=20 + items / 1_000,
             ),
         ]
-    if (folder / INDEX).is_file():
+    if (order.folder / INDEX).is_file():
         steps.append(_indexed(INDEX, into).model_copy(update={"may_fail": True}))
     steps += [*_searched(items, into), *_turn(into)]
-    return _job(id, "prepare", f"Prepare {title}"[:200], folder, jobs, steps, owner, dataset)
+    return _job(order, "prepare", f"Prepare {order.title}", steps)
 
 
-def index(
-    id: str,
-    folder: Path,
-    jobs: Path,
-    *,
-    name: str,
-    title: str,
-    log: Sequence[str] = (),
-    reading: Reading | None = None,
-    owner: str = "",
-    dataset: str = "",
-) -> Job:
-    """Shows the semantic IDs in `BROUGHT_INDEX`, and keeps them where they can be read. Otherwise as `prepare`."""
-    into = _into(folder, bool(log))
-    kept = JobStep(title="Keep them", program="app.jobs.keep", words=(BROUGHT_INDEX, INDEX))
-    steps = [_import(name, title, log, reading), _fresh(into), _indexed(BROUGHT_INDEX, into), kept, *_turn(into)]
-    return _job(id, "prepare", f"Semantic IDs for {title}"[:200], folder, jobs, steps, owner, dataset, short=True)
+def index(order: Order) -> Job:
+    """Shows the semantic IDs in `BROUGHT_INDEX`, and keeps them where they can be read."""
+    into = _into(order.folder, bool(order.log))
+    keeping = JobStep(title="Keep them", program="app.jobs.keep", words=(BROUGHT_INDEX, INDEX))
+    steps = [*_begun(order, into), _indexed(BROUGHT_INDEX, into), keeping, *_turn(into)]
+    return _job(order, "prepare", f"Semantic IDs for {order.title}", steps, short=True)
 
 
-def train(
-    id: str,
-    folder: Path,
-    jobs: Path,
-    choices: Sequence[TrainingChoice],
-    *,
-    name: str,
-    title: str,
-    log: Sequence[str],
-    reading: Reading | None = None,
-    owner: str = "",
-    dataset: str = "",
-) -> Job:
-    """Models, trained one after the other; each appears when it is ready. log, reading: as in `prepare`.
+def train(order: Order, choices: Sequence[TrainingChoice]) -> Job:
+    """Models, trained one after the other; each appears when it is ready.
 
     Raises ValueError for models that cannot be trained from a page.
     """
@@ -278,25 +239,24 @@ def train(
         raise ValueError("no training that comes before another one")
     if not choices or len({choice.model for choice in choices}) < len(choices):
         raise ValueError("each model once, and at least one")
-    into = _into(folder, True)
-    steps = [_import(name, title, log, reading), _fresh(into)]
+    into, items = _into(order.folder, True), fresh.count(order.folder / "data", "items")
+    steps = _begun(order, into)
     for choice in choices:
         alone = len(choices) == 1
         needs: tuple[str, ...] = ()
         if tokenizer := pages[choice.model].identifiers:  # nothing is done again that is there
-            items = fresh.count(folder / "data", "items")
             steps.append(_tokenized(tokenizer, items).model_copy(update={"may_fail": not alone, "weight": 10}))
             needs = (tokenizer,)
         if choice.before is not None:
             steps.append(_learned(choice.before, pages[choice.model].first_title, optional=not alone))
             needs = (steps[-1].key,)
         steps += _trained(choice, True, into, needs=needs, optional=not alone)
-    steps += [*_searched(fresh.count(folder / "data", "items"), into), *_turn(into)]
+    steps += [*_searched(items, into), *_turn(into)]
     timed = all(choice.estimate is not None for choice in choices)
     timed = timed and all(choice.before is None or choice.before.estimate is not None for choice in choices)
     called = ", ".join(models()[name].title for name in named)
     soon = timed and sum(step.weight for step in steps) <= SOON
-    return _job(id, "train", f"Train {called}"[:200], folder, jobs, steps, owner, dataset, timed, soon)
+    return _job(order, "train", f"Train {called}", steps, timed=timed, short=soon)
 
 
 def batch(
@@ -313,7 +273,8 @@ def batch(
 ) -> Job:
     """One command that answers for many histories and tells how far it is. short: these are few."""
     step = JobStep(title=title[:200], words=tuple(words), program=program)
-    return _job(id, "batch", title[:200], folder, jobs, [step], owner, dataset, short=short)
+    order = Order(id, folder, jobs, name="", title=title, owner=owner, dataset=dataset)
+    return _job(order, "batch", title, [step], short=short)
 
 
 def sized(tokenizer: str, items: int) -> dict[str, int]:
@@ -342,8 +303,16 @@ def batches(model: str, people: int) -> dict[str, int]:
     return {} if batch == whole else {"training.batch_size": batch}
 
 
-def _import(name: str, title: str, log: Sequence[str], reading: Reading | None) -> JobStep:
-    into = ["--out", "data", "--overwrite", "--name", name, f"--title={title[:200]}", "--about", ABOUT]
+def _begun(order: Order, into: str) -> list[JobStep]:
+    return [
+        _import(order),
+        JobStep(title="Make room", program="app.jobs.fresh", words=("data", into, "runs"), weight=1),
+    ]
+
+
+def _import(order: Order) -> JobStep:
+    log = order.log
+    into = ["--out", "data", "--overwrite", "--name", order.name, f"--title={order.title[:200]}", "--about", ABOUT]
     into += ["--licence", LICENCE, "--item-id-column", "item_id", "--title-column", "title"]
     if not log:
         words = ["catalogue", "import", ITEMS, *into]
@@ -352,7 +321,7 @@ def _import(name: str, title: str, log: Sequence[str], reading: Reading | None) 
     words += ["--user-column", "user", "--item-column", "item"]
     words += ["--time-column", "time", "--time-unit", "s"] if "time" in log else ["--time-column", "-"]
     words += ["--quantity-column", "quantity"] if "quantity" in log else []
-    words += [] if reading is None else _chosen(reading, log)
+    words += [] if order.reading is None else _chosen(order.reading, log)
     return JobStep(title="Read the log", words=tuple(words), inputs=(ITEMS, LOG), output=PREPARED, weight=10)
 
 
@@ -371,10 +340,6 @@ def _into(folder: Path, log: bool) -> str:
     shown = fresh.fingerprint(folder / SHOWN)
     same = shown == fresh.fingerprint(folder / "data") and fresh.has_log(folder / "data") == log
     return SHOWN if shown is None or same else NEXT
-
-
-def _fresh(into: str) -> JobStep:
-    return JobStep(title="Make room", program="app.jobs.fresh", words=("data", into, "runs"), weight=1)
 
 
 def _indexed(file: str, into: str) -> JobStep:
@@ -455,21 +420,11 @@ def _tokenized(tokenizer: str, items: int) -> JobStep:
 
 
 def _job(
-    id: str,
-    kind: JobKind,
-    title: str,
-    folder: Path,
-    jobs: Path,
-    steps: list[JobStep],
-    owner: str,
-    dataset: str,
-    timed: bool = False,
-    short: bool = False,
+    order: Order, kind: JobKind, title: str, steps: list[JobStep], *, timed: bool = False, short: bool = False
 ) -> Job:
-    where = os.path.relpath(folder, jobs / id)
     return Job(
-        id=id, kind=kind, title=title, owner=owner, dataset=dataset, folder=where, created=spec.now(), steps=tuple(steps),
-        timed=timed, short=short,
+        id=order.id, kind=kind, title=title[:200], owner=order.owner, dataset=order.dataset, created=spec.now(),
+        folder=os.path.relpath(order.folder, order.jobs / order.id), steps=tuple(steps), timed=timed, short=short,
     )  # fmt: skip
 
 

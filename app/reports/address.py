@@ -69,7 +69,7 @@ def of_person(models: Zoo, user: str) -> Ids:
 
 
 def asked(
-    own: Mapping[str, str],
+    parameters: Mapping[str, str],
     *,
     history: Sequence[str],
     edited: Sequence[str] | None,
@@ -78,31 +78,31 @@ def asked(
     user: str | None,
     item: str | None,
 ) -> Asked:
-    """own: what the page Report has for itself, checked."""
+    """parameters: what the page Report has for itself, checked."""
 
     def some(name: str) -> list[str] | None:
-        return list(decode(own[name])) if name in own else None
+        return list(decode(parameters[name])) if name in parameters else None
 
     return Asked(
-        parts=[part for part in PARTS if "parts" not in own or part in decode(own["parts"])],
+        parts=[part for part in PARTS if "parts" not in parameters or part in decode(parameters["parts"])],
         history=list(history),
         edited=None if edited is None else list(edited),
         models=None if models is None else list(models),
         k=k,
         item=item,
         attention=some("attention"),
-        view="rollout" if own.get("view") == "rollout" else "mean",
-        map=own.get("map"),
+        view="rollout" if parameters.get("view") == "rollout" else "mean",
+        map=parameters.get("map"),
         codes=some("codes"),
-        protocol=own.get("protocol"),
-        slow="slow" in own,
-        rows="rows" in own,
+        protocol=parameters.get("protocol"),
+        slow="slow" in parameters,
+        rows="rows" in parameters,
         user=user,
-        title=own.get("title", ""),
+        title=parameters.get("title", ""),
     )
 
 
-def query(asked: Asked, dataset: str, own: Mapping[str, str]) -> str:
+def query(asked: Asked, dataset: str, parameters: Mapping[str, str]) -> str:
     """The parameters of the page that shows the same. A person is named only where rows of the data are wanted."""
     entries = {"v": VERSION, "ds": dataset}
     if asked.rows and asked.user is not None:
@@ -116,10 +116,10 @@ def query(asked: Asked, dataset: str, own: Mapping[str, str]) -> str:
         entries["b"] = encode(asked.edited)
     if asked.item is not None:
         entries["item"] = asked.item
-    return urlencode({**entries, **own})
+    return urlencode({**entries, **parameters})
 
 
-def own(asked: Asked) -> dict[str, str]:
+def parameters_of(asked: Asked) -> dict[str, str]:
     """What the page Report would have for itself: the opposite of `asked`."""
     choices = {
         "title": asked.title or None,
@@ -149,20 +149,20 @@ def _some_of(what: str, there: Collection[str], text: str) -> str:
     return f"The link names a {what} that this dataset does not have: “{unknown[0]}”." if unknown else ""
 
 
-def _parts(text: str, models: Zoo, own: Own) -> str:
+def _parts(text: str, models: Zoo, parameters: Own) -> str:
     unknown = [short(word, 30) for word in decode(text) if word not in PARTS]
     return f"The link names a part that a report does not have: “{unknown[0]}”." if unknown else ""
 
 
-def _models(text: str, models: Zoo, own: Own) -> str:
+def _models(text: str, models: Zoo, parameters: Own) -> str:
     return _some_of("model", models.bundles, text)
 
 
-def _tokenizers(text: str, models: Zoo, own: Own) -> str:
+def _tokenizers(text: str, models: Zoo, parameters: Own) -> str:
     return _some_of("tokenizer", models.tokenizations, text)
 
 
-def _protocol(text: str, models: Zoo, own: Own) -> str:
+def _protocol(text: str, models: Zoo, parameters: Own) -> str:
     known = protocols({name: bundle.ranks_table() for name, bundle in models.bundles.items()})
     return (
         ""
@@ -171,11 +171,11 @@ def _protocol(text: str, models: Zoo, own: Own) -> str:
     )
 
 
-def _title(text: str, models: Zoo, own: Own) -> str:
+def _title(text: str, models: Zoo, parameters: Own) -> str:
     return "" if len(text) <= MAX_TITLE else f"The link's title of the report has more than {MAX_TITLE} characters."
 
 
-def _saved(text: str, models: Zoo, own: Own) -> str:
+def _saved(text: str, models: Zoo, parameters: Own) -> str:
     return "" if home.ID.fullmatch(text) else f"The link names a saved report “{short(text, 30)}”, which cannot be one."
 
 

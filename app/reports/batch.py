@@ -22,8 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from app.reports.bounds import Bounds, TooMuch, too_large, too_many_answers
-from app.reports.histories import PEOPLE, Chunk, reading
+from app.reports.histories import PEOPLE, Bounds, Chunk, TooMuch, reading, too_large, too_many_answers
 from app.styles import titled
 from app.text import count, listed
 from engine import __version__

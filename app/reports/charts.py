@@ -12,6 +12,7 @@ from markupsafe import Markup
 from app.figures.graph_paths import PathTree
 from app.figures.style import ticks
 from app.reports.svg import FILL, WIDTH, Svg, fit, readable, viridis
+from app.styles import PALETTE
 
 
 class Bar(NamedTuple):
@@ -265,7 +266,7 @@ def points(
     *,
     path: Sequence[Spot] = (),
     following: Sequence[Spot] = (),
-    accent: str = "#0072b2",
+    accent: str = PALETTE["blue"].colour,
     hints: Sequence[str] = (),
     font: str = "",
 ) -> Markup:

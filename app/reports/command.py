@@ -119,7 +119,7 @@ def _make(args: argparse.Namespace, path: Path | None) -> int:
     parameters = address.parameters(args.address) if args.address is not None else {}
     models = Zoo.open(path or _dataset(args, parameters))
     request = address.read(parameters, models).model_copy(update=_changes(args, models))
-    choices = address.own(request)
+    choices = address.parameters_of(request)
     figures: Kind = args.figures or ("interactive" if parameters.get("figures") == "interactive" else "static")
     base = args.link or (args.address if "://" in (args.address or "") else None)
     link = _page(base, address.query(request, models.path.name, choices))
@@ -217,8 +217,7 @@ def _verify(args: argparse.Namespace, where: Path | None) -> int:
 
 def _batch(args: argparse.Namespace, path: Path, source: str) -> int:
     from app.reports import batch
-    from app.reports.bounds import Bounds
-    from app.reports.histories import PEOPLE
+    from app.reports.histories import PEOPLE, Bounds
     from engine.runtime import Zoo
 
     signal.signal(signal.SIGTERM, _stopped)

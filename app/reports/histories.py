@@ -11,6 +11,9 @@
 PEOPLE                             those of the dataset itself, users.parquet
 
 engine/tabular reads the files, as it does uploads and imports; columns.py tells which column holds what.
+
+Of somebody else's file a batch may ask as much as an upload may, and so many answers (`Bounds`); without bounds (None) everything
+passes: the command line reads one's own files.
 """
 
 from __future__ import annotations
@@ -31,9 +34,9 @@ import numpy.typing as npt
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
-from app.reports.bounds import PART, Bounds, TooMuch
 from app.reports.columns import LOOKED_AT, Columns, choose, list_of
 from app.text import short
+from app.uploads.limits import UploadLimits
 from engine.errors import Refused, SeqscopeError
 from engine.runtime import Zoo
 from engine.tabular import dialect
@@ -41,14 +44,46 @@ from engine.tabular.database import BLANKS, connect, first_line, value
 from engine.tabular.findings import Findings
 from engine.tabular.parquet import describe, read_parquet
 from engine.tabular.problems import PROBLEMS
-from engine.tabular.reading import DELIMITERS, UNLIMITED, Limits, Reading, texts
+from engine.tabular.reading import DELIMITERS, MB, UNLIMITED, Limits, Reading, texts
 from engine.tabular.rows import load_rows, read_lines, read_text, with_keys
 from engine.tabular.text import blocks, content_kind, guess_encoding, scan, write_plain
 
+PART = "Divide it, and take a part at a time."
 PEOPLE = "people"
 _BATCH = 100_000  # events read from the database at a time
 One = tuple[str, npt.NDArray[np.int64], int]
 """A history's name, its item numbers, and how many of its events are of unknown items."""
+
+
+class TooMuch(SeqscopeError):
+    """A bound was reached. The message names it and says what to do."""
+
+
+class Bounds(UploadLimits):
+    """rows: events of all histories together; disk: that sorting may take; seconds: to read and sort."""
+
+    answers: int = 20_000_000
+    """Histories times models times items of a list."""
+    output: int = 1024 * MB
+    """Bytes of what comes out."""
+
+
+def too_many_answers(histories: int, models: int, k: int, bounds: Bounds | None) -> None:
+    """Raises TooMuch."""
+    if bounds is not None and histories * models * k > bounds.answers:
+        raise TooMuch(
+            f"{histories:,} histories, {models:,} models and {k:,} items each would be {histories * models * k:,} rows; at most "
+            f"{bounds.answers:,} are made here. Choose fewer models, shorter lists or fewer histories."
+        )
+
+
+def too_large(size: int, bounds: Bounds | None) -> None:
+    """Of what comes out. Raises TooMuch."""
+    if bounds is not None and size > bounds.output:
+        raise TooMuch(
+            f"The lists take more than {bounds.output // MB:,} MB, which is the most that is made here. Choose Parquet, no "
+            "titles, fewer models, shorter lists or fewer histories."
+        )
 
 
 class Chunk(NamedTuple):

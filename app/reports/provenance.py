@@ -18,7 +18,7 @@ from app.reports.parts import PARTS
 from app.styles import style
 from app.text import clean, count, listed
 from engine import __version__
-from engine.bundle.fitted import WITH_VALIDATION
+from engine.bundle.curve import WITH_VALIDATION
 from engine.runtime import NOT_SETTLED, STILL_IMPROVING, Zoo, repeats
 
 _PACKAGES = ("numpy", "onnxruntime", "onnxruntime-gpu", "pyarrow", "pydantic")

@@ -12,17 +12,15 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup, escape
+from plotly.colors import sample_colorscale, unlabel_rgb
 
+from app.styles import GREY, SCALE
 from app.text import clean, short
 
 WIDTH = 480
 FILL = {"ink": "#0f181a", "quiet": "#556264", "paper": "#fcfcfb"}
-_RULE = "#8a9496"
+_RULE = GREY
 Look = Mapping[str, object]
-_VIRIDIS = (
-    (68, 1, 84), (72, 40, 120), (62, 73, 137), (49, 104, 142), (38, 130, 142), (31, 158, 137), (53, 183, 121), (110, 206, 88),
-    (181, 222, 43), (253, 231, 37),
-)  # fmt: skip
 
 
 class Svg:
@@ -97,10 +95,8 @@ def fit(words: str, pixels: float, size: int = 13) -> str:
 
 def viridis(share: float) -> str:
     """0 to 1 → a colour."""
-    place = min(max(share, 0.0), 1.0) * (len(_VIRIDIS) - 1)
-    at = min(int(place), len(_VIRIDIS) - 2)
-    mixed = (a + (b - a) * (place - at) for a, b in zip(_VIRIDIS[at], _VIRIDIS[at + 1], strict=True))
-    return "#" + "".join(f"{round(value):02x}" for value in mixed)
+    (colour,) = sample_colorscale(SCALE, [min(max(share, 0.0), 1.0)])
+    return "#" + "".join(f"{round(value):02x}" for value in unlabel_rgb(colour))
 
 
 def readable(share: float) -> str:

@@ -133,18 +133,18 @@ def read(parameters: Iterable[Parameter], address: Own, models: Zoo) -> tuple[di
 # --- checks
 
 
-def is_model(text: str, models: Zoo, own: Own) -> str:
+def is_model(text: str, models: Zoo, parameters: Own) -> str:
     return "" if text in models.bundles else f"The link names a model that this dataset does not have: “{short(text)}”."
 
 
-def is_item(text: str, models: Zoo, own: Own) -> str:
+def is_item(text: str, models: Zoo, parameters: Own) -> str:
     if models.position(text) is not None:
         return ""
     return f"The link names an item that this dataset does not have: “{short(text)}”."
 
 
 def one_of(name: str, allowed: tuple[str, ...]) -> Check:
-    def check(text: str, models: Zoo, own: Own) -> str:
+    def check(text: str, models: Zoo, parameters: Own) -> str:
         return "" if text in allowed else refused(name, text, listed(list(allowed), "or"))
 
     return check
@@ -156,8 +156,8 @@ def section(names: Iterable[str]) -> Parameter:
 
 
 def up_to(name: str, least: int, most: Callable[[Zoo, Own], int]) -> Check:
-    def check(text: str, models: Zoo, own: Own) -> str:
-        top = most(models, own)
+    def check(text: str, models: Zoo, parameters: Own) -> str:
+        top = most(models, parameters)
         if text.isascii() and text.isdigit() and len(text) < 10 and least <= int(text) <= top:
             return ""
         return refused(name, text, f"{least} to {top}" if top > least else str(least))

@@ -1,4 +1,5 @@
-"""Whether validation had settled when a training ended; asked of runs, where pydantic may be missing, bundles and results."""
+"""What has to be said of a training: whether validation had settled when it ended, and which events it was fitted on. Asked of
+runs, where pydantic may be missing, of bundles and of results."""
 
 from __future__ import annotations
 
@@ -9,6 +10,12 @@ STILL_IMPROVING = "still improving when stopped"
 """What is said where the last validation was the best."""
 NOT_SETTLED = "stopped before validation had settled"
 """What is said where it was not, and training ended before patience ran out."""
+LEAKS = "was fitted on validation events, too, so nothing that learns from it could be validated; name the run it is a refit of"
+"""Why no training starts from a refit, and no tokenizer learns from one."""
+TRAINING = "training"
+"""Training events alone: every run and bundle that does not say otherwise."""
+WITH_VALIDATION = "training and validation"
+"""A refit (engine/training/refit.py): the validation events, too, after they had chosen the number of epochs."""
 
 
 def improving(best_epoch: int, validated: Iterable[int]) -> bool | None:
@@ -43,6 +50,11 @@ def climb(optimiser: Mapping[str, Any]) -> int:
 def validated(curve: Iterable[Mapping[str, Any]]) -> dict[int, int]:
     """The validated epochs of a run's curve (curve.json), each with the steps by then."""
     return {entry["epoch"]: entry["step"] for entry in curve if entry["valid_ndcg"] is not None}
+
+
+def refitted(facts: Mapping[str, Any]) -> bool:
+    """Whether a refit is described. facts: a run's record (run.json) or `training` of a bundle's manifest."""
+    return facts.get("fitted_on", TRAINING) != TRAINING
 
 
 def _table(recipe: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -15,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-from engine.bundle.fitted import TRAINING
+from engine.bundle.curve import TRAINING
 from engine.text.tokenizer import TOLERABLE
 
 SCHEMA_VERSION = 7

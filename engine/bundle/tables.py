@@ -55,16 +55,10 @@ def read_table(
 
 
 def read_parts(
-    folder: Folder,
-    file: str,
-    columns: dict[str, Column],
-    *,
-    expected: File | None = None,
-    rest: bool = False,
-    rows: int = 1 << 16,
+    folder: Folder, file: str, columns: dict[str, Column], *, rest: bool = False, rows: int = 1 << 16
 ) -> Iterator[pa.Table]:
     """The table of `read_table` in parts of at most so many rows, one after the other: it need not fit into memory."""
-    content = folder.read(file, limit=TABLE_BYTES, expected=expected)
+    content = folder.read(file, limit=TABLE_BYTES)
     unfolded: dict[str, int] = {}
     with _readable(folder, file):
         parquet, names = _chosen(folder, file, content, columns, rest)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine import cards
+from engine.commands import options
 
 if TYPE_CHECKING:
     from engine.data.dataset import Dataset
@@ -25,8 +26,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "models", nargs="*", metavar="MODEL",
         help=f"models or recipes that count (default: {', '.join(cards.at_once(cards.declarations().models))})",
     )  # fmt: skip
-    parser.add_argument("--dataset", required=True, type=Path, metavar="DIR", help="prepared dataset folder")
-    parser.add_argument("--to", required=True, type=Path, metavar="DIR", help="export folder of the dataset")
+    options.dataset(parser)
+    options.exports(parser)
     parser.add_argument("--runs", type=Path, metavar="DIR", help="where run folders go (default: runs/<dataset>)")
 
 

@@ -13,13 +13,15 @@ import argparse
 import sys
 from pathlib import Path
 
+from engine.commands import options
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=type(parser))
     made = actions.add_parser("import", help="make a dataset of an item file")
     made.add_argument("path", type=Path, metavar="FILE", help="CSV, TSV, JSON, JSON lines or Parquet, plain or .gz")
-    made.add_argument("--out", type=Path, required=True, metavar="data/NAME", help="the dataset folder to write")
-    made.add_argument("--overwrite", action="store_true", help="replace the dataset at --out")
+    options.new_dataset(made)
+    options.overwrite(made)
     made.add_argument("--name", help="the dataset's name in addresses; default: the last part of --out")
     made.add_argument("--item-id-column", metavar="NAME", help="default: by its name")
     made.add_argument("--title-column", metavar="NAME", help="default: by its name")

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.commands import options
 from engine.errors import SeqscopeError, UsageError
 
 if TYPE_CHECKING:
@@ -82,9 +83,9 @@ def _configure_import(actions: argparse._SubParsersAction[argparse.ArgumentParse
     parser.add_argument(
         "paths", nargs="+", type=Path, metavar="PATH", help="files of the log, or one folder that holds them"
     )
-    parser.add_argument("--out", type=Path, required=True, metavar="data/NAME", help="the dataset folder to write")
+    options.new_dataset(parser)
     parser.add_argument("--test", type=Path, metavar="FILE", help="user-items: the held-out items, in the same form")
-    parser.add_argument("--overwrite", action="store_true", help="replace the dataset at --out")
+    options.overwrite(parser)
     parser.add_argument("--source", metavar="FORMAT", help="see below")
 
     files = parser.add_argument_group("files")

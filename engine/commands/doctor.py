@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from engine import __version__
+from engine.commands import options
 from engine.doctor import Diagnosis, examine, find_public_data, to_json
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    options.json(parser, "report")
     parser.add_argument(
         "--exports", type=Path, default=Path("exports"), help="where bundles are (default: %(default)s)"
     )

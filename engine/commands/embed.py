@@ -13,6 +13,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from engine.commands import options
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dataset", type=Path, metavar="DIR", help="the dataset whose items are embedded")
@@ -35,10 +37,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--name", help="name of that space (default: the encoder's)")
     parser.add_argument("--title", help="its name for people (default: Words and the encoder's)")
     parser.add_argument("--cache", type=Path, metavar="DIR", help="where vectors are kept (default: <dataset>/words)")
-    parser.add_argument(
-        "--device", default="auto", choices=("auto", "cpu", "cuda"), help="default: a GPU where there is one"
-    )
-    parser.add_argument("--json", action="store_true", help="print the findings as JSON")
+    options.device(parser, "default: a GPU where there is one")
+    options.json(parser, "findings")
 
 
 def run(args: argparse.Namespace) -> int:

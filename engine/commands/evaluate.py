@@ -17,6 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.commands import options
 from engine.evaluation.metrics import CUTOFFS, beam_width, beyond_beam, cutoff_of
 
 if TYPE_CHECKING:
@@ -45,11 +46,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--agreement", type=int, default=0, metavar="N",
         help="compare beams of several widths with exact scores on N histories (generators; into generation.json)",
     )  # fmt: skip
-    parser.add_argument("--json", action="store_true", help="print the metrics as JSON")
+    options.json(parser, "metrics")
 
 
 def run(args: argparse.Namespace) -> int:
-    from engine.bundle.fitted import WITH_VALIDATION, refitted
+    from engine.bundle.curve import WITH_VALIDATION, refitted
     from engine.data.repeats import about_held_out
     from engine.errors import UsageError
     from engine.evaluation.evaluate import evaluate

@@ -11,6 +11,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from engine.commands import options
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
@@ -20,17 +22,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="RUN",
         help="run folders, trained and evaluated, or of tokenizers; an index.json of semantic IDs",
     )
-    parser.add_argument(
-        "--to", required=True, type=Path, metavar="DIR", help="export folder of the dataset, such as exports/ml-1m"
-    )
+    options.exports(parser, "exports/ml-1m")
     parser.add_argument("--name", help="name of the bundle (default: the run folder's name; one run only)")
     parser.add_argument("--title", help="name for people (default: the model's; one run only)")
     parser.add_argument(
         "--dataset", type=Path, metavar="DIR", help="where the dataset is now, if it moved; that of an index.json"
     )
-    parser.add_argument(
-        "--users", type=int, default=2000, metavar="N", help="people to offer for trying models (default 2000)"
-    )
+    options.users(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -13,15 +13,15 @@ import argparse
 import shlex
 from pathlib import Path
 
+from engine.commands import options
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("studies", nargs="*", metavar="STUDY", help="names of studies, or TOML files")
-    parser.add_argument("--dataset", required=True, type=Path, metavar="DIR", help="prepared dataset folder")
-    parser.add_argument(
-        "--to", required=True, type=Path, metavar="DIR", help="export folder of the dataset, such as exports/ml-1m"
-    )
+    options.dataset(parser)
+    options.exports(parser, "exports/ml-1m")
     parser.add_argument("--runs", type=Path, metavar="DIR", help="where runs are (default: runs/<dataset>/studies)")
-    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    options.device(parser)
 
 
 def run(args: argparse.Namespace) -> int:

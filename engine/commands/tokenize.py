@@ -18,6 +18,7 @@ import json
 from pathlib import Path
 
 from engine import cards
+from engine.commands import options
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -30,16 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--from", dest="source", type=Path, metavar="RUN", help="finished run of a tokenizer, in place of a recipe"
     )
-    parser.add_argument("--dataset", required=True, type=Path, metavar="DIR", help="prepared dataset folder")
-    parser.add_argument("--recipe", metavar="R", help="recipe name (beauty/letter) or TOML file")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="TABLE.KEY=VALUE",
-        help="override one setting, such as tokenizer.levels=4",
-    )
-    parser.add_argument("--out", type=Path, metavar="DIR", help="run folder (default: runs/<dataset>/<recipe>)")
+    options.settings(parser, recipe="beauty/letter", setting="tokenizer.levels=4")
     parser.add_argument(
         "--vectors",
         type=Path,
@@ -52,9 +44,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="RUN",
         help="run of SASRec, LightGCN or NGCF for the report's collaborative figures (default: one beside)",
     )
-    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    parser.add_argument("--restart", action="store_true", help="throw away what the run folder holds")
-    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    options.device(parser)
+    options.restart(parser)
+    options.json(parser, "report")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -16,24 +16,16 @@ import json
 from pathlib import Path
 
 from engine import cards
+from engine.commands import options
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "model", help=f"a model ({', '.join(cards.names(cards.MODELS))}) or a recipe (tiger, lc-rec, …)"
     )
-    parser.add_argument("--dataset", required=True, type=Path, metavar="DIR", help="prepared dataset folder")
-    parser.add_argument("--recipe", metavar="R", help="recipe name (ml-1m/sasrec-ce) or TOML file")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="TABLE.KEY=VALUE",
-        help="override one setting, such as training.seed=2",
-    )
-    parser.add_argument("--out", type=Path, metavar="DIR", help="run folder (default: runs/<dataset>/<recipe>)")
-    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    parser.add_argument("--restart", action="store_true", help="throw away what the run folder holds")
+    options.settings(parser, recipe="ml-1m/sasrec-ce", setting="training.seed=2")
+    options.device(parser)
+    options.restart(parser)
     parser.add_argument(
         "--finish", action="store_true", help="end an interrupted training here and keep its best model"
     )
@@ -48,12 +40,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="train nothing; say as JSON how long it would take, with evaluation and export",
     )
-    parser.add_argument("--json", action="store_true", help="print the run's record as JSON")
+    options.json(parser, "run's record")
 
 
 def run(args: argparse.Namespace) -> int:
-    from engine.bundle.curve import unsettled, validated
-    from engine.bundle.fitted import WITH_VALIDATION
+    from engine.bundle.curve import WITH_VALIDATION, unsettled, validated
     from engine.console import duration
     from engine.data.dataset import Dataset
     from engine.errors import UsageError

@@ -13,20 +13,20 @@ import json
 import time
 from pathlib import Path
 
+from engine.commands import options
+
 MEND = "its answers say little here. seqscope train text-neighbours learns to read them, recformer too where there is a log"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("bundle", type=Path, metavar="BUNDLE", help="a bundle that knows items by their words")
-    parser.add_argument("--dataset", required=True, type=Path, metavar="DIR", help="prepared dataset folder")
-    parser.add_argument("--to", required=True, type=Path, metavar="DIR", help="export folder of the dataset")
+    options.dataset(parser)
+    options.exports(parser)
     parser.add_argument("--name", help="name of the bundle (default: that of BUNDLE)")
     parser.add_argument("--title", help="name for people (default: that of BUNDLE, marked)")
     parser.add_argument("--cache", type=Path, metavar="DIR", help="where rows are kept (default: <dataset>/words)")
-    parser.add_argument(
-        "--users", type=int, default=2000, metavar="N", help="people to offer for trying models (default 2000)"
-    )
-    parser.add_argument("--json", action="store_true", help="print the findings as JSON")
+    options.users(parser)
+    options.json(parser, "findings")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from engine.errors import SeqscopeError, UsageError
 from engine.tabular import times
+from engine.tabular.columns import lowest_liked
 from engine.tabular.database import SQL_BLANKS, value
 from engine.tabular.findings import Findings
 from engine.tabular.problems import Rule, finite, id_rules, quantity_rules, time_rules, weight_rules
-from engine.tabular.ratings import lowest_liked
 from engine.tabular.reading import UNITS, UNLIMITED, Reading, Role
 from engine.tabular.rows import load_rows, read_lines
 from engine.tabular.text import named, write_plain

@@ -31,18 +31,17 @@ from engine.data.catalogue import Notices, attribute_table, choose_id_column, re
 from engine.data.dataset import Dataset, DatasetInfo, Role
 from engine.data.log import Events, read_log
 from engine.data.options import ImportOptions
-from engine.data.order import core, renumber, repeated, time_order
-from engine.data.repeats import in_words, measure, propose
+from engine.data.repeats import core, in_words, measure, propose, renumber, repeated, time_order
 from engine.data.sources import SOURCES, Source, Workshop, guess_source
 from engine.data.sources.items import open_items
 from engine.data.sources.lines import read_item_map
 from engine.data.split import IN_TRAINING, NO_TRAINING, in_training, split_roles, without_training
 from engine.data.write import NAME, refuse_existing, staging, write_dataset, write_events
 from engine.errors import SeqscopeError, UsageError
+from engine.tabular.columns import scale_words
 from engine.tabular.database import connect_file, first_line
 from engine.tabular.findings import Finding, Findings
 from engine.tabular.problems import warning_words
-from engine.tabular.ratings import scale_words
 from engine.tabular.times import MICRO
 
 SHOWN_PROBLEMS = 20

@@ -125,6 +125,7 @@ def evaluate(
 
 
 WIDTHS = (1, 5, 10, 20, 50, 100)
+FIRST = 10
 BATCH = 16
 
 
@@ -135,12 +136,9 @@ def agreement(
     *,
     exclude_history: bool = True,
     histories: int = 200,
-    k: int = 10,
-    widths: Sequence[int] = WIDTHS,
-    seed: int = 0,
     progress: Callable[[int], None] = lambda done: None,
 ) -> dict[str, Any]:
-    """Beams against the exact first k of the catalogue, over `histories` cases drawn once; exclude_history: without items of the
+    """Beams against the exact `FIRST` of the catalogue, over `histories` cases drawn once; exclude_history: without items of the
     history.
 
     Per width: `overlap`, the mean share of the exact first k that the beam has among its first k (agreement@k; items that tie
@@ -150,9 +148,9 @@ def agreement(
     model.eval()
     device = next_device(model)
     if len(cases) > histories:
-        cases = cases.take(np.sort(np.random.default_rng(seed).choice(len(cases), histories, replace=False)))
-    k = min(k, model.num_items)
-    sums = {width: np.zeros(3) for width in widths}
+        cases = cases.take(np.sort(np.random.default_rng(0).choice(len(cases), histories, replace=False)))
+    k = min(FIRST, model.num_items)
+    sums = {width: np.zeros(3) for width in WIDTHS}
     for start in range(0, len(cases), BATCH):
         part = cases.take(np.arange(start, min(start + BATCH, len(cases))))
         memory = model.encode(*inputs(model, part, False, device))
@@ -162,7 +160,7 @@ def agreement(
             blocked[row, torch.as_tensor(part.history.values.astype(np.int64), device=device)] = True
         exact = exact_scores(model, memory).masked_fill(blocked, -torch.inf)
         best = exact.topk(k, dim=1)
-        for width in widths:
+        for width in WIDTHS:
             shares = item_scores(model, beam_search(model, memory, width, blocked=blocked))
             shares = shares.masked_fill(blocked, -torch.inf)
             top = shares.topk(k, dim=1)

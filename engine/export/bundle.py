@@ -16,8 +16,7 @@ import pyarrow.parquet as pq
 import torch
 
 from engine import __version__
-from engine.bundle.curve import improving, validated
-from engine.bundle.fitted import TRAINING, refitted
+from engine.bundle.curve import TRAINING, improving, refitted, validated
 from engine.bundle.manifest import Attention, Capabilities, Encoder, Manifest, Training
 from engine.console import stage
 from engine.data.dataset import Dataset

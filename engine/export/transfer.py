@@ -26,6 +26,7 @@ from engine.bundle.errors import BundleError
 from engine.bundle.index import Float32, best
 from engine.bundle.manifest import Manifest, Projection, ZeroShot
 from engine.bundle.onnx_graph import WEIGHTS
+from engine.bundle.ranks import mean_rank
 from engine.console import Progress, stage
 from engine.data.dataset import Dataset, DatasetInfo
 from engine.data.words import TOKENIZER, ItemWords, tokenize
@@ -368,7 +369,7 @@ def _evaluate(bundle: Bundle, data: Dataset, folder: Path) -> dict[str, dict[str
         if excluded:
             scores[histories[row]] = -np.inf
             scores[target] = target_score
-        ranks[row] = 1 + (scores > target_score).sum() + ((scores == target_score).sum() - 1) / 2
+        ranks[row] = mean_rank(scores, target_score)
         top = best(scores, metrics.CUTOFFS[-1])
         for k in metrics.CUTOFFS:
             exposure[k][top[:k]] += 1

@@ -46,7 +46,6 @@ class TorchTrie:
                 trie.tokens, trie.parents, trie.depths, trie.lows, trie.highs, trie.order, trie.leaves, trie.open
             )
         )  # fmt: skip
-        self.leaf = torch.from_numpy(leaf).to(device)
         begins = np.searchsorted(trie.depths, np.arange(trie.depths[-1] + 2)).tolist()
         self.levels = [slice(start, stop) for start, stop in itertools.pairwise(begins)]
         """The nodes of each level, the root's first."""
@@ -175,31 +174,25 @@ def item_scores(model: Generator, beams: Beams) -> Tensor:
     return table[:, trie.leaves]
 
 
-def exact_scores(model: Generator, memory: Memory, *, constrained: bool = True) -> Tensor:
+def exact_scores(model: Generator, memory: Memory) -> Tensor:
     """float32 [people, items]: the log-probability of every item's identifier, by walking the whole trie level by level.
 
     Where a node has a single child there is nothing to decide, so the network is asked only at nodes that branch and on the
-    way to them (everywhere, where unconstrained). People and nodes go through in groups, so that memory stays bounded.
+    way to them. People and nodes go through in groups, so that memory stays bounded.
     """
-    trie = model.branches
-    node_mask = trie.open if constrained else ~trie.leaf
-    size = max(1, NODES // max(1, int(node_mask.sum())))
-    parts = [
-        _walk(model, memory.take(slice(start, start + size)), node_mask, constrained)
-        for start in range(0, len(memory.mask), size)
-    ]
+    size = max(1, NODES // max(1, int(model.branches.open.sum())))
+    parts = [_walk(model, memory.take(slice(start, start + size))) for start in range(0, len(memory.mask), size)]
     return torch.cat(parts)
 
 
-def _walk(model: Generator, memory: Memory, asked: Tensor, constrained: bool) -> Tensor:
-    """asked: bool [nodes], where the network is asked."""
+def _walk(model: Generator, memory: Memory) -> Tensor:
     trie, people = model.branches, len(memory.mask)
     slot = torch.full_like(trie.tokens, -1)  # place of an asked node among those of its level
     scores = [memory.mask.new_zeros(people, 1)]  # per level, of its nodes
     level_caches: list[tuple[Tensor, Tensor]] = []  # per level, the asked nodes' keys and values of their own token
     for level, below in itertools.pairwise(trie.levels):
         reached = scores[-1][:, trie.parents[below] - level.start]
-        nodes = level.start + asked[level].nonzero()[:, 0]
+        nodes = level.start + trie.open[level].nonzero()[:, 0]
         slot[nodes] = torch.arange(len(nodes), device=nodes.device)
         row = slot[trie.parents[below]]
         child = (row >= 0).nonzero()[:, 0]  # children of asked nodes, in the order of these
@@ -212,7 +205,7 @@ def _walk(model: Generator, memory: Memory, asked: Tensor, constrained: bool) ->
             kept.append((past.keys[:, :, :, :, -1], past.values[:, :, :, :, -1]))
             first, last = torch.searchsorted(row, torch.tensor([start, start + size], device=row.device)).tolist()
             mine, place = child[first:last], row[first:last] - start
-            share = _shares(logits[:, :, 0].float(), place, trie.tokens[below.start + mine], constrained)
+            share = _shares(logits[:, :, 0].float(), place, trie.tokens[below.start + mine])
             reached = reached.index_add(1, mine, share)
         scores.append(reached)
         if kept:
@@ -239,11 +232,9 @@ def _past(trie: TorchTrie, nodes: Tensor, slot: Tensor, own: list[tuple[Tensor, 
     return Past(torch.stack(above, 4), torch.stack(behind, 4))
 
 
-def _shares(logits: Tensor, row: Tensor, tokens: Tensor, constrained: bool) -> Tensor:
+def _shares(logits: Tensor, row: Tensor, tokens: Tensor) -> Tensor:
     """Log-probabilities [people, children] of each child given its parent; row: int64 [children], the parent's in `logits`."""
     child_logits = logits[:, row, tokens]
-    if not constrained:
-        return child_logits - logits.logsumexp(-1)[:, row]
     most = logits.new_full(logits.shape[:2], -torch.inf)
     most = most.scatter_reduce(1, row.expand(len(logits), -1), child_logits.detach(), "amax")
     sums = torch.zeros_like(most).index_add(1, row, (child_logits - most[:, row]).exp())

@@ -22,7 +22,6 @@ from engine.models.base import AttentionShape, ItemIndex, Recommender
 from engine.models.layers import (
     NO_RESIDUAL,
     attend,
-    attend_with_weights,
     dropout,
     join_heads,
     split_heads,
@@ -74,11 +73,8 @@ class TransformerLayer(nn.Module):
     def forward(self, x: Tensor, mask: Tensor, weights: list[Tensor] | None) -> Tensor:
         """x: [batch, length, d]; mask: from `visible`"""
         q, k, v = (split_heads(project(x), self.heads) for project in (self.query, self.key, self.value))
-        if weights is None:
-            attended = attend(q, k, v, mask, self.attention_dropout if self.training else 0.0, causal=False)
-        else:
-            attended, seen = attend_with_weights(q, k, v, mask)
-            weights.append(seen)
+        rate = self.attention_dropout if self.training else 0.0
+        attended = attend(q, k, v, mask, rate, causal=False, weights=weights)
         x = self._added(x, self.project(join_heads(attended)), self.attention_norm)
         if not self.feed_forward:
             return x

@@ -21,7 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.cards import Card, OnPage, Variant
-from engine.models.layers import attend, attend_with_weights, dropout, join_heads, split_heads, visible
+from engine.models.layers import attend, dropout, join_heads, split_heads, visible
 from engine.models.sasrec import LastState, SelfAttentive
 
 
@@ -103,11 +103,7 @@ class LiGRLayer(nn.Module):
         """x: [batch, length, d]; mask: from `visible`."""
         normed = self.attention_norm(x)
         q, k, v = (split_heads(project(normed), self.heads) for project in (self.query, self.key, self.value))
-        if weights is None:
-            attended = attend(q, k, v, mask, self.dropout if self.training else 0.0, causal=True)
-        else:
-            attended, seen = attend_with_weights(q, k, v, mask)
-            weights.append(seen)
+        attended = attend(q, k, v, mask, self.dropout if self.training else 0.0, causal=True, weights=weights)
         x = x + torch.sigmoid(self.attention_gate(x)) * self._dropped(self.out(join_heads(attended)))
         normed = self.forward_norm(x)
         inner = self._dropped(F.silu(self.gated(normed)) * self.linear(normed))

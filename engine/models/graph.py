@@ -13,6 +13,7 @@ product (cuSPARSE balances rows of very different length), which has not been me
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -44,8 +45,11 @@ class Graph:
     repeated: int = 0
 
     @classmethod
-    def of(cls, items: np.ndarray, offsets: np.ndarray, num_items: int) -> Graph:
-        """From a log: items int [events], offsets int64 [users + 1]. Raises ValueError where that is no graph to learn from."""
+    def of(
+        cls, items: np.ndarray, offsets: np.ndarray, num_items: int, *, user_name: Callable[[int], str] = str
+    ) -> Graph:
+        """From a log: items int [events], offsets int64 [users + 1]. Raises ValueError where that is no graph to learn from.
+        user_name: what the user of a row is called in such a message."""
         users = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
         pairs = np.unique(users * num_items + items)
         counts = np.bincount(pairs // num_items, minlength=len(offsets) - 1)
@@ -61,7 +65,7 @@ class Graph:
         most = int(counts.argmax())
         if counts[most] > MOST_ITEMS:
             raise ValueError(
-                f"user number {most} has {counts[most]:,} different items, and a graph takes {MOST_ITEMS:,} a user at most. "
+                f"user {user_name(most)} has {counts[most]:,} different items, and a graph takes {MOST_ITEMS:,} a user at most. "
                 "Leave that user out of the log"
             )
         return graph

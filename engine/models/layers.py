@@ -103,8 +103,15 @@ def visible(items: Tensor, pad: int, causal: bool) -> Tensor:
     return torch.zeros(allowed.shape, device=items.device).masked_fill(~allowed, -torch.inf)
 
 
-def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, dropout: float, causal: bool) -> Tensor:
-    """Weighted values, [batch, heads, length, dim] like q, k and v; mask: from `visible`."""
+def attend(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor, dropout: float, causal: bool, weights: list[Tensor] | None = None
+) -> Tensor:
+    """Weighted values, [batch, heads, length, dim] like q, k and v; mask: from `visible`; weights: where given, those of
+    `attend_with_weights` are appended to it, and there is no dropout."""
+    if weights is not None:
+        attended, seen = attend_with_weights(q, k, v, mask)
+        weights.append(seen)
+        return attended
     if dropout == 0 or q.device.type != "cpu":
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask.to(q.dtype), dropout_p=dropout)
     return attend_by_blocks(q, k, v, mask, dropout, causal)
@@ -284,14 +291,14 @@ BUCKETS, FARTHEST = 32, 128
 
 
 class RMSNorm(nn.Module):
-    """x / sqrt(mean(x²) + eps) · weight (Zhang & Sennrich 2019): no mean, no bias."""
+    """x / sqrt(mean(x²) + 1e-6) · weight (Zhang & Sennrich 2019): no mean, no bias."""
 
-    def __init__(self, dim: int, eps: float = 1e-6) -> None:
+    def __init__(self, dim: int) -> None:
         super().__init__()
-        self.weight, self.eps = nn.Parameter(torch.ones(dim)), eps
+        self.weight = nn.Parameter(torch.ones(dim))
 
     def forward(self, x: Tensor) -> Tensor:
-        return x * torch.rsqrt(x.float().square().mean(-1, keepdim=True) + self.eps).to(x.dtype) * self.weight
+        return x * torch.rsqrt(x.float().square().mean(-1, keepdim=True) + 1e-6).to(x.dtype) * self.weight
 
 
 def bucket(distance: Tensor, both_sides: bool) -> Tensor:

@@ -26,7 +26,6 @@ from engine.models.base import AttentionShape, ItemIndex, Recommender
 from engine.models.layers import (
     NO_RESIDUAL,
     attend,
-    attend_with_weights,
     dropout,
     join_heads,
     sinusoid,
@@ -75,11 +74,7 @@ class Block(nn.Module):
         """x: [batch, length, d]; mask: from `visible`; real: [batch, length, 1], 0 at padding."""
         normed = self.attention_norm(x)
         q, k, v = (split_heads(h, self.heads) for h in (self.query(normed), self.key(x), self.value(x)))
-        if weights is None:
-            attended = attend(q, k, v, mask, self.dropout if self.training else 0.0, causal=True)
-        else:
-            attended, seen = attend_with_weights(q, k, v, mask)
-            weights.append(seen)
+        attended = attend(q, k, v, mask, self.dropout if self.training else 0.0, causal=True, weights=weights)
         x = join_heads(attended)
         if self.residual:
             x = x + normed

@@ -12,7 +12,7 @@
     if bundle.cannot("identifiers") is None:
         print(bundle.trace([12, 77, 903]).probabilities)  # the codes that the model considered writing
 
-Everything not exported here is private. docs/bundle.md describes the files.
+Everything not imported here is private. docs/bundle.md describes the files.
 """
 
 from engine.bundle.curve import NOT_SETTLED, STILL_IMPROVING
@@ -27,9 +27,9 @@ from engine.data.identifiers import Identifiers
 from engine.evaluation import protocols
 from engine.runtime import judge
 from engine.runtime.attention import AttentionMap, entropy, last_row, mean_distance, mean_over_heads, rollout
-from engine.runtime.beam_search import Agreement, CrossAttention, Generation, Trace
+from engine.runtime.beam_search import Agreement, CrossAttention, Trace
 from engine.runtime.bundle import Bundle
-from engine.runtime.contributions import Contributions
+from engine.runtime.item_to_item import Contributions
 from engine.runtime.leave_one_out import LeaveOneOut, probabilities, rank_and_log_probability, rank_move
 from engine.runtime.providers import describe
 from engine.runtime.rank_similarity import (
@@ -46,57 +46,3 @@ from engine.runtime.retrieval import Ranked, Recommendations
 from engine.runtime.studies import Studies, Study
 from engine.runtime.text import Word, WordAttention
 from engine.runtime.zoo import EMBEDDED, Zoo, embedded_first
-
-__all__ = [
-    "EMBEDDED",
-    "NOT_SETTLED",
-    "STILL_IMPROVING",
-    "Agreement",
-    "AttentionMap",
-    "Bundle",
-    "BundleError",
-    "BusyError",
-    "CapabilityError",
-    "Contributions",
-    "CrossAttention",
-    "DatasetInfo",
-    "Generation",
-    "Identifiers",
-    "LeaveOneOut",
-    "Manifest",
-    "Move",
-    "Neighbours",
-    "Projection",
-    "QuestionError",
-    "Ranked",
-    "Recommendations",
-    "Refusal",
-    "Space",
-    "Studies",
-    "Study",
-    "Tokenization",
-    "Trace",
-    "Word",
-    "WordAttention",
-    "Zoo",
-    "describe",
-    "embedded_first",
-    "entropy",
-    "jaccard",
-    "judge",
-    "last_row",
-    "mean_distance",
-    "mean_over_heads",
-    "mean_ranks",
-    "movement",
-    "overlap",
-    "probabilities",
-    "protocols",
-    "rank_and_log_probability",
-    "rank_move",
-    "rbo",
-    "rbo_weight",
-    "repeats",
-    "rollout",
-    "spearman",
-]

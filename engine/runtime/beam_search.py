@@ -280,31 +280,6 @@ def _normaliser(logits: Float32) -> Float64:
 
 
 @dataclass(frozen=True)
-class Generation:
-    """The identifiers that a beam search ended with, best first. They may be of items that the history holds."""
-
-    tokens: npt.NDArray[np.int64]
-    """[beams, levels]: as numbers of the vocabulary; −1 after the end."""
-    levels: Int32
-    """[beams, levels]: the level that each token belongs to, −1 after the end. In an identifier that exists, token i is of
-    level i."""
-    codes: Int32
-    """[beams, levels]: the codes within those levels; −1 for the token that ends, and after it."""
-    scores: Float32
-    """[beams]: log-probabilities."""
-    items: tuple[Int32, ...]
-    """[beams]: the items of each identifier, by number: several where they share it, none where nobody has it."""
-
-    @property
-    def invalid(self) -> int:
-        """How many of the identifiers no item has. 0 unless the search was unconstrained."""
-        return sum(not len(items) for items in self.items)
-
-    def __len__(self) -> int:
-        return len(self.scores)
-
-
-@dataclass(frozen=True)
 class Trace:
     """The tree of prefixes that a beam search considered, one row per prefix, step after step; parents come before children.
 

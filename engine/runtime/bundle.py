@@ -16,14 +16,15 @@ from engine.bundle.files import EAGER_BYTES, Catalogue, Folder, Lazy, read_docum
 from engine.bundle.index import Float32, Int32, ItemIndex, Neighbours, best
 from engine.bundle.manifest import SCHEMA_VERSION, Manifest
 from engine.bundle.onnx_graph import WEIGHTS
+from engine.bundle.ranks import ranks_among
 from engine.bundle.tables import ARRAY_BYTES, TABLE_BYTES
 from engine.data.identifiers import Identifiers
 from engine.evaluation import protocols
 from engine.runtime import time_limit
 from engine.runtime.attention import AttentionMap, no_rollout, read_map
-from engine.runtime.beam_search import Agreement, CrossAttention, Generation, Trace
+from engine.runtime.beam_search import Agreement, CrossAttention, Trace
+from engine.runtime.bundle_tables import BundleTables
 from engine.runtime.capabilities import cannot
-from engine.runtime.contributions import Contributions, by_parts
 from engine.runtime.generator import Generated
 from engine.runtime.graph_paths import (
     EMBEDDINGS,
@@ -35,11 +36,10 @@ from engine.runtime.graph_paths import (
     read_layers,
     read_paths,
 )
-from engine.runtime.item_to_item import FILE
+from engine.runtime.item_to_item import FILE, Contributions, by_parts
 from engine.runtime.leave_one_out import LeaveOneOut, leave_one_out
 from engine.runtime.retrieval import Answerer, Indexed, Ranked, Recommendations, padded
-from engine.runtime.sessions import ItemsGraph
-from engine.runtime.side_tables import SideTables
+from engine.runtime.sessions import ITEMS, Session
 from engine.runtime.text import Reader, SentenceReader, WordAttention
 
 History = Sequence[int] | npt.NDArray[np.integer]
@@ -47,12 +47,12 @@ History = Sequence[int] | npt.NDArray[np.integer]
 _WEIGHTS = 1 << 26  # of one attention map: 256 MiB, far beyond what a page can draw
 
 
-class Bundle(SideTables):
+class Bundle(BundleTables):
     """A model to ask. All methods may be called from many threads at once.
 
     Attributes: name, the folder's name; manifest (`Manifest`); digest, hex, changes with any content of the bundle (for cache
     keys); protocol, the name of the one that its dataset's models are judged by; excludes_history, whether items of the history
-    are left out of answers unless a caller says otherwise: they are, except where the dataset's repeats count.
+    are left out of answers: they are, except where the dataset's repeats count.
 
     Items are numbers 0..n−1; a history is their sequence, oldest first, of any length: the model reads the latest
     `manifest.encoder.max_length` of it (`used`), and excluded is all of it. Every method that asks the model
@@ -83,12 +83,12 @@ class Bundle(SideTables):
         for file in (FILE, PEOPLE, EMBEDDINGS):
             if file in files:  # read on first use, of whatever size: one page alone needs them
                 folder.size(file, limit=TABLE_BYTES, expected=files[file])
-        self._attention: ItemsGraph | None = None
+        self._attention: Session | None = None
         shape = manifest.attention
         if shape is not None and "attention.onnx" in files:
             sizes = (None, shape.layers, shape.heads, None, None)
-            self._attention = ItemsGraph(
-                folder, "attention.onnx", files, manifest.encoder.max_length, {"attention": sizes}
+            self._attention = Session(
+                folder, "attention.onnx", files, ITEMS, {"attention": sizes}, manifest.encoder.max_length
             )
 
     @classmethod
@@ -154,48 +154,36 @@ class Bundle(SideTables):
 
     # --- recommending
 
-    def recommend(
-        self, histories: Sequence[History], k: int, *, exclude_history: bool | None = None, exclude: Iterable[int] = ()
-    ) -> Recommendations:
-        """The k best items after each history, equal scores in the order of item numbers.
+    def recommend_one(self, history: History, k: int) -> Ranked:
+        """The k best items after a history, equal scores in the order of item numbers; fewer where the catalogue is used up.
 
-        A history's answer does not depend, to the last bit, on what else is in the batch: each is encoded alone, without
-        padding. k may exceed the catalogue; the answer is then as wide as the catalogue. `exclude`: items to leave out;
-        `exclude_history`: those of the history, too (None: where `excludes_history` says so).
+        Items of the history are left out where `excludes_history`. A history is encoded alone, without padding.
 
         A generator searches with a beam (`manifest.generator.beam` wide, or k where that is more), which may miss items that
         `scores` would place among the first; from small trees of identifiers the answer is exact. See `agreement`.
         """
         k = min(_count(k), self.manifest.num_items)
-        left_out = self.check_items(exclude)
-        checked = [self.check_history(history) for history in histories]
-        excluded = (self._without(left_out, events, exclude_history) for events in checked)
-        best_of = ((row, *self._answers.recommend(checked[row], k, out)) for row, out in enumerate(excluded))
-        return self._table_of(len(histories), k, best_of)
+        events = self.check_history(history)
+        return Ranked(*self._answers.recommend(events, k, self._left_out(events)))
 
-    def recommend_one(
-        self, history: History, k: int, *, exclude_history: bool | None = None, exclude: Iterable[int] = ()
-    ) -> Ranked:
-        """`recommend` for one history; the answer ends with its last valid item."""
-        items, scores, valid = self.recommend([history], k, exclude_history=exclude_history, exclude=exclude)
-        return Ranked(items[0, : valid[0]], scores[0, : valid[0]])
+    def recommend_many(self, histories: Sequence[History], k: int) -> Recommendations:
+        """As `recommend_one`, for thousands of histories: encoded and matched in batches of bounded memory; a generator answers
+        them one by one. k may exceed the catalogue; the answer is then as wide as the catalogue.
 
-    def recommend_many(
-        self, histories: Sequence[History], k: int, *, exclude_history: bool | None = None, exclude: Iterable[int] = ()
-    ) -> Recommendations:
-        """As `recommend`, for thousands of histories: encoded and matched in batches of bounded memory; a generator answers them
-        one by one.
-
-        Scores agree with those of `recommend` but for rounding (float32), so items that score alike that closely may change
+        Scores agree with those of `recommend_one` but for rounding (float32), so items that score alike that closely may change
         places. Histories that the model cannot answer for (empty ones, where it needs one item) get no items: `valid` is 0.
         """
         k = min(_count(k), self.manifest.num_items)
-        left_out = self.check_items(exclude)
         checked = [self.check_items(history) for history in histories]
         able = [row for row, events in enumerate(checked) if len(events) >= self.manifest.encoder.min_history]
-        excluded = [self._without(left_out, checked[row], exclude_history) for row in able]
-        best_of = self._answers.recommend_many([checked[row] for row in able], k, excluded)
-        return self._table_of(len(histories), k, ((able[place], items, scores) for place, items, scores in best_of))
+        items = np.full((len(checked), k), -1, np.int32)
+        scores = np.full((len(checked), k), -np.inf, np.float32)
+        valid = np.zeros(len(checked), np.int64)
+        left_out = [self._left_out(checked[row]) for row in able]
+        for place, best_items, best_scores in self._answers.recommend_many([checked[row] for row in able], k, left_out):
+            row, count = able[place], len(best_items)
+            valid[row], items[row, :count], scores[row, :count] = count, best_items, best_scores
+        return Recommendations(items, scores, valid)
 
     def scores(self, history: History) -> Float32:
         """The score of every item, float32 [items], those of the history included.
@@ -222,13 +210,7 @@ class Bundle(SideTables):
         events = self.check_history(history)
         (scores,) = self.scores_near([events], targets)
         candidates = self.candidates(events)
-        ordered = np.sort(scores[candidates])
-        target_scores = scores[targets]
-        not_above = np.searchsorted(ordered, target_scores, side="right")
-        level = (
-            not_above - np.searchsorted(ordered, target_scores, side="left") - candidates[targets]
-        )  # but for the item itself
-        return 1 + (len(ordered) - not_above) + level / 2
+        return ranks_among(scores[candidates], scores[targets]) - candidates[targets] / 2  # not level with itself
 
     # --- explaining
 
@@ -374,40 +356,26 @@ class Bundle(SideTables):
         (item,) = self.check_items([item])
         return self._writes().siblings(item)
 
-    def generate(
-        self,
-        history: History,
-        width: int | None = None,
-        *,
-        constrained: bool = True,
-        exclude_history: bool | None = None,
-        exclude: Iterable[int] = (),
-    ) -> Generation:
-        """The identifiers that a beam of `width` (1 to 1,024; None: the model's own) ends with.
-
-        constrained: only identifiers of items are written, and every step's softmax runs over those that can still follow;
-        prefixes that lead to nothing but items left out are not followed. Unconstrained: any token may follow, the softmax runs
-        over all of them, nothing is left out, and what is written may be no item's identifier (`Generation.invalid`).
-        """
-        writer, events, left_out = self._to_write(history, exclude_history, exclude)
-        return writer.generate(events, writer.shape.beam if width is None else width, left_out, constrained)
-
     def trace(
         self,
         history: History,
         width: int | None = None,
         *,
         constrained: bool = True,
-        exclude_history: bool | None = None,
-        exclude: Iterable[int] = (),
         dropped: int = 20,
         temperature: float = 1.0,
     ) -> Trace:
-        """The tree of codes that `generate` considers, step by step; `dropped`: how many prefixes per step to list that were
-        not followed. temperature: 0.01 to 100; 1 is the model's own (`engine.runtime.beam_search.search`)."""
-        writer, events, left_out = self._to_write(history, exclude_history, exclude)
+        """The tree of codes that a beam of `width` (1 to 1,024; None: the model's own) considers, step by step.
+
+        constrained: only identifiers of items are written, and every step's softmax runs over those that can still follow;
+        prefixes that lead to nothing but items left out are not followed. Unconstrained: any token may follow, the softmax runs
+        over all of them, nothing is left out, and what is written may be no item's identifier. dropped: how many prefixes per
+        step to list that were not followed. temperature: 0.01 to 100; 1 is the model's own
+        (`engine.runtime.beam_search.search`).
+        """
+        writer, events = self._writes(), self.check_history(history)
         width = writer.shape.beam if width is None else width
-        return writer.trace(events, width, left_out, constrained, dropped, temperature)
+        return writer.trace(events, width, self._left_out(events), constrained, dropped, temperature)
 
     def agreement(
         self, histories: Sequence[History], widths: Sequence[int], k: int = 10, *, temperature: float = 1.0
@@ -506,27 +474,8 @@ class Bundle(SideTables):
             raise CapabilityError(self.cannot("words") or self.cannot("unseen_items") or "")
         return self._reader
 
-    def _to_write(
-        self, history: History, exclude_history: bool | None, exclude: Iterable[int]
-    ) -> tuple[Generated, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        writer, events, left_out = self._writes(), self.check_history(history), self.check_items(exclude)
-        return writer, events, self._without(left_out, events, exclude_history)
-
-    def _without(
-        self, left_out: npt.NDArray[np.int64], events: npt.NDArray[np.int64], exclude_history: bool | None
-    ) -> npt.NDArray[np.int64]:
-        excluded = self.excludes_history if exclude_history is None else exclude_history
-        return np.append(left_out, events) if excluded else left_out
-
-    def _table_of(self, rows: int, k: int, answers: Iterable[tuple[int, Int32, Float32]]) -> Recommendations:
-        """answers: row, its items, their scores."""
-        items = np.full((rows, k), -1, np.int32)
-        scores = np.full((rows, k), -np.inf, np.float32)
-        valid = np.zeros(rows, np.int64)
-        for row, row_items, row_scores in answers:
-            valid[row] = len(row_items)
-            items[row, : len(row_items)], scores[row, : len(row_items)] = row_items, row_scores
-        return Recommendations(items, scores, valid)
+    def _left_out(self, events: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        return events if self.excludes_history else events[:0]
 
     def _cannot_tell_apart(self) -> str | None:
         count = 0 if self._writer is None else self._writer.tied()

@@ -27,7 +27,7 @@ from engine.bundle.index import Float32
 from engine.bundle.manifest import Manifest
 from engine.bundle.onnx_graph import FLOAT, INT64
 from engine.bundle.trie import Int64
-from engine.runtime.sessions import OPEN, Network
+from engine.runtime.sessions import ITEMS, OPEN, Session
 
 _MEMORY = ("memory_keys", "memory_values", "memory_mask")
 
@@ -66,11 +66,11 @@ class Decoder:
         self.shape = described
         layers, heads, width, vocabulary = described.layers, described.heads, described.head_dim, described.vocabulary
         remembered = (None, layers, heads, None, width)
-        self._encoder = Network(
+        self._encoder = Session(
             folder,
             "encoder.onnx",
             manifest.files,
-            {"items": (INT64, (OPEN, OPEN))},
+            ITEMS,
             {"memory_keys": remembered, "memory_values": remembered, "memory_mask": (None, None)},
             manifest.encoder.max_length,
         )
@@ -79,7 +79,7 @@ class Decoder:
         outputs: dict[str, tuple[int | None, ...]] = {"logits": (None, vocabulary), "keys": grown, "values": grown}
         if described.cross_attention:
             outputs["cross_attention"] = (None, layers, heads, None)
-        self._decoder = Network(
+        self._decoder = Session(
             folder,
             "decoder.onnx",
             manifest.files,

@@ -21,7 +21,6 @@ from engine.runtime.beam_search import (
     Agreement,
     Beam,
     CrossAttention,
-    Generation,
     Record,
     Trace,
     path_scores,
@@ -129,14 +128,6 @@ class Generated:
 
     # --- what only generators answer
 
-    def generate(self, events: Events, width: int, left_out: npt.NDArray[np.int64], constrained: bool) -> Generation:
-        allowed = self._allowed(left_out)
-        beam = search(
-            self.decoder, self.trie, self._memory(events), _width(width), allowed=allowed, constrained=constrained
-        )
-        levels, codes = self._spell(beam.tokens)
-        return Generation(beam.tokens, levels, codes, beam.scores.astype(np.float32), self._items(beam.nodes))
-
     def trace(
         self,
         events: Events,
@@ -160,7 +151,7 @@ class Generated:
         )
         nodes, tokens = np.concatenate(record.nodes), np.concatenate(record.tokens)
         depths = np.concatenate(record.depths)
-        levels, codes = self._spell(tokens[:, None], depths - 1)
+        levels, codes = self._spell(tokens, depths - 1)
         places = np.full(len(nodes), -1, np.int32)
         places[beam.rows] = np.arange(len(beam.rows))
         known = np.maximum(nodes, 0)
@@ -169,8 +160,8 @@ class Generated:
             parents=np.concatenate(record.parents).astype(np.int32),
             depths=depths.astype(np.int32),
             tokens=tokens,
-            levels=levels[:, 0],
-            codes=codes[:, 0],
+            levels=levels,
+            codes=codes,
             probabilities=np.exp(np.concatenate(record.steps)).astype(np.float32),
             scores=np.concatenate(record.totals).astype(np.float32),
             kept=np.concatenate(record.kept),
@@ -293,20 +284,14 @@ class Generated:
         nothing = np.empty(0, np.int32)
         return tuple(self.trie.items(int(node)).astype(np.int32) if node >= 0 else nothing for node in nodes)
 
-    def _spell(self, tokens: Int64, depths: Int64 | None = None) -> tuple[Int32, Int32]:
-        """Tokens [rows, steps] → the level that each belongs to, and the code within it. depths: the step of each row's tokens,
-        from 0, where a row has one."""
-        steps = np.arange(tokens.shape[1])[None, :] if depths is None else depths[:, None]
-        depth = np.broadcast_to(steps, tokens.shape)
+    def _spell(self, tokens: Int64, depths: Int64) -> tuple[Int32, Int32]:
+        """Tokens [rows], and the step of each from 0 → the level that each belongs to, and the code within it."""
         offsets = np.array(self.identifiers.offsets)
         ends = (tokens == self.shape.vocabulary - 1) if self.shape.ends else np.zeros(tokens.shape, bool)
-        levels = depth if self.shape.shared else np.searchsorted(offsets, tokens, side="right") - 1
-        levels = np.where(ends, depth, levels)
+        levels = depths if self.shape.shared else np.searchsorted(offsets, tokens, side="right") - 1
+        levels = np.where(ends, depths, levels)
         codes = np.where(ends, NONE, tokens - offsets[np.maximum(levels, 0)])
-        return (
-            np.where(tokens < 0, -1, levels).astype(np.int32),
-            np.where(tokens < 0, NONE, codes).astype(np.int32),
-        )
+        return levels.astype(np.int32), codes.astype(np.int32)
 
     def _read_identifiers(self) -> Identifiers:
         return read_identifiers(self.folder, self.manifest.files[IDENTIFIERS], self.manifest.num_items, self.shape)

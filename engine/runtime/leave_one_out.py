@@ -19,11 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.bundle.index import Float32
+from engine.bundle.ranks import Float64, mean_rank
 
 if TYPE_CHECKING:
     from engine.runtime.bundle import Bundle, History
 
-Float64 = npt.NDArray[np.float64]
 _NUMBERS = 1 << 20  # scores that are ranked at a time: 8 MiB as probabilities
 
 
@@ -77,7 +77,7 @@ def leave_one_out(bundle: Bundle, history: History, item: int) -> LeaveOneOut:
     (before,) = bundle.scores_near([events], target)
     candidates = bundle.candidates(events)
     candidates[item] = True
-    rank, score = float(mean_rank(before, item, candidates)), float(before[item])
+    rank, score = float(mean_rank(before, before[item], candidates)), float(before[item])
     whole = float(log_probability(bundle, before, item, candidates))
     rank_without = np.full(len(events), rank)
     effect = np.zeros(len(events), np.float32)
@@ -95,7 +95,7 @@ def leave_one_out(bundle: Bundle, history: History, item: int) -> LeaveOneOut:
         after = np.stack(list(itertools.islice(answers, len(some))))
         effect[some] = score - after[:, item]
         log_effect[some] = whole - log_probability(bundle, after, item, candidates)
-        rank_without[some] = mean_rank(after, item, candidates)
+        rank_without[some] = mean_rank(after, after[:, item], candidates)
     return LeaveOneOut(item, rank, rank_without, whole, log_effect, score, effect, read)
 
 
@@ -107,7 +107,8 @@ def rank_and_log_probability(bundle: Bundle, history: History, item: int) -> tup
     (scores,) = bundle.scores_near([events], target)
     candidates = bundle.candidates(events)
     candidates[item] = True
-    return float(mean_rank(scores, item, candidates)), float(log_probability(bundle, scores, item, candidates))
+    rank = float(mean_rank(scores, scores[item], candidates))
+    return rank, float(log_probability(bundle, scores, item, candidates))
 
 
 def log_probability(bundle: Bundle, scores: Float32, item: int, candidates: npt.NDArray[np.bool_]) -> Float64:
@@ -121,17 +122,6 @@ def log_probability(bundle: Bundle, scores: Float32, item: int, candidates: npt.
         return np.full(scores.shape[:-1], math.nan)
     share = probabilities(bundle.manifest.family, np.where(candidates, scores, -np.inf))[..., item]
     return np.log(share, where=share > 0, out=np.full(share.shape, math.nan))
-
-
-def mean_rank(scores: Float32, item: int, candidates: npt.NDArray[np.bool_]) -> Float64:
-    """1 + the candidates above + half of the other candidates level with it.
-
-    scores: [..., items]; candidates: bool [items]. Returns float64 [...].
-    """
-    its_score = scores[..., item, None]
-    above = np.count_nonzero((scores > its_score) & candidates, axis=-1)
-    level = np.count_nonzero((scores == its_score) & candidates, axis=-1) - int(candidates[item])
-    return np.asarray(1 + above + level / 2, np.float64)
 
 
 _COUNTS = frozenset({"popularity", "recent-popularity", "markov"})

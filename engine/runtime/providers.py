@@ -2,7 +2,7 @@
 
 onnxruntime's own answers (get_available_providers, get_device) name what it was compiled with, and a session that cannot
 have CUDA falls back with a page of errors on stderr. So the driver, a device and every library that the CUDA provider needs
-are looked for first; a session that was given CUDA says afterwards which provider it really got (`ItemsGraph.provider`).
+are looked for first; a session that was given CUDA says afterwards which provider it really got (`Session.provider`).
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from engine.bundle.index import Float32, Int32, ItemIndex, best, read_index
 from engine.bundle.manifest import Manifest
 from engine.bundle.tables import ARRAY_BYTES
 from engine.runtime.item_to_item import ItemToItemWeights, read_weights
-from engine.runtime.sessions import ItemsGraph
+from engine.runtime.sessions import ITEMS, Session
 
 Events = npt.NDArray[np.int64]
 
@@ -95,7 +95,7 @@ class Indexed:
         each = dim * _PER_ITEM if identity and manifest.item_to_item is None else dim
         self._most_queries = max(1, _NUMBERS // each)
         self._weights: Lazy[ItemToItemWeights] | None = None
-        self._graph: ItemsGraph | None = None
+        self._graph: Session | None = None
         if manifest.item_to_item is not None:
             self._weights = Lazy(lambda: read_weights(folder, manifest))
         else:
@@ -106,7 +106,7 @@ class Indexed:
                 outputs["gates"] = (None, manifest.encoder.gates)
             if (latest := manifest.encoder.matches) is not None:
                 outputs["matches"] = (None, latest * (latest + 1) // 2, None)
-            self._graph = ItemsGraph(folder, "encoder.onnx", files, longest, outputs)
+            self._graph = Session(folder, "encoder.onnx", files, ITEMS, outputs, longest)
         self._index = Lazy(lambda: read_index(folder, files["index.npy"], items, dim, identity))
         if folder.size("index.npy", limit=ARRAY_BYTES, expected=files["index.npy"]) <= EAGER_BYTES:
             self._index.value()
@@ -124,7 +124,7 @@ class Indexed:
         return self._weights.value()
 
     @property
-    def _encoder(self) -> ItemToItemWeights | ItemsGraph:
+    def _encoder(self) -> ItemToItemWeights | Session:
         return self._graph or self.weights
 
     @property

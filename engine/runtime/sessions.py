@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import abc
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -24,15 +23,31 @@ OPEN = -1
 """In the shape of an input: a size that the graph must not fix."""
 
 
-class Session(abc.ABC):
-    """A graph of a bundle. Small files are read, hashed and inspected at once, large ones on first use; BundleError either
-    way. The session is made on first use. Subclasses say in `_agree` which inputs and outputs the graph must have.
+Shape = tuple[int | None, ...]
+ITEMS: Mapping[str, tuple[int, Shape]] = {"items": (INT64, (OPEN, OPEN))}
+"""The inputs of a graph that reads histories alone."""
 
-    files: those of the bundle, of which this is one and others may hold tensors of it.
+
+class Session:
+    """A graph of a bundle. Small files are read, hashed and inspected at once, large ones on first use; BundleError either
+    way. The session is made on first use.
+
+    files: those of the bundle, of which this is one and others may hold tensors of it; inputs: name → (element type, shape),
+    where OPEN stands for a size that the graph must leave open and None for one that it may fix; outputs: name → shape, all
+    float32, None where a size varies; longest: the most columns that `items` is ever asked with.
     """
 
-    def __init__(self, folder: Folder, file: str, files: Mapping[str, File]) -> None:
+    def __init__(
+        self,
+        folder: Folder,
+        file: str,
+        files: Mapping[str, File],
+        inputs: Mapping[str, tuple[int, Shape]],
+        outputs: Mapping[str, Shape],
+        longest: int = 2,
+    ) -> None:
         self.folder, self.file = folder, file
+        self.inputs, self.outputs, self._longest = inputs, outputs, longest
         self._files, self._expected = files, files[file]
         self._content: tuple[bytes, list[Elsewhere]] | None = None
         if folder.size(file, limit=GRAPH_BYTES, expected=self._expected) <= EAGER_BYTES:
@@ -43,6 +58,12 @@ class Session(abc.ABC):
     def provider(self) -> str:
         """The execution provider in use (makes the session)."""
         return str(self._session.value().get_providers()[0])
+
+    def run(self, items: npt.NDArray[np.int64], output: str | None = None) -> Float32:
+        """items: int64 [batch, length] → an output (None: the first), float32, batch first, of the promised shape and finite."""
+        output = output or next(iter(self.outputs))
+        (answer,) = self.call([output], {"items": items})
+        return self.checked(answer, (len(items), *self.outputs[output][1:]))
 
     def call(self, outputs: list[str], inputs: dict[str, npt.NDArray[Any]]) -> list[object]:
         """What the graph answers, not yet looked at. Raises BundleError where it fails or does not end, and BusyError."""
@@ -57,7 +78,7 @@ class Session(abc.ABC):
             raise self.folder.fault(self.file, str(error)) from None
         return answers
 
-    def checked(self, found: object, promised: tuple[int | None, ...], *, finite: bool = True) -> Float32:
+    def checked(self, found: object, promised: Shape, *, finite: bool = True) -> Float32:
         """The answer, once it is float32 of the promised shape (None: any size)."""
         if not isinstance(found, np.ndarray) or found.dtype != np.float32 or not _fits(found.shape, promised):
             described = f"{getattr(found, 'dtype', '?')} {getattr(found, 'shape', '?')}"
@@ -68,9 +89,23 @@ class Session(abc.ABC):
             raise self.folder.fault(self.file, "the graph answered with NaN or infinity")
         return found
 
-    @abc.abstractmethod
     def _agree(self, signature: Signature) -> None:
-        """Raise GraphFault where the graph has not the promised inputs and outputs."""
+        """Raises GraphFault where the graph has not the promised inputs and outputs."""
+        if self.inputs.keys() == ITEMS.keys():
+            _agree_items(signature, self._longest)
+        elif set(signature.inputs) != set(self.inputs):
+            raise GraphFault(f"the inputs must be called {_names(self.inputs)}, not {_names(signature.inputs)}")
+        else:
+            for name, (kind, promised) in self.inputs.items():
+                word = "int64" if kind == INT64 else "float32"
+                actual = _shape(signature.inputs[name], f"input {name}", kind, word, len(promised))
+                if actual is not None and any(
+                    (f is not None) if w == OPEN else (f is not None and w is not None and f != w)
+                    for f, w in zip(actual, promised, strict=True)
+                ):
+                    raise GraphFault(f"input {name} must take {_words(promised)}, not {_words(actual)}")
+        for name, shape in self.outputs.items():
+            _agree_output(signature, name, shape)
 
     def _read(self) -> tuple[bytes, list[Elsewhere]]:
         content = self.folder.read(self.file, limit=GRAPH_BYTES, expected=self._expected)
@@ -122,75 +157,7 @@ class Session(abc.ABC):
         return tensors
 
 
-class ItemsGraph(Session):
-    """A graph with the one input `items` int64 [batch, length].
-
-    longest: the most columns it is ever asked with; outputs: name → shape, all float32, None where a size varies.
-    """
-
-    def __init__(
-        self,
-        folder: Folder,
-        file: str,
-        files: Mapping[str, File],
-        longest: int,
-        outputs: Mapping[str, tuple[int | None, ...]],
-    ) -> None:
-        self.outputs = outputs
-        self._longest = longest
-        super().__init__(folder, file, files)
-
-    def run(self, items: npt.NDArray[np.int64], output: str | None = None) -> Float32:
-        """items: int64 [batch, length] → an output (None: the first), float32, batch first, of the promised shape and finite."""
-        output = output or next(iter(self.outputs))
-        (answer,) = self.call([output], {"items": items})
-        return self.checked(answer, (len(items), *self.outputs[output][1:]))
-
-    def _agree(self, signature: Signature) -> None:
-        agree_items(signature, self._longest)
-        for name, shape in self.outputs.items():
-            agree_output(signature, name, shape)
-
-
-class Network(Session):
-    """A graph with several inputs and outputs, all named.
-
-    inputs: name → (element type, shape), where OPEN stands for a size that the graph must leave open and None for one that it
-    may fix; outputs: name → shape, all float32. An `items` input is the one of `ItemsGraph`.
-    """
-
-    def __init__(
-        self,
-        folder: Folder,
-        file: str,
-        files: Mapping[str, File],
-        inputs: dict[str, tuple[int, tuple[int | None, ...]]],
-        outputs: dict[str, tuple[int | None, ...]],
-        longest: int = 2,
-    ) -> None:
-        self.inputs, self.outputs = inputs, outputs
-        self._longest = longest
-        super().__init__(folder, file, files)
-
-    def _agree(self, signature: Signature) -> None:
-        if "items" in self.inputs:
-            agree_items(signature, self._longest)
-        elif set(signature.inputs) != set(self.inputs):
-            raise GraphFault(f"the inputs must be called {_names(self.inputs)}, not {_names(signature.inputs)}")
-        else:
-            for name, (kind, promised) in self.inputs.items():
-                word = "int64" if kind == INT64 else "float32"
-                actual = _shape(signature.inputs[name], f"input {name}", kind, word, len(promised))
-                if actual is not None and any(
-                    (f is not None) if w == OPEN else (f is not None and w is not None and f != w)
-                    for f, w in zip(actual, promised, strict=True)
-                ):
-                    raise GraphFault(f"input {name} must take {_words(promised)}, not {_words(actual)}")
-        for name, shape in self.outputs.items():
-            agree_output(signature, name, shape)
-
-
-def agree_items(signature: Signature, longest: int) -> None:
+def _agree_items(signature: Signature, longest: int) -> None:
     """Raises GraphFault where the one input is not `items` int64 [batch, length]."""
     if set(signature.inputs) != {"items"}:
         raise GraphFault(f"the one input must be called items, not {_names(signature.inputs)}")
@@ -200,7 +167,7 @@ def agree_items(signature: Signature, longest: int) -> None:
         raise GraphFault(f"input items must take any batch and length, not {_words(shape)}")
 
 
-def agree_output(signature: Signature, name: str, shape: tuple[int | None, ...]) -> None:
+def _agree_output(signature: Signature, name: str, shape: Shape) -> None:
     """Raises GraphFault where there is no output of that name, float32 and of that shape."""
     if name not in signature.outputs:
         raise GraphFault(f"an output must be called {name}, not {_names(signature.outputs)}")
@@ -209,7 +176,7 @@ def agree_output(signature: Signature, name: str, shape: tuple[int | None, ...])
         raise GraphFault(f"output {name} must be {_words(shape)}, not {_words(actual)}")
 
 
-def _shape(value: Value, what: str, kind: int, word: str, rank: int) -> tuple[int | None, ...] | None:
+def _shape(value: Value, what: str, kind: int, word: str, rank: int) -> Shape | None:
     """The shape, None where the graph leaves it open (every answer is checked again)."""
     if value.type != kind:
         raise GraphFault(f"{what} must be {word}")
@@ -218,13 +185,13 @@ def _shape(value: Value, what: str, kind: int, word: str, rank: int) -> tuple[in
     return value.shape
 
 
-def _fits(found: tuple[int | None, ...], wanted: tuple[int | None, ...]) -> bool:
+def _fits(found: Shape, wanted: Shape) -> bool:
     return len(found) == len(wanted) and all(
         f is None or w is None or f == w for f, w in zip(found, wanted, strict=True)
     )
 
 
-def _words(shape: tuple[int | None, ...]) -> str:
+def _words(shape: Shape) -> str:
     return "[" + ", ".join("any" if size is None or size == OPEN else str(size) for size in shape) + "]"
 
 

@@ -286,11 +286,6 @@ class Study(Strict):
     def variant(self, name: str) -> StudyVariant:
         return next(variant for variant in self.variants if variant.name == name)
 
-    def difference(self, name: str, metric: str, *, seed: int = 0, samples: int = 2_000) -> judge.Difference:
-        """What the variant has more than the baseline, over the same people (`OVER_PEOPLE` alone)."""
-        ours, theirs = self.variant(name).per_person(metric), self.variant(self.baseline).per_person(metric)
-        return judge.paired(ours, theirs, seed=seed, samples=samples)
-
     @functools.cached_property
     def digest(self) -> str:
         """Hex; changes with any content."""

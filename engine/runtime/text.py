@@ -44,7 +44,7 @@ from engine.bundle.onnx_graph import INT64
 from engine.bundle.tables import Column, read_matrix, read_table
 from engine.data.words import KEY, TOKENIZER, ItemWords, parse, tokenize
 from engine.errors import SeqscopeError
-from engine.runtime.sessions import OPEN, ItemsGraph, Network
+from engine.runtime.sessions import OPEN, Session
 from engine.text.attributes import SEPARATOR, plain, shorten
 from engine.text.attributes import Field as Attribute
 
@@ -100,7 +100,7 @@ class TextEncoder:
 
     def __init__(self, folder: Folder, about: Words) -> None:
         self.path, self.about = folder.path, about
-        self._network = Network(
+        self._network = Session(
             folder, TEXT_ENCODER, about.files, {"tokens": (INT64, (OPEN, OPEN))}, {"vectors": (None, about.dim)}
         )
         folder.size(TOKENIZER, limit=TOKENIZER_BYTES, expected=about.files[TOKENIZER])
@@ -257,7 +257,7 @@ class Reader:
     def __init__(self, folder: Folder, manifest: Manifest, text: Text) -> None:
         self.folder, self.manifest, self.text = folder, manifest, text
         files, shape = manifest.files, (OPEN, OPEN)
-        self._network = Network(
+        self._network = Session(
             folder, ITEM_ENCODER, files, {"tokens": (INT64, shape), "kinds": (INT64, shape)},
             {"rows": (None, manifest.encoder.dim)},
         )  # fmt: skip
@@ -296,7 +296,7 @@ class Reader:
 
     def attention(
         self,
-        graph: ItemsGraph,
+        graph: Session,
         items: npt.NDArray[np.int64],
         places: npt.NDArray[np.int64],
         history: npt.NDArray[np.int64],

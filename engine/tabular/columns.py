@@ -7,8 +7,12 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from engine.tabular.reading import FileKind, ReadingChoice, Role, Seen, Sure, UploadColumn
+
+if TYPE_CHECKING:
+    import duckdb
 
 _ITEM_IDS = (
     "itemid", "item", "iid", "parentasin", "asin", "movieid", "productid", "articleid", "sku", "trackid", "songid", "bookid",
@@ -457,3 +461,28 @@ def _flags(columns: Sequence[Values]) -> bool:
 
 def _any(column: Values, sign: str) -> bool:
     return any(sign in value for value in column.values)
+
+
+# --- ratings among the weights of a log: below the middle of their scale they are low, and count as liked by default
+
+
+SCALES = {3.0: 5, 5.0: 10}
+"""Middle of a scale of ratings → its top."""
+
+
+def lowest_liked(con: duckdb.DuckDBPyConnection, column: str, weight: str, rows: str) -> float | None:
+    """The middle of a scale of ratings, 3 of 5 or 5 of 10, where the weights look like ratings; None elsewhere.
+
+    column: what the file calls it; weight: SQL, the number; rows: SQL, the table of the events, and which of them count.
+    """
+    lowest, highest, different = con.execute(
+        f"SELECT min({weight}), max({weight}), count(DISTINCT {weight}) FROM {rows}"
+    ).fetchall()[0]
+    if plain_name(column) in COUNTS or lowest is None or lowest < 0 or not 3 <= different <= 21 or highest > 10:
+        return None
+    return 3.0 if highest <= 5 else 5.0
+
+
+def scale_words(low: float) -> str:
+    """low: a key of SCALES."""
+    return f"Below {low:g} on a scale to {SCALES[low]}."

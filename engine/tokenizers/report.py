@@ -17,6 +17,7 @@ from scipy import sparse
 
 from engine.bundle.codes import purity as purity_of_prefixes
 from engine.bundle.codes import usage as usage_of_codes
+from engine.bundle.ranks import mean_rank
 from engine.data.dataset import Dataset
 from engine.data.identifiers import NONE, Identifiers
 from engine.data.ragged import Ragged
@@ -29,6 +30,8 @@ from engine.tokenizers.recipe import TokenizerRecipe
 
 Array = npt.NDArray[Any]
 CHUNK = 1024
+RIDGE, ROUNDS = 1.0, 200
+"""Of the regression of vectors on codes, and of the conjugate gradients that solve it."""
 
 
 def usage(codes: Array, sizes: tuple[int, ...]) -> list[dict[str, Any]]:
@@ -101,7 +104,7 @@ def cosine(vectors: Array, of: Array) -> float:
     return float((centred * centred[of]).sum(1).mean())
 
 
-def expressed(codes: Array, vectors: Array, ridge: float = 1.0, rounds: int = 200) -> Array:
+def expressed(codes: Array, vectors: Array) -> Array:
     """float32 [items, d]: `vectors` as far as codes can say them: the sum of one vector per (level, code), fitted by ridge
     regression. Identifiers of like numbers of codes can be compared so, whatever space they were made in; codes that are so many
     that each says which item it is (words of titles) express anything."""
@@ -111,15 +114,15 @@ def expressed(codes: Array, vectors: Array, ridge: float = 1.0, rounds: int = 20
     design = sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(codes), columns.max(initial=0) + 1))
     mean = vectors.mean(0, dtype=np.float64)
     right_side = design.T @ (vectors - mean)
-    # conjugate gradients on (AᵀA + ridge) W = Aᵀ V, all columns of V at once
+    # conjugate gradients on (AᵀA + RIDGE) W = Aᵀ V, all columns of V at once
     weights = np.zeros_like(right_side)
     residual = right_side.copy()
     direction, square = residual.copy(), np.square(residual).sum(0)
     first = max(float(square.max(initial=0)), 1e-30)
-    for _ in range(rounds):
+    for _ in range(ROUNDS):
         if square.max(initial=0) < 1e-12 * first:
             break
-        image = design.T @ (design @ direction) + ridge * direction
+        image = design.T @ (design @ direction) + RIDGE * direction
         step = square / np.maximum((direction * image).sum(0), 1e-30)
         weights += step * direction
         residual -= step * image
@@ -143,8 +146,7 @@ def ndcg10(queries: Array, vectors: Array, left_out: Ragged, targets: Array) -> 
         past = left_out.take(start + rows)
         scores[np.repeat(rows, past.lengths), past.values] = -np.inf
         scores[rows, targets[part]] = target_scores
-        higher, same = (scores > target_scores[:, None]).sum(1), (scores == target_scores[:, None]).sum(1) - 1
-        rank = 1 + higher + same / 2
+        rank = mean_rank(scores, target_scores)
         gains[part] = np.where(rank <= 10, 1 / np.log2(rank + 1), 0)
     return float(gains.mean()) if len(gains) else 0.0
 

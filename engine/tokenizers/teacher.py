@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.bundle.fitted import LEAKS, refitted
+from engine.bundle.curve import LEAKS, refitted
 from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError
 from engine.models import Recommender

@@ -226,8 +226,12 @@ class _Graph:
     @staticmethod
     def of_run(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
         log = dataset.training
+
+        def user_id(row: int) -> str:
+            return repr(pq.read_table(dataset.path / "users.parquet", columns=["user_id"])["user_id"][row].as_py())
+
         try:
-            graph = Graph.of(log.values, log.offsets, dataset.num_items)
+            graph = Graph.of(log.values, log.offsets, dataset.num_items, user_name=user_id)
         except ValueError as error:
             raise SeqscopeError(f"{dataset.path}: {error}.") from None
         digest = hashlib.sha256(graph.offsets.tobytes() + graph.items.tobytes()).hexdigest()

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from engine.bundle.fitted import refitted
+from engine.bundle.curve import refitted
 from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError, UsageError
 from engine.registry import MODELS

@@ -18,8 +18,7 @@ import numpy as np
 import torch
 
 from engine import __version__
-from engine.bundle.curve import improving, validated
-from engine.bundle.fitted import TRAINING, WITH_VALIDATION, refitted
+from engine.bundle.curve import TRAINING, WITH_VALIDATION, improving, refitted, validated
 from engine.console import note
 from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError, UsageError

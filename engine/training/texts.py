@@ -16,7 +16,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from engine.bundle.fitted import LEAKS, refitted
+from engine.bundle.curve import LEAKS, refitted
 from engine.data.dataset import Dataset
 from engine.data.words import TOKENIZER, ItemWords, parse, tokenize
 from engine.errors import SeqscopeError

@@ -189,7 +189,13 @@ def test_everything_is_left_out_once() -> None:
 
 
 def test_what_the_catalogue_says() -> None:
-    row = {"title": " The \x00 Thing", "release_year": 1982, "genres": ["Horror", None, "Drama"], "cast": None, "fame": 3}
+    row = {
+        "title": " The \x00 Thing",
+        "release_year": 1982,
+        "genres": ["Horror", None, "Drama"],
+        "cast": None,
+        "fame": 3,
+    }
     found = word_attention.text(row, ("title", "genres", "release year", "cast"))
     assert found == {"title": "The Thing", "genres": "Horror, Drama", "release year": "1982"}
     assert list(found) == ["title", "genres", "release year"]

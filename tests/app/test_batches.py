@@ -107,15 +107,6 @@ def test_a_bomb_is_refused_and_nothing_is_left(exports: Path, monkeypatch: pytes
 
 
 @pytest.mark.usefixtures("real")
-def test_it_is_cancelled(exports: Path) -> None:
-    job = start(exports / "toys", b"toy-9 toy-12\n" * 300_000, name="histories.txt")
-    wait(lambda: work.one(ANNA, job.id).status.state != "queued")
-    work.cancel(ANNA, job.id)
-    assert over(job).row.state == "cancelled"
-    assert not (home.here().job(job.id) / FILES).exists()
-
-
-@pytest.mark.usefixtures("real")
 def test_over_ones_own_dataset(exports: Path) -> None:
     dataset = ready(ANNA, "Mine", events=30)
     folder = home.here().dataset(ANNA, dataset.id)
@@ -193,12 +184,13 @@ def test_what_came_out_is_offered_until_it_is_deleted(root: Path, exports: Path,
     assert "Download Parquet" not in keys(test, "download_button") and not home.here().job(job.id).exists()
 
 
-def test_why_it_failed(root: Path, exports: Path, launcher: Nobody) -> None:
-    job = start(exports / "toys", b"a,b\n")
-    put(job.id, Status(state="failed", message="histories.csv: which column is the <b>user</b>?"))
+def test_why_it_failed_and_that_no_files_stay_without_a_result(root: Path, exports: Path, launcher: Nobody) -> None:
+    cancelled, failed = (start(exports / "toys", b"a,b\n") for _ in range(2))
+    put(cancelled.id, Status(state="cancelled"))
+    put(failed.id, Status(state="failed", message="histories.csv: which column is the <b>user</b>?"))
     test = report(root, ANNA, ds="toys", h="toy-9")
     assert any("which column is the" in error.value for error in test.error)
-    assert not (home.here().job(job.id) / FILES).exists()
+    assert not any((home.here().job(job.id) / FILES).exists() for job in (cancelled, failed))
 
 
 def test_on_the_card_of_ones_own_dataset(root: Path, exports: Path, launcher: Nobody) -> None:
@@ -207,9 +199,6 @@ def test_on_the_card_of_ones_own_dataset(root: Path, exports: Path, launcher: No
     test = page(root, ANNA)
     assert f"data_cancel_{job.id}" in [button.key for button in test.button]
     assert [one.value for one in test.header].count("Lists for many histories") == 0
-    assert (
-        spec.read(home.here().job(job.id)).place(home.here().job(job.id)) == home.here().dataset(ANNA, dataset.id).path
-    )
 
 
 def test_it_counts_as_a_job(exports: Path, launcher: Nobody, monkeypatch: pytest.MonkeyPatch) -> None:

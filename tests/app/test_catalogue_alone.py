@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -59,6 +60,11 @@ def alone(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[Path
     yield base / "exports"
 
 
+def _in_full(value: object) -> str:
+    """A table with all of its cells, which its own text leaves out."""
+    return value.to_csv() if isinstance(value, pd.DataFrame) else str(value)
+
+
 def said(test: AppTest) -> list[str]:
     """All that a visitor reads but what About says of terms."""
     kinds = (
@@ -74,8 +80,9 @@ def said(test: AppTest) -> list[str]:
         "button",
         "table",
     )
-    found = [str(getattr(one, "label", "")) + " " + str(one.value) for kind in kinds for one in getattr(test, kind)]
-    return [text for text in found if ":small[:gray[" not in text and "\n- " not in text]
+    elements = [element for kind in kinds for element in getattr(test, kind)]
+    texts = [f"{getattr(element, 'label', '')} {_in_full(element.value)}" for element in elements]
+    return [text for text in texts if ":small[:gray[" not in text and "\n- " not in text]
 
 
 @pytest.mark.parametrize(

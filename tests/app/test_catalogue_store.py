@@ -11,7 +11,8 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from app.store.catalogue import Among, Between, Catalogue
+from app.store.catalogue import Catalogue
+from app.store.facets import Among, Between
 from app.text import fold
 
 TITLES = [

@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from app import zoo
 from app.analysis import attention
+from app.components import sections
 from app.screens import PAGES
 from app.screens import attention as attention_page
 from app.screens.attention import weights
@@ -77,6 +78,15 @@ def test_every_choice_of_the_page_can_be_named_in_a_link() -> None:
     assert tuple(weights._VIEWS) == attention_page.VIEWS
     assert tuple(weights._SCALES) == attention_page.SCALES
     assert attention.MAX_POSITIONS == attention_page.MAX_LATEST
+
+
+def test_a_section_that_the_browser_sends_must_be_one_of_the_tabs(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen: list[object] = []
+    monkeypatch.setattr(state, "choose", lambda **own: chosen.append(own))
+    for sent in ("The second", "<b>", None):
+        monkeypatch.setattr(sections.st, "session_state", {"tabs": sent})
+        sections._take("tabs", {"first": "The first", "second": "The second"})
+    assert chosen == [{"section": "second"}]
 
 
 def test_another_dataset_is_searched_anew(open_app: Open) -> None:

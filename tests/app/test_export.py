@@ -116,9 +116,9 @@ def test_a_cell_without_a_value_is_empty() -> None:
     def script() -> None:
         import pandas as pd
 
-        from app.components import tables
+        from app.components import widgets
 
-        tables.show(pd.DataFrame({"year": [1999, None], "title": ["Alien", None]}), alt="Items")
+        widgets.table(pd.DataFrame({"year": [1999, None], "title": ["Alien", None]}), alt="Items")
 
     (table,) = AppTest.from_function(script).run().dataframe
     assert table.proto.placeholder == ""
@@ -132,4 +132,4 @@ def test_every_table_of_rows_is_shown_by_one_function() -> None:
         path.relative_to(app).as_posix()
         for path in sorted(app.rglob("*.py"))
         if "st.dataframe(" in path.read_text("utf-8")
-    ] == ["components/tables.py"]
+    ] == ["components/widgets.py"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from app.analysis import map_points
+from app.analysis import map_points, semantic_ids
 from app.analysis.map_points import Points
 
 
@@ -77,6 +77,6 @@ def test_outlines_and_prefixes() -> None:
     for wrong in ("", "x", "7-", "-7", "7-x", "x-", "1--2", "1_2", "99999999999", "٣"):
         assert map_points.prefix(wrong) is None
     codes = np.array([[1, 2], [1, 3], [4, 2], [1, -1]])
-    assert map_points.beginning(codes, (1,)).tolist() == [0, 1, 3]
-    assert map_points.beginning(codes, (None, 2)).tolist() == [0, 2]
-    assert map_points.beginning(codes, (1, 2, 3)).tolist() == []
+    assert semantic_ids.with_prefix(codes, (1,)).tolist() == [0, 1, 3]
+    assert semantic_ids.with_prefix(codes, (None, 2)).tolist() == [0, 2]
+    assert semantic_ids.with_prefix(codes, (1, 2, 3)).tolist() == []

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -12,10 +10,10 @@ import pytest
 from app import zoo
 from app.analysis import evaluation, floor, metrics
 from app.figures import metrics as figures
+from app.text import span
 from app.zoo import Style
 from engine.cards import declarations
-from engine.runtime import Zoo, judge
-from tests.runtime.bundles import TOYS, make_zoo
+from engine.runtime import judge
 
 LOOKS = {name: Style("#0072b2", "circle", "●", "solid") for name in "abcd"}
 FAMILIES = {"a": "sasrec", "b": "tiger", "c": "popularity", "d": "markov"}
@@ -51,14 +49,9 @@ def people(**means: float) -> dict[str, judge.Ranks]:
     return {name: ranks(np.where(draw < mean, 1.0, 100.0)) for name, mean in means.items()}
 
 
-def test_protocols_start_with_full_ranking() -> None:
-    found = metrics.protocols(
-        {"a": table({"u100": np.ones(2), "full": np.ones(2)}), "b": table({"full+user": np.ones(2)}), "c": None}
-    )
-    assert found == ["full", "u100"]
-
-
-def test_figures_with_times_are_under_a_protocol_of_their_own() -> None:
+def test_full_ranking_comes_first_and_figures_with_times_are_under_a_protocol_of_their_own() -> None:
+    several = {"a": table({"u100": np.ones(2), "full": np.ones(2)}), "b": table({"full+user": np.ones(2)}), "c": None}
+    assert metrics.protocols(several) == ["full", "u100"]
     tables = {"a": table({"full": np.ones(3), "full+times": np.full(3, 2.0)}), "b": table({"full": np.ones(3)})}
     assert metrics.protocols(tables) == ["full", "full+times"]
     for protocol, expected in (("full", {"a": 1.0, "b": 1.0}), ("full+times", {"a": 2.0})):
@@ -76,6 +69,8 @@ def test_vectors_of_users_are_a_second_row_of_the_model() -> None:
     found = metrics.ranked(tables, {"a": {}, "b": {}, "c": {}}, "full")
     assert {row: one.rank[0] for row, one in found.items()} == {"a": 1.0, "a+user": 2.0, "b": 1.0}
     assert metrics.titled(TITLES, found)["a+user"] == "A, user vectors"
+    look = LOOKS["a"]
+    assert zoo.with_users(look).marker != look.marker and zoo.with_users(look).sign != look.sign
 
 
 def test_a_beam_says_nothing_beyond_its_width() -> None:
@@ -95,12 +90,6 @@ def test_a_beam_says_nothing_beyond_its_width() -> None:
     figures.dots(judged.loc[(slice(None), "HR@50"), :].reset_index(), "HR@50", TITLES, LOOKS, FAMILIES)
 
 
-@pytest.mark.parametrize("model", ["attrec", "lightgcn", "ngcf"])
-def test_a_row_with_users_vectors_looks_other_than_the_model_beside_it(tmp_path: Path, model: str) -> None:
-    look = zoo.style(Zoo.open(make_zoo(tmp_path, TOYS[:1])), model)
-    assert zoo.with_users(look).marker != look.marker and zoo.with_users(look).sign != look.sign
-
-
 def test_ranks_are_of_one_protocol_in_the_order_of_people() -> None:
     source = table({"full": np.array([1.0, 2, 3]), "u100": np.array([9.0, 9, 9])})
     found = judge.ranks(source, "full")
@@ -109,19 +98,16 @@ def test_ranks_are_of_one_protocol_in_the_order_of_people() -> None:
     assert judge.ranks(source, "full+user") is None
 
 
-def test_only_people_of_every_model_are_compared() -> None:
+def test_only_people_of_every_model_with_the_same_target_are_compared() -> None:
     shared, left_out = judge.common(
         {"a": ranks(np.ones(3), np.array([1, 2, 3])), "b": ranks(np.ones(3), np.array([2, 3, 9]))}
     )
     assert [one.user.tolist() for one in shared.values()] == [[2, 3], [2, 3]]
     assert left_out == 2
-    assert judge.common({}) == ({}, 0)
-
-
-def test_the_same_person_with_another_target_is_not_compared() -> None:
     other = judge.Ranks(np.array([1], np.int32), np.array([4], np.int32), np.array([1], np.int32), np.ones(1))
     shared, left_out = judge.common({"a": ranks(np.ones(1), np.array([1])), "b": other})
     assert len(shared["a"]) == 0 and left_out == 1
+    assert judge.common({}) == ({}, 0)
 
 
 def test_who_lacks_several_held_out_items_is_one_person() -> None:
@@ -140,13 +126,11 @@ def test_standing_marks_the_best_and_what_chance_could_explain() -> None:
     assert (found["low"] <= found["mean"]).all() and (found["mean"] <= found["high"]).all()
     again = metrics.standing(people(a=0.50, b=0.50, c=0.48, d=0.2), ["HR@10"]).set_index("model")
     pd.testing.assert_frame_equal(found, again)
+    assert set(metrics.standing(people(a=0.5), ["HR@10"])["mark"]) == {""}  # one model alone is not crowned
 
 
-def test_one_model_alone_is_not_crowned() -> None:
-    assert set(metrics.standing(people(a=0.5), ["HR@10"])["mark"]) == {""}
-
-
-def test_models_below_the_floor_are_named() -> None:
+def test_models_below_the_floor_and_what_is_missing_of_it_are_named() -> None:
+    assert "baselines markov" in floor.missing({"a": "sasrec", "c": "popularity"})
     called = metrics.bold(TITLES)
     assert floor.below({"a": 0.5, "d": 0.2}, FAMILIES, called) == ""
     assert "**A** has a lower mean than **D** (0.900)" in floor.below({"a": 0.1, "d": 0.9}, FAMILIES, called)
@@ -170,10 +154,6 @@ def test_a_model_with_two_rows_counts_once_below_the_floor() -> None:
         rows | {"d": 0.9}, dict.fromkeys(rows, "sasrec") | {"d": "markov"}, {"d": "D"} | {row: row for row in rows}
     )
     assert "8 of 9 trained models have a lower mean than D" in many
-
-
-def test_what_is_missing_of_the_floor_is_named() -> None:
-    assert "baselines markov" in floor.missing({"a": "sasrec", "c": "popularity"})
 
 
 def test_what_needs_no_training_is_what_declares_so() -> None:
@@ -306,4 +286,4 @@ def test_on_a_phone_panels_stand_two_in_a_row_and_the_legend_takes_nothing_of_th
 
 
 def test_spans() -> None:
-    assert [metrics.span(x) for x in (0.0, 10.6, 120, 7200)] == ["0.0 s", "10.6 s", "2.0 min", "2.0 h"]
+    assert [span(x, 1) for x in (0.0, 10.6, 120, 7200)] == ["0.0 s", "10.6 s", "2.0 min", "2.0 h"]

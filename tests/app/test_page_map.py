@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from app.figures import map as views
 from app.screens.map import chart, filters
 from app.session import state
 from tests.app.conftest import at_page
+from tests.app.test_page_addresses import GOOD
 from tests.app.test_page_catalogue import HOSTILE, failed, films
 from tests.runtime import tokenizations
 from tests.runtime.bundles import TOYS, make_zoo
@@ -106,7 +108,7 @@ def test_codes_have_a_colour_and_a_shape_each_up_to_a_number() -> None:
     looks = [(found.colour(place), found.symbol(place)) for place in range(map_colouring.CODES)]
     assert len(set(looks)) == map_colouring.CODES
     assert (
-        found.colour(map_colouring.CODES) not in map_colouring.PALETTE and found.symbol(map_colouring.CODES) == "circle"
+        found.colour(map_colouring.CODES) not in map_colouring.SERIES and found.symbol(map_colouring.CODES) == "circle"
     )
     assert found.groups[found.group[14]] == "No value" and found.groups[found.group[0]] == "code 0"
     assert (found.group == map_colouring.CODES).sum() == 50 - map_colouring.CODES
@@ -180,11 +182,13 @@ def test_selected_points_are_known_by_their_item_id() -> None:
             {},
         ]
     }
-    assert map_points.selected(event, at, positions, sampled=False) == [2, 9]
+    assert map_points.selected(event, at, positions.get, sampled=False) == [2, 9]
     everything = {"points": [], "box": [{"x": [-9, 9], "y": [-9, 9]}]}
-    assert map_points.selected(everything, at, positions, sampled=True) == list(range(40))
-    assert map_points.selected({"lasso": [{"x": "a", "y": None}, 3], "box": None}, at, positions, sampled=True) == []
-    assert map_points.selected({"points": "x"}, at, positions, sampled=False) == []
+    assert map_points.selected(everything, at, positions.get, sampled=True) == list(range(40))
+    assert (
+        map_points.selected({"lasso": [{"x": "a", "y": None}, 3], "box": None}, at, positions.get, sampled=True) == []
+    )
+    assert map_points.selected({"points": "x"}, at, positions.get, sampled=False) == []
 
 
 @pytest.mark.parametrize(
@@ -274,17 +278,29 @@ def test_the_twin_lists_what_stands_out() -> None:
 # --- the page
 
 
-@pytest.fixture
-def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A dataset with hostile titles, words, and tokenizers with maps, without, and without vectors."""
-    path = make_zoo(tmp_path / "exports")
+    path = make_zoo(tmp_path_factory.mktemp("exports"))
     pq.write_table(films(), path / "items.parquet")
     write_space(path, "minilm", without=(6,), title="Words (<b>M</b>)")
     write_tokenization(path, "rqvae", maps=True, order=1)
     write_tokenization(path, "old", seed=1, order=2)
     write_tokenization(path, "words", vectors=False, order=3)
-    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(path.parent))
     return path
+
+
+@pytest.fixture
+def path(made: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(made.parent))
+    return made
+
+
+@pytest.fixture
+def changed(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it, to be changed."""
+    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(tmp_path))
+    return shutil.copytree(made, tmp_path / made.name)
 
 
 def opened(root: Path, **address: str) -> AppTest:
@@ -446,7 +462,8 @@ def test_filters_show_items_with_the_values_and_a_selection_can_be_isolated(root
     page = opened(root, area="item.ids~toy-1~toy-2~toy-30", isolate="yes", top="none")
     (figure,) = figures(page)
     assert {i for trace in figure["data"] for i in trace["customdata"]} == {"toy-1", "toy-2", "toy-30"}
-    assert not failed(opened(root, isolate="yes")) and len(figures(opened(root, isolate="yes"))[0]["data"][0]["x"]) > 0
+    page = opened(root, isolate="yes")
+    assert not failed(page) and len(figures(page)[0]["data"][0]["x"]) > 0
 
 
 def test_bars_count_what_the_other_filters_and_the_selection_leave(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -484,13 +501,17 @@ def test_bars_count_what_the_other_filters_and_the_selection_leave(path: Path, m
     assert own == {"only": None}
 
 
-def test_a_tokenizer_whose_vectors_were_not_exported_says_so(root: Path, path: Path) -> None:
-    folder = path / "identifiers" / "rqvae"
+def test_a_damaged_space_and_vectors_that_were_not_exported_do_not_take_the_others_along(
+    root: Path, changed: Path
+) -> None:
+    folder = changed / "identifiers" / "rqvae"
     for file in ("latents.npy", "latents_map.parquet"):
         (folder / file).unlink()
     tokenizations.seal(folder, latents=None, latents_map=None)
-    page = opened(root)
-    assert not failed(page)
+    (changed / "spaces" / "minilm" / "map.parquet").write_bytes(b"PAR1")
+    page = opened(root, space="space.minilm")
+    assert not failed(page) and len(charts(page)) == 1 and len(page.warning) == 1
+    assert page.selectbox(key="map_space").value == "alpha"
     assert "The vectors that it makes its codes of are too large to be part of an export." in words(page)
 
 
@@ -538,14 +559,8 @@ def test_a_selection_is_said_in_the_shortest_way_that_is_true(path: Path, monkey
 
 
 def test_everything_is_in_the_address_and_comes_back_from_it(root: Path, path: Path) -> None:
-    address = {
-        "space": "codes.rqvae", "beside": "latents.rqvae", "projection": "pca", "colour": "code.rqvae",
-        "scale": "log", "by": "items", "find": "Film", "top": "next",
-        "only": "genres~Horror", "isolate": "yes",
-        "item": "toy-9", "code": "rqvae.1-2", "area": "prefix.rqvae~2-1",
-    }  # fmt: skip
-    page = opened(root, **address)
-    assert not failed(page) and not page.warning and {**state_of(page).own, "item": state_of(page).item} == address
+    page = opened(root, **GOOD["map"])
+    assert not failed(page) and not page.warning and state_of(page).own == GOOD["map"]
     assert page.selectbox(key="map_space").value == "codes.rqvae"
     assert page.selectbox(key="map_second").value == "latents.rqvae"
     assert page.selectbox(key="map_colour").value == "code.rqvae"
@@ -572,10 +587,3 @@ def test_without_any_map_the_page_says_why(root: Path, tmp_path: Path, monkeypat
     assert not page.exception and "Nothing of this dataset has a map" in page.info[0].value
     assert any("Popular" in caption.value for caption in page.caption)
     assert not failed(opened(root, space="alpha", area="alpha~0_0_1_1", code="x.1-1"))
-
-
-def test_a_damaged_space_does_not_take_the_others_along(root: Path, path: Path) -> None:
-    (path / "spaces" / "minilm" / "map.parquet").write_bytes(b"PAR1")
-    page = opened(root, space="space.minilm")
-    assert not failed(page) and len(charts(page)) == 1 and len(page.warning) == 1
-    assert page.selectbox(key="map_space").value == "alpha"

@@ -22,6 +22,7 @@ from app.screens.metrics.choices import MetricsChoices
 from app.session import state
 from engine.runtime import NOT_SETTLED, STILL_IMPROVING, BundleError, Zoo, judge
 from tests.app.conftest import run_without_fault, told
+from tests.app.test_page_addresses import GOOD
 from tests.runtime.bundles import TOYS, count_repeats, make_zoo, seal
 
 Opened = Callable[..., AppTest]
@@ -37,17 +38,12 @@ def opened(open_changed: Opened) -> Opened:
     return partial(open_changed, "metrics")
 
 
-GOOD = {
-    "protocol": "full", "metric": "HR", "at": "5", "baseline": "beta", "by": "length", "along": "seconds",
-}  # fmt: skip
-
-
 def test_a_damaged_file_is_no_end_of_the_address(models: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> None:
         raise BundleError("alpha", "ranks.parquet", "it is damaged")
 
     monkeypatch.setattr("app.screens.metrics.parameters.evaluation.people", broken)
-    now = state.parse({"ds": "toys", **GOOD}, ["toys"], zoo.open_zoo, PAGES["metrics"])
+    now = state.parse({"ds": "toys", **GOOD["metrics"]}, ["toys"], zoo.open_zoo, PAGES["metrics"])
     assert len(now.problems) == 1 and "ranks.parquet: it is damaged" in now.problems[0]
     assert now.own["by"] == "length" and "baseline" not in now.own
 
@@ -59,32 +55,20 @@ def differ(path: Path) -> None:
     seal(path / "beta")
 
 
-@pytest.mark.parametrize(
-    ("section", "shown"),
-    [
-        ("comparison", {f"metrics_baseline_toys_{len(TOYS)}": "beta"}),
-        ("slices", {"metrics_slice_toys": "length"}),
-        ("runs", {"metrics_along": "seconds"}),
-        ("beyond", {}),
-        ("ablations", {}),
-        ("protocol", {}),
-    ],
-)
-def test_every_section_shows_what_the_address_says(opened: Opened, section: str, shown: dict[str, str]) -> None:
-    page = opened(differ, **GOOD, section=section)
-    assert not page.warning
-    assert page.segmented_control(key="metrics_name").value == "HR"
-    assert page.segmented_control(key="metrics_k").value == "5"
-    widgets = {widget.key: widget.value for widget in (*page.selectbox, *page.segmented_control)}
-    assert shown.items() <= widgets.items()
-
-
-def test_a_choice_is_in_the_address(opened: Opened) -> None:
-    page = opened(differ, **GOOD)
-    page.segmented_control(key="metrics_name").set_value("MRR").run()
+def test_sections_show_what_the_address_says_and_a_choice_goes_into_it(opened: Opened) -> None:
+    page = opened(differ, **GOOD["metrics"])
+    for section, key, value in (
+        ("comparison", f"metrics_baseline_toys_{len(TOYS)}", "beta"),
+        ("slices", "metrics_slice_toys", "length"),
+        ("runs", "metrics_along", "seconds"),
+    ):
+        page.query_params["section"] = section
+        run_without_fault(page)
+        shown = {widget.key: widget.value for widget in (*page.selectbox, *page.segmented_control)}
+        assert (shown["metrics_name"], shown["metrics_k"], shown[key]) == ("HR", "5", value) and not page.warning
+    run_without_fault(page.segmented_control(key="metrics_name").set_value("MRR"))
     own = page.session_state["seqscope_state"].own
-    assert own["metric"] == "MRR" and own["baseline"] == "beta"
-    assert page.query_params["metric"] == "MRR" and not page.exception and not page.error
+    assert own["metric"] == page.query_params["metric"] == "MRR" and own["baseline"] == "beta"
 
 
 def _one_cold(path: Path) -> None:
@@ -194,14 +178,7 @@ def test_the_verdict_takes_trainings_with_several_seeds_together_and_knows_what_
     assert evaluation.memorised(models, judge.Ranks(*map(np.array, unknown.values()), np.ones(1), np.ones(1))) is None
 
 
-@pytest.mark.parametrize("by", ["popularity-10", "attribute:year"])
-def test_every_slice(opened: Opened, by: str) -> None:
-    page = opened(section="slices")
-    run_without_fault(page.selectbox(key="metrics_slice_toys").select(by))
-    assert "fewer than 30" in told(page)
-
-
-def test_an_item_with_several_values_counts_in_each_slice(opened: Opened) -> None:
+def test_slices_are_chosen_and_an_item_with_several_values_counts_in_each(opened: Opened) -> None:
     def as_text(path: Path) -> None:
         items = pq.read_table(path / "items.parquet")
         texts = pa.array([", ".join(values) for values in items["genres"].to_pylist()])
@@ -211,6 +188,9 @@ def test_an_item_with_several_values_counts_in_each_slice(opened: Opened) -> Non
     assert "Slices overlap" in told(page)
     shown = evaluation.slices(zoo.open_zoo("toys"), "full", "attribute:genres", "HR@10")
     assert set(shown["slice"]) <= {"wood", "tin", "plush"} and {"tin", "plush"} <= set(shown["slice"])
+    for by in ("popularity-10", "attribute:year"):
+        run_without_fault(page.selectbox(key="metrics_slice_toys").select(by))
+        assert "fewer than 30" in told(page)
 
 
 def test_a_bundle_without_evaluation_is_listed_with_the_reason(opened: Opened) -> None:
@@ -268,32 +248,24 @@ def test_whoever_was_validated_by_vectors_of_users_is_named(opened: Opened) -> N
     assert "Alpha: validated with trained user vectors" in words and "Beta: validated" not in words
 
 
-def test_figures_with_times_are_beside_none_without(opened: Opened) -> None:
-    def also(path: Path) -> None:
-        without = pq.read_table(path / "beta" / "ranks.parquet")
-        known = without.set_column(3, "protocol", pa.array(["full+times"] * 4))
-        known = known.set_column(4, "rank", pa.array([1.0] * 4))
-        pq.write_table(pa.concat_tables([without, known]), path / "beta" / "ranks.parquet")
-        seal(path / "beta")
-
-    page = opened(also, section="protocol", protocol="full+times")
-    assert not page.exception and not page.session_state["seqscope_state"].problems
-    notes = standing(page)["Note"]
-    assert sum("not evaluated under “Full ranking, with times”" in note for note in notes) == len(notes) - 1
-    assert "never when the held-out one was" in told(page)
-
-
 def test_protocols_are_never_mixed(opened: Opened) -> None:
-    def sampled(path: Path) -> None:
+    def more(path: Path) -> None:
         source = pq.read_table(path / "beta" / "ranks.parquet")
-        again = source.set_column(3, "protocol", pa.array(["u100"] * 4)).set_column(4, "rank", pa.array([1.0] * 4))
-        pq.write_table(pa.concat_tables([source, again]), path / "beta" / "ranks.parquet")
+        first = source.set_column(4, "rank", pa.array([1.0] * 4))
+        again = [first.set_column(3, "protocol", pa.array([name] * 4)) for name in ("u100", "full+times")]
+        pq.write_table(pa.concat_tables([source, *again]), path / "beta" / "ranks.parquet")
         seal(path / "beta")
 
-    page = opened(sampled, protocol="u100", section="beyond")
+    page = opened(more, protocol="u100", section="beyond")
     table = standing(page)
     assert (table["NDCG@10"] == "n/a").sum() == len(TOYS) - 1
     assert any("n/a" in info.value for info in page.info)  # no lists for u100
+    page.query_params.update(protocol="full+times", section="protocol")
+    run_without_fault(page)
+    notes = standing(page)["Note"]
+    assert sum("not evaluated under “Full ranking, with times”" in note for note in notes) == len(notes) - 1
+    assert "never when the held-out one was" in told(page)
+    assert not page.session_state["seqscope_state"].problems
 
 
 def test_nothing_was_evaluated(opened: Opened) -> None:

@@ -238,7 +238,7 @@ def opened(open_changed: Opened) -> Opened:
     return make
 
 
-def test_the_page(opened: Opened) -> None:
+def test_the_page_shows_a_study_beside_its_papers_and_follows_the_metric(opened: Opened) -> None:
     page = opened()
     assert not page.warning
     text = told(page)
@@ -248,14 +248,14 @@ def test_the_page(opened: Opened) -> None:
     assert next(table for table in page.table if "Verdict" in table.value.columns).value["Variant"].tolist() == [
         "plain", "better", "level", "torn",
     ]  # fmt: skip
-
-
-def test_the_papers_figures_stand_below_with_what_differs(opened: Opened) -> None:
-    page = opened()
     assert "Beside the papers" in [heading.value for heading in page.header]
-    assert "Another log." in told(page) and "table 4, among 100 negatives" in told(page)
+    assert "Another log." in text and "table 4, among 100 negatives" in text
     beside = next(table for table in page.table if "Here, NDCG@10" in table.value.columns)
     assert beside.value["Variant"].tolist() == ["plain", "better", "level", "torn"]
+    page.segmented_control(key="metrics_k").select("5").run()
+    assert not page.exception and not page.error
+    table = next(table for table in page.table if "Verdict" in table.value.columns)
+    assert "NDCG@5" in table.value.columns and "NDCG@5" in told(page)
 
 
 def test_of_several_ablations_one_is_shown_and_the_address_says_which(opened: Opened) -> None:
@@ -275,14 +275,6 @@ def test_sweeps_have_a_section_of_their_own_where_there_are_any(opened: Opened) 
     page = opened(section="sweeps")
     assert not page.warning
     assert len(page.get("plotly_chart")) == 2 and [heading.value for heading in page.header] == ["Of the tokenizer"]
-
-
-def test_it_follows_the_metric_of_the_page(opened: Opened) -> None:
-    page = opened()
-    page.segmented_control(key="metrics_k").select("5").run()
-    assert not page.exception and not page.error
-    table = next(table for table in page.table if "Verdict" in table.value.columns)
-    assert "NDCG@5" in table.value.columns and "NDCG@5" in told(page)
 
 
 def test_without_studies_it_says_how_to_make_one(opened: Opened) -> None:

@@ -85,32 +85,25 @@ def test_details(page: Opened) -> None:
     assert test.query_params["attention"] == "beta"
     assert "attention-beta" not in preview(test) and "What Beta looked at" in preview(test)
     assert "What Alpha looked at" not in preview(test)
-    test = page(ds="toys", h="toy-9~toy-12", attention="")
-    assert "What Beta looked at" not in preview(test)
+    test.query_params["attention"] = ""
+    assert "What Beta looked at" not in preview(test.run())
 
 
-def test_models_that_write_codes(open_app: Opened, tmp_path: Path) -> None:
-    make_writers(tmp_path)
+def test_models_that_write_codes_and_a_dataset_without_users(open_app: Opened, tmp_path: Path) -> None:
+    (make_writers(tmp_path) / "users.parquet").unlink()
     test = open_app(tmp_path, page="report", ds="writers", h="toy-9~toy-12")
     assert not test.error
     assert "Writer" in preview(test)
     assert test.toggle(key="report_slow").label == "Effects of slow models, too"
     batch = next(one for one in test.multiselect if one.label == "Models")
     assert batch.value == ["alpha"]
+    source = next(one for one in test.get("button_group") if one.key == "report_batch_source_1")
+    assert source.value == "file" and test.button(key="report_batch_start").disabled
 
 
 def test_an_empty_history(page: Opened) -> None:
-    test = page(ds="toys", h="")
+    test = page(ds="toys", h="", parts="history")
     assert not test.error and "somebody nobody knows" in preview(test)
-
-
-def test_a_file_is_needed_where_there_are_no_people(open_app: Opened, exports: Path, tmp_path: Path) -> None:
-    path = make_writers(tmp_path)
-    (path / "users.parquet").unlink()
-    test = open_app(tmp_path, page="report", ds="writers", h="toy-9")
-    source = next(one for one in test.get("button_group") if one.key == "report_batch_source_1")
-    assert source.value == "file"
-    assert test.button(key="report_batch_start").disabled
 
 
 # --- reports that are kept
@@ -153,7 +146,7 @@ def test_a_report_is_saved_and_opened_as_it_was(page: Opened, monkeypatch: pytes
 
 def test_a_link_leads_to_it(page: Opened, open_app: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     anna = be(monkeypatch)
-    save(page(ds="toys", h="toy-9", title="Linked"))
+    save(page(ds="toys", h="toy-9", parts="history", title="Linked"))
     made = only(anna)
     assert made.name == "Linked", "the report's own title, where no name is given"
     test = open_app(saved=made.id)
@@ -162,7 +155,7 @@ def test_a_link_leads_to_it(page: Opened, open_app: Opened, monkeypatch: pytest.
 
 def test_rename_and_delete(page: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     anna = be(monkeypatch)
-    test = page(ds="toys", h="toy-9")
+    test = page(ds="toys", h="toy-9", parts="history")
     save(test, "One")
     made = only(anna)
     test.session_state["saved_doing"] = ("Rename", made.id)  # as its menu does
@@ -183,14 +176,14 @@ def test_rename_and_delete(page: Opened, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_another_owner_sees_nothing(page: Opened, open_app: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     anna = be(monkeypatch)
-    save(page(ds="toys", h="toy-9", title="Annas secret"), "Annas secret")
+    save(page(ds="toys", h="toy-9", parts="history", title="Annas secret"), "Annas secret")
     id = only(anna).id
     ben = be(monkeypatch)
-    test = page(ds="toys", h="toy-9")
+    test = page(ds="toys", h="toy-9", parts="history")
     assert "Annas secret" not in str(test) and not open_store().reports.of(ben)
     words = []
     for wanted in (id, home.new_id()):
-        test = page(ds="toys", h="toy-9", saved_report=wanted)
+        test = page(ds="toys", h="toy-9", parts="history", saved_report=wanted)
         assert "Annas secret" not in str(test) and "saved_report" not in test.query_params
         words.append(test.warning[0].value)
         words.append(open_app(saved=wanted).warning[0].value)
@@ -201,7 +194,7 @@ def test_another_owner_sees_nothing(page: Opened, open_app: Opened, monkeypatch:
 def test_a_report_that_is_too_large_is_one_message(page: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     anna = be(monkeypatch)
     monkeypatch.setattr(saved, "MAX_DOCUMENT", 1_000_000)
-    test = page(ds="toys", h="toy-9", title="Large")
+    test = page(ds="toys", h="toy-9", parts="history", title="Large")
     monkeypatch.setattr(saved, "MAX_DOCUMENT", 1_000)
     save(test)
     assert len(test.warning) == 1 and "A report may have" in test.warning[0].value

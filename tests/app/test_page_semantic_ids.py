@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -22,17 +23,28 @@ from tests.runtime.generators import ToyGenerator, write_generator
 from tests.runtime.tokenizations import toy_codes, write_tokenization
 
 
-@pytest.fixture
-def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A dataset with hostile titles and three tokenizers, one of them without vectors."""
-    path = make_zoo(tmp_path / "exports", TOYS[:2])
+    path = make_zoo(tmp_path_factory.mktemp("exports"), TOYS[:2])
     rename(path, HOSTILE, [f"toy-{i}" for i in range(len(HOSTILE))])
     write_tokenization(path, "rqvae", order=1, title="<b>RQ</b> $x$")
     write_tokenization(path, "letter", seed=1, order=2)
     short = np.array([[n % 3, n % 4 if n % 5 else -1] for n in range(40)], np.int32)
     write_tokenization(path, "words", short, own=(3, 4), vectors=False, order=3, policy="keep")
-    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(path.parent))
     return path
+
+
+@pytest.fixture(autouse=True)
+def _shown(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(made.parent))
+
+
+@pytest.fixture
+def path(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it, to be changed."""
+    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(tmp_path))
+    return shutil.copytree(made, tmp_path / made.name)
 
 
 def opened(root: Path, **address: str) -> AppTest:
@@ -43,7 +55,7 @@ def words(app: AppTest) -> str:
     return " ".join([one.value for one in [*app.caption, *app.markdown, *app.info, *app.success]]).replace("\\", "")
 
 
-def test_two_tokenizers_side_by_side(root: Path, path: Path) -> None:
+def test_two_tokenizers_side_by_side(root: Path) -> None:
     app = opened(root)
     assert not failed(app) and not app.warning
     assert app.selectbox(key="semantic_left_toys").value == "rqvae"
@@ -58,11 +70,14 @@ def test_two_tokenizers_side_by_side(root: Path, path: Path) -> None:
     ("section", "figures"),
     [("codebooks", 5), ("tree", 3), ("collisions", 0), ("item", 0), ("generated", 0)],
 )
-def test_every_section(root: Path, path: Path, section: str, figures: int) -> None:
+def test_the_section_that_is_open_is_drawn_and_no_other(root: Path, section: str, figures: int) -> None:
     app = opened(root, section=section)
     assert not failed(app) and not app.warning
     assert len(app.get("plotly_chart")) == figures
     assert [tab.label for tab in app.tabs if len(tab.children)] == [semantic_ids.SECTIONS[section]]
+    groups = [table.value for table in app.dataframe if "Titles" in table.value.columns]
+    assert len(groups) == (2 if section == "collisions" else 0)
+    assert all(group["Items"].is_monotonic_decreasing for group in groups)  # the largest first
 
 
 def test_tokenizers_of_other_depth_and_size_are_compared_level_by_level(root: Path, path: Path) -> None:
@@ -72,13 +87,7 @@ def test_tokenizers_of_other_depth_and_size_are_compared_level_by_level(root: Pa
     assert levels["Shared prefix by chance"].iloc[-1] < levels["Shared prefix by chance"].iloc[0]
 
 
-def test_collisions_are_listed_the_largest_first(root: Path, path: Path) -> None:
-    app = opened(root, section="collisions")
-    groups = [table.value for table in app.dataframe if "Titles" in table.value.columns]
-    assert len(groups) == 2 and groups[0]["Items"].is_monotonic_decreasing
-
-
-def test_choices_are_in_the_address(root: Path, path: Path) -> None:
+def test_choices_are_in_the_address(root: Path) -> None:
     app = opened(root, left="letter", right="words", level="2", item="toy-9", of="words", prefix="1", colour="genres")
     assert not failed(app) and not app.warning
     assert app.selectbox(key="semantic_left_toys").value == "letter"
@@ -89,7 +98,7 @@ def test_choices_are_in_the_address(root: Path, path: Path) -> None:
     assert "prefix" not in state_of(app).own  # another pair of tokenizers has other codes
 
 
-def test_an_item_its_path_and_its_siblings(root: Path, path: Path) -> None:
+def test_an_item_its_path_and_its_siblings(root: Path) -> None:
     app = opened(root, item="toy-9", section="item")
     codes = toy_codes()
     chips = [button for button in app.button if (button.key or "").startswith("semantic_chip_rqvae_")]
@@ -113,7 +122,7 @@ def test_an_item_its_path_and_its_siblings(root: Path, path: Path) -> None:
     assert not failed(app) and state_of(app).item == f"toy-{other}"
 
 
-def test_codes_are_chosen_level_by_level_and_sent_on(root: Path, path: Path) -> None:
+def test_codes_are_chosen_level_by_level_and_sent_on(root: Path) -> None:
     codes = toy_codes()
     app = opened(root, section="tree")
     assert app.button(key="semantic_add").disabled and app.button(key="semantic_map").disabled
@@ -131,11 +140,10 @@ def test_codes_are_chosen_level_by_level_and_sent_on(root: Path, path: Path) -> 
     assert set(state_of(app).history[len(before) :]) == {f"toy-{item}" for item in wanted}
 
 
-def test_what_is_in_the_history_is_not_added_again(root: Path, path: Path) -> None:
+def test_what_is_in_the_history_is_not_added_again(root: Path) -> None:
     codes = toy_codes()
     alike = np.flatnonzero(codes[:, 0] == 2).tolist()
-    known = f"toy-{alike[1]}"
-    app = opened(root, h=known, prefix="2")
+    app = opened(root, h=f"toy-{alike[1]}", prefix="2")
     button = app.button(key="semantic_add")
     assert button.label == f"Add the other {len(alike) - 1} to the history" and button.help == "1 item is in it already"
     button.click().run()
@@ -176,17 +184,13 @@ def test_without_tokenizers_the_page_is_not_in_the_menu_and_says_why(
     assert "seqscope tokenize" in app.code[0].value
 
 
-def test_a_damaged_one_is_told_and_the_others_go_on(root: Path, path: Path) -> None:
+def test_damaged_ones_are_told_and_the_others_go_on_up_to_one_alone(root: Path, path: Path) -> None:
     (path / "identifiers" / "letter" / "about.json").write_text("{}")
     app = opened(root)
     assert not failed(app) and "Refused: identifiers/letter" in words(app)
     assert app.selectbox(key="semantic_right_toys").value == "words"
-
-
-def test_one_alone(root: Path, path: Path) -> None:
-    for name in ("letter", "words"):
-        (path / "identifiers" / name / "about.json").write_text("{}")
-    app = opened(root)
+    (path / "identifiers" / "words" / "about.json").write_text("{}")
+    app.run()
     assert not failed(app) and app.selectbox(key="semantic_right_toys").disabled
     assert semantic_ids.tokenizers(zoo.open_zoo("toys"), {}) == ("rqvae", None)
 

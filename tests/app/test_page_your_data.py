@@ -168,10 +168,6 @@ def test_a_log_has_the_models_that_need_no_training_first(root: Path, launcher: 
     wait(lambda: launcher.started == [fitted.row.id, prepared.row.id])
     folder = home.here().dataset(ANNA, dataset.id)
     assert pq.read_metadata(folder.clean / "log.parquet").num_rows == 60
-    test = page(root, ANNA)
-    assert "Nobody has two events" in test.error[0].value
-    test.button(key=f"data_retry_{fitted.row.id}").click().run()
-    assert not test.exception and not test.error and not work.one(ANNA, fitted.row.id).over
 
 
 def test_what_the_models_that_need_no_training_found(tmp_path: Path) -> None:

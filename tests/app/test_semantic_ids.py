@@ -61,11 +61,6 @@ def test_gini_is_twice_the_area_above_the_lorenz_curve(counts: list[int], gini: 
     assert (np.diff(y) >= 0).all()
 
 
-def test_lorenz_begins_with_the_least_used() -> None:
-    x, y = Usage(np.array([6, 1, 3, 0])).lorenz()
-    assert x.tolist() == [0, 0.25, 0.5, 0.75, 1] and y.tolist() == [0, 0, 0.1, 0.4, 1]
-
-
 def test_figures_agree_with_those_of_the_engine() -> None:
     from engine.tokenizers import report
 

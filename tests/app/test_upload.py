@@ -110,9 +110,6 @@ def test_a_delimiter_that_was_not_found(root: Path) -> None:
     assert "Couldn't find columns" in errors(test) and test.button(key="upload_check_0").disabled
     test.selectbox(key="upload_choice_catalogue_delimiter_0").select(";").run()
     assert "Couldn't find columns" in errors(test)
-    press(test, "other", "catalogue")
-    drop(test, "catalogue", b"item_id;title\n1;a\n2;b\n")
-    assert not test.error and not test.button(key="upload_check_0").disabled
 
 
 def test_columns_are_mapped_and_the_same_one_is_never_two(root: Path) -> None:
@@ -165,15 +162,6 @@ def test_a_catalogue_goes_on_without_a_log_that_stops(root: Path) -> None:
     assert (dataset.rows_items, dataset.rows_events) == (4, 0)
 
 
-def test_a_change_asks_for_another_check(root: Path) -> None:
-    test = page(root, ANNA)
-    drop(test, "catalogue", ITEMS.encode())
-    press(test, "check")
-    assert test.button(key="upload_use_0")
-    test.multiselect(key="upload_attributes_catalogue_0").set_value([]).run()
-    assert "upload_use_0" not in [one.key for one in test.button] and test.button(key="upload_check_0")
-
-
 def test_what_cannot_be_read_is_said_and_another_file_taken(root: Path) -> None:
     test = page(root, ANNA)
     drop(test, "catalogue", b"%PDF-1.7", "films.csv")
@@ -183,7 +171,7 @@ def test_what_cannot_be_read_is_said_and_another_file_taken(root: Path) -> None:
     press(test, "other", "catalogue")
     assert not test.error
     drop(test, "catalogue", ITEMS.encode())
-    assert not test.error
+    assert not test.error and not test.button(key="upload_check_0").disabled
 
 
 def test_one_file_of_transactions_with_titles_is_enough(root: Path) -> None:
@@ -217,16 +205,15 @@ def test_a_zip_brings_both(root: Path) -> None:
     assert "20 of 20 rows can be used" in said(test) and "5 of 5 rows can be used" in said(test)
 
 
-def test_pasted_text(root: Path) -> None:
+def test_pasted_text_is_checked_again_after_a_change_and_starting_over_leaves_nothing_of_it(root: Path) -> None:
     test = page(root, ANNA)
     test.text_area(key=key(test, "text_area", "paste", "catalogue")).set_value(ITEMS).run()
     press(test, "pasted", "catalogue")
     assert "Pasted text" in said(test) and test.selectbox(key="upload_role_catalogue_title_0").value == "title"
-
-
-def test_start_over_leaves_nothing(root: Path) -> None:
-    test = page(root, ANNA)
-    drop(test, "catalogue", ITEMS.encode())
+    press(test, "check")
+    assert test.button(key="upload_use_0")
+    test.multiselect(key="upload_attributes_catalogue_0").set_value([]).run()
+    assert "upload_use_0" not in [one.key for one in test.button] and test.button(key="upload_check_0")
     folder = test.session_state["upload_draft"].folder
     press(test, "discard")
     assert not folder.exists() and test.file_uploader(key="upload_file_catalogue_0_1")

@@ -46,7 +46,7 @@ def test_a_score_is_what_its_events_gave(zoo: Zoo, name: str) -> None:
             assert parts.score == pytest.approx(scores[item], rel=1e-5, abs=1e-5)
 
 
-@pytest.mark.parametrize("name", SUMS)
+@pytest.mark.parametrize("name", ["counting", "item-knn"])
 def test_a_stranger_ranks_it_again(zoo: Zoo, name: str) -> None:
     assert EXAMPLE is not None
     bundle = zoo.bundles[name]

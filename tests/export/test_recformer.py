@@ -18,27 +18,25 @@ from engine.data.words import ItemWords
 from engine.models.recformer import Recformer
 from engine.runtime import Bundle, BundleError, CapabilityError, QuestionError, Zoo
 from engine.training.run import open_run
+from tests.training.fixtures import RunOf
 from tests.training.tiny import LONG
 
 ITEMS = 150
 
 
 @pytest.fixture(scope="module")
-def bundle(exported: Callable[[str], Path]) -> Bundle:
+def bundle(exported: RunOf) -> Bundle:
     """Of a windowed model that reads 20 tokens."""
     return Zoo.open(exported("recformer")).bundles["recformer"]
 
 
 @pytest.fixture(scope="module")
-def model(run_of: Callable[[str], Path]) -> Recformer:
+def model(run_of: RunOf) -> Recformer:
     found, *_ = open_run(run_of("recformer"))
-    assert isinstance(found, Recformer)
     return found
 
 
-def test_items_of_more_words_than_the_model_reads(
-    bundle: Bundle, model: Recformer, run_of: Callable[[str], Path]
-) -> None:
+def test_items_of_more_words_than_the_model_reads(bundle: Bundle, model: Recformer, run_of: RunOf) -> None:
     """Their first ones are read, by the graphs as in training."""
     assert ItemWords.read(run_of("recformer")).lengths[list(LONG)].min() >= model.max_tokens
     for history in ([LONG[0]], [3, LONG[1]], [LONG[1], 5, LONG[0]]):
@@ -119,7 +117,7 @@ def test_damaged_files_are_named(copied: Callable[..., Path]) -> None:
         bundle.encode([{"title": "gold"}])
 
 
-def test_models_of_numbers_say_that_they_cannot(exported: Callable[[str], Path]) -> None:
+def test_models_of_numbers_say_that_they_cannot(exported: RunOf) -> None:
     numbers = Zoo.open(exported("popularity")).bundles["popularity"]
     assert numbers.cannot("words") is not None
     with pytest.raises(CapabilityError, match=r"\.$"):

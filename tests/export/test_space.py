@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +19,7 @@ from engine.runtime import QuestionError, Zoo
 from engine.text.attributes import texts
 from engine.text.embeddings import Stored
 from engine.text.encoder import Encoder
+from tests.training.fixtures import RunOf
 from tests.words.tiny import encoder
 
 
@@ -60,9 +60,7 @@ def test_it_is_read_as_it_was_made(stored: Stored, dataset: Dataset, tmp_path: P
     assert one.about.projection.parameters["metric"] == "cosine"
 
 
-def test_people_of_an_export_stay_as_they_are(
-    stored: Stored, run_of: Callable[[str], Path], dataset: Dataset, tmp_path: Path
-) -> None:
+def test_people_of_an_export_stay_as_they_are(stored: Stored, run_of: RunOf, dataset: Dataset, tmp_path: Path) -> None:
     out = tmp_path / "exports"
     assert main(["export", str(run_of("popularity")), "--to", str(out), "--users", "3"]) == 0
     vectors.export_words_space(stored, dataset.path, out, name="mine", title="T" * 60)

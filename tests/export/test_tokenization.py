@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +16,7 @@ from engine.data.identifiers import Identifiers
 from engine.export import umap_map
 from engine.export.tokenization import principal
 from engine.runtime import Zoo
+from tests.training.fixtures import RunOf
 
 SETTINGS = {
     "rqvae": [
@@ -87,12 +87,12 @@ def test_it_is_read_as_it_was_made(
 def test_again_it_replaces_and_leaves_nothing_behind(runs: Path, tmp_path: Path) -> None:
     out = tmp_path / "exports"
     for title in ("One", "Two"):
-        assert main(["export", str(runs / "rqvae"), "--to", str(out), "--title", title, "--name", "mine"]) == 0
+        assert main(["export", str(runs / "random"), "--to", str(out), "--title", title, "--name", "mine"]) == 0
     assert [path.name for path in (out / "identifiers").iterdir()] == ["mine"]
     assert Zoo.open(out).tokenizations["mine"].about.title == "Two"
 
 
-def test_beside_bundles(runs: Path, run_of: Callable[[str], Path], tmp_path: Path) -> None:
+def test_beside_bundles(runs: Path, run_of: RunOf, tmp_path: Path) -> None:
     out = tmp_path / "exports"
     assert main(["export", str(run_of("popularity")), str(runs / "random"), "--to", str(out)]) == 0
     zoo = Zoo.open(out)
@@ -101,7 +101,7 @@ def test_beside_bundles(runs: Path, run_of: Callable[[str], Path], tmp_path: Pat
 
 @pytest.mark.parametrize(("name", "whose"), [("identifiers", "for tokenizers"), ("spaces", "for vectors of items")])
 def test_no_model_may_take_the_folders_name(
-    run_of: Callable[[str], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, whose: str
+    run_of: RunOf, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, whose: str
 ) -> None:
     assert main(["export", str(run_of("popularity")), "--to", str(tmp_path / "x"), "--name", name]) == 2
     assert whose in capsys.readouterr().err

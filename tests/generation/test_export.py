@@ -21,6 +21,7 @@ from engine.generation.search import beam_search
 from engine.runtime import Zoo
 from engine.training.run import open_run, train
 from tests.generation.learn import ITEMS, circle, recipe, store
+from tests.runtime.generators import ended, written
 from tests.training.tiny import cycles, write_log
 
 FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -88,9 +89,10 @@ def test_the_beam_is_that_of_the_evaluation(made: tuple[Path, Path], name: str, 
             memory = model.encode(torch.tensor([history[-model.max_length :]]))
             wanted = beam_search(model, memory, width, blocked=blocked)
         real = wanted.scores[0] > -torch.inf
-        found = bundle.generate(history, width, exclude_history=without)
-        np.testing.assert_allclose(found.scores, wanted.scores[0, real].numpy(), atol=1e-4, rtol=1e-4)
-        np.testing.assert_array_equal(found.tokens, wanted.tokens[0, real].numpy())
+        bundle.excludes_history = without
+        trace = bundle.trace(history, width)
+        np.testing.assert_allclose(trace.scores[ended(trace)], wanted.scores[0, real].numpy(), atol=1e-4, rtol=1e-4)
+        np.testing.assert_array_equal(written(trace), wanted.tokens[0, real].numpy())
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -108,9 +108,11 @@ def test_ranks_among_few_are_those_among_all(shared: tuple[Generator, Any]) -> N
     )
 
 
-def test_a_wide_beam_agrees_with_exact_scores(shared: tuple[Generator, Any]) -> None:
+def test_a_wide_beam_agrees_with_exact_scores(shared: tuple[Generator, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     model, dataset = shared
-    found = agreement(model, dataset.cases("test"), histories=40, k=5, widths=(1, 5, 60))
+    monkeypatch.setattr("engine.evaluation.evaluate.FIRST", 5)
+    monkeypatch.setattr("engine.evaluation.evaluate.WIDTHS", (1, 5, 60))
+    found = agreement(model, dataset.cases("test"), histories=40)
     assert found["histories"] == 40
     widths = found["widths"]
     assert widths["60"]["overlap"] == widths["60"]["same"] == 1

@@ -15,6 +15,7 @@ from app.screens import PAGES
 from app.session import state
 from app.zoo import open_zoo
 from engine.runtime import Bundle, Zoo, judge, protocols
+from tests.runtime.generators import ended, written
 
 HISTORY = ("i1", "a~b", "i9", "ключ", "i21")
 QUESTIONS = ((9,), (1, 3, 9, 5, 21), tuple(range(0, 44, 4)))
@@ -49,8 +50,11 @@ def _of_bundle(bundle: Bundle) -> Arrays:
     if bundle.cannot("neighbours") is None:
         found["neighbours"] = bundle.neighbours(17, 5).items
     if bundle.cannot("identifiers") is None:
-        written = bundle.generate(history, 5)
-        found |= {"beam": written.tokens, "beam scores": written.scores}
+        trace = bundle.trace(history, 5)
+        tokens = np.full((len(ended(trace)), bundle.identifiers.levels), -1)
+        for row, identifier in enumerate(written(trace)):
+            tokens[row, : len(identifier)] = identifier
+        found |= {"beam": tokens, "beam scores": trace.scores[ended(trace)]}
     if bundle.manifest.graph is not None and bundle.layers is not None:
         found["layers"] = bundle.layers.by_layer(history, 17)
     ranks = bundle.ranks_table()

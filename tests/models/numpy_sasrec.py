@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 Array = np.ndarray
 
@@ -87,6 +88,11 @@ def forward(
     return np.array([layer_norm(v, *last_norm) for v in x]) + (0 if user is None else user), seen
 
 
+def numbers(tensor: Tensor) -> Array:
+    """What the model holds or answers, in double precision."""
+    return tensor.detach().double().numpy()
+
+
 def block_weights(blocks: Iterable[Any]) -> list[dict[str, Array]]:
     """The parameters of the model's blocks, as `forward` takes them."""
     found = []
@@ -100,5 +106,5 @@ def block_weights(blocks: Iterable[Any]) -> list[dict[str, Array]]:
         weights |= {f"b{key}": layer.bias for key, layer in linear.items()}
         weights |= {f"alpha{key}": norm.weight for key, norm in norms.items()}
         weights |= {f"beta{key}": norm.bias for key, norm in norms.items()}
-        found.append({key: weight.detach().double().numpy() for key, weight in weights.items()})
+        found.append({key: numbers(weight) for key, weight in weights.items()})
     return found

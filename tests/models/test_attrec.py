@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from engine.models.attrec import AttRec, AttRecConfig
 from engine.models.layers import sinusoid
 from tests.models import numpy_attrec
 from tests.models.contract import ITEMS, batch, build, histories
-from tests.models.numpy_sasrec import time_signal
+from tests.models.numpy_sasrec import numbers, time_signal
 
 
-def numbers(tensor: Tensor) -> np.ndarray:
-    return tensor.detach().double().numpy()
-
-
-def attrec(**settings: object) -> AttRec:
-    model = build("attrec", **settings)
-    assert isinstance(model, AttRec)
-    return model
+def attrec(**settings: Any) -> Any:
+    return build("attrec", **settings)
 
 
 @pytest.mark.parametrize("diagonal", ["before", "after"])
-@pytest.mark.parametrize("window", [1, 3, 5])
+@pytest.mark.parametrize("window", [1, 5])
 def test_intent_is_that_of_the_paper(diagonal: str, window: int) -> None:
     model = attrec(diagonal=diagonal, window=window, fold_in=8)
     for history in histories(model, 8):
@@ -92,20 +87,6 @@ def test_the_score_is_the_distance(omega: float, known: bool) -> None:
         constant = scores + distances
         assert np.ptp(constant) < 1e-4
         np.testing.assert_allclose(constant, omega * user @ user + (1 - omega) * m @ m, atol=1e-4)
-
-
-def test_an_item_alone_in_the_window_looks_at_itself() -> None:
-    model = attrec(window=3)
-    query, weights = model.query_with_attention(batch(model, [[4]], 3))
-    assert weights[0, 0, 0, 2].tolist() == [0, 0, 1]
-    torch.testing.assert_close(query[0, 8:], 2 * 0.8 * model.intent.weight[4])
-
-
-def test_after_the_softmax_the_rest_is_not_renormalised() -> None:
-    model = attrec(diagonal="after")
-    _, weights = model.query_with_attention(torch.tensor([[1, 2, 3]]))
-    assert (weights.sum(-1) < 1).all()
-    assert not weights[0, 0, 0].diagonal().any()
 
 
 def test_the_time_signal() -> None:

@@ -7,15 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from engine.models.bert4rec import BERT4Rec
 from tests.models import numpy_bert4rec, numpy_sasrec
 from tests.models.contract import ITEMS, batch, build, histories
-
-
-def numbers(tensor: Tensor) -> np.ndarray:
-    return tensor.detach().double().numpy()
+from tests.models.numpy_sasrec import numbers
 
 
 def derived(model: BERT4Rec, tokens: list[int]) -> tuple[np.ndarray, np.ndarray]:
@@ -33,10 +29,8 @@ def derived(model: BERT4Rec, tokens: list[int]) -> tuple[np.ndarray, np.ndarray]
     "settings",
     [
         {},
-        {"heads": 1},
         {"layers": 1, "heads": 4},
         {"inner": 2},
-        {"dim": 12},
         {"positions": "none"},
         {"feed_forward": False},
         {"norm": False},
@@ -47,7 +41,6 @@ def derived(model: BERT4Rec, tokens: list[int]) -> tuple[np.ndarray, np.ndarray]
 )
 def test_the_network_is_that_of_the_paper(settings: dict[str, Any]) -> None:
     model = build("bert4rec", **settings)
-    assert isinstance(model, BERT4Rec)
     for history in histories(model, 5):
         found, seen = derived(model, [*history, ITEMS + 1])  # [MASK] stands where the next item will
         query, weights = model.query_with_attention(torch.tensor([history]))
@@ -59,7 +52,6 @@ def test_the_network_is_that_of_the_paper(settings: dict[str, Any]) -> None:
 
 def test_hidden_items_anywhere_are_filled_in_from_both_sides() -> None:
     model = build("bert4rec")
-    assert isinstance(model, BERT4Rec)
     tokens = [3, model.mask_token, 7, model.mask_token, 1]
     found, _ = derived(model, tokens)
     states = model.transform(model.hidden(torch.tensor([[model.pad, model.pad, *tokens]])))
@@ -70,7 +62,6 @@ def test_hidden_items_anywhere_are_filled_in_from_both_sides() -> None:
 
 def test_nobodys_history_is_mask_alone() -> None:
     model = build("bert4rec")
-    assert isinstance(model, BERT4Rec)
     found, _ = derived(model, [ITEMS + 1])
     np.testing.assert_allclose(numbers(model.query(batch(model, [[]], 3))[0]), found[-1], atol=1e-5)
 
@@ -88,25 +79,10 @@ def test_ablations_have_the_parameters_they_should() -> None:
     assert shape is not None and shape.no_rollout and build("bert4rec").attention != shape
 
 
-def test_without_positions_the_order_says_nothing() -> None:
-    model, history = build("bert4rec", positions="none"), [3, 7, 1, 9]
-    orders = torch.tensor([history, history[::-1]])
-    one, other = model.query(orders)
-    torch.testing.assert_close(one, other)
-    one, other = build("bert4rec").query(orders)
-    assert not torch.allclose(one, other)
-
-
 def test_one_position_is_for_the_mask() -> None:
     model = build("bert4rec", max_length=8)
     assert model.max_length == 7
     assert model.query(torch.zeros(1, 7, dtype=torch.int64)).shape == (1, 8)
-
-
-@pytest.mark.parametrize("settings", [{"heads": 3}, {"max_length": 1}], ids=str)
-def test_impossible_settings_are_refused(settings: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=str(next(iter(settings))).split("_")[0]):
-        build("bert4rec", **settings)
 
 
 def test_where_it_starts() -> None:

@@ -11,7 +11,7 @@ from engine.models.layers import visible
 
 
 @pytest.mark.parametrize("causal", [True, False])
-@pytest.mark.parametrize("queries, logits", [(64, 1 << 20), (2, 1), (3, 40)])
+@pytest.mark.parametrize("queries, logits", [(64, 1 << 20), (2, 1)])
 def test_gradient_is_that_of_the_value(
     monkeypatch: pytest.MonkeyPatch, causal: bool, queries: int, logits: int
 ) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import operator
-
 import numpy as np
 import torch
 
@@ -12,13 +9,9 @@ from engine.models.markov import Markov, MarkovConfig
 from engine.models.popularity import Popularity, PopularityConfig
 from engine.models.recent_popularity import RecentPopularity, RecentPopularityConfig
 from tests.models.contract import ITEMS, build, log
+from tests.training.tiny import flat
 
 SEQUENCES = [[0, 1, 0, 1, 2], [], [3], [1, 2, 2], []]
-
-
-def flat(sequences: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
-    offsets = np.concatenate([[0], np.cumsum([len(s) for s in sequences])])
-    return torch.tensor(functools.reduce(operator.iadd, sequences, []), dtype=torch.int64), torch.from_numpy(offsets)
 
 
 def test_popularity_counts() -> None:

@@ -54,7 +54,6 @@ def test_the_gradient_is_dropped_alike() -> None:
     x = torch.ones(1000, requires_grad=True)
     out = dropout(x, 0.3)
     out.sum().backward()
-    assert x.grad is not None
     torch.testing.assert_close(x.grad, out.detach())
 
 

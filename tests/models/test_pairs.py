@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from engine.models.base import Comparing
-from engine.models.factorisation import RIDGE, WithUsers
-from engine.models.metric import Metric, TransRec
+from engine.models.factorisation import RIDGE
 from engine.models.neumf import NeuMF, NeuMFConfig
 from engine.training.objectives import OBJECTIVES
 from engine.training.objectives.sets import WARP, PairsConfig, Transitions, WARPConfig
@@ -21,12 +20,6 @@ SETTINGS: list[tuple[str, dict[str, object]]] = [
 ]  # fmt: skip
 
 
-def comparing(name: str, **settings: object) -> Comparing:
-    model = build(name, **settings)
-    assert isinstance(model, Comparing)
-    return model
-
-
 def tables(model: Comparing) -> numpy_pairs.Tables:
     return {name.removesuffix(".weight"): value.detach().double().numpy() for name, value in model.named_parameters()}
 
@@ -34,7 +27,7 @@ def tables(model: Comparing) -> numpy_pairs.Tables:
 @pytest.mark.parametrize(("name", "settings"), SETTINGS)
 def test_scores_are_those_of_the_paper(name: str, settings: dict[str, object]) -> None:
     """Of training users; up to what is the same for every item."""
-    model = comparing(name, **settings)
+    model = build(name, **settings)
     of, score = tables(model), numpy_pairs.SCORES[name]
     rows = histories(model)
     users = torch.arange(len(rows)) % USERS
@@ -46,9 +39,8 @@ def test_scores_are_those_of_the_paper(name: str, settings: dict[str, object]) -
 
 @pytest.mark.parametrize(("name", "settings"), SETTINGS[:-1])
 def test_the_loss_is_that_of_the_paper(name: str, settings: dict[str, object]) -> None:
-    model = comparing(name, **settings)
+    model = build(name, **settings)
     of, score, kind = tables(model), numpy_pairs.SCORES[name], OBJECTIVES[model.objective]
-    assert kind.make is not None
     learnt = kind.make(kind.Config(l2=0.3, negatives=2, loss="bce" if name == "neumf" else "bpr"), model, *log(), 5)
     examples = learnt.draw(torch.arange(5), torch.Generator().manual_seed(0))
     users, items, negatives, *before = (column.tolist() for column in examples)
@@ -68,7 +60,7 @@ def test_the_loss_is_that_of_the_paper(name: str, settings: dict[str, object]) -
 
 @pytest.mark.parametrize("nearest", [False, True])
 def test_the_loss_of_collaborative_metric_learning(nearest: bool) -> None:
-    model = comparing("cml")
+    model = build("cml")
     of = tables(model)
     config = WARPConfig(negatives=7, margin=0.4, nearest=nearest, covariance=2.0)
     learnt = WARP(config, model, *log(), 5)
@@ -84,7 +76,7 @@ def test_the_loss_of_collaborative_metric_learning(nearest: bool) -> None:
 
 def test_a_transition_is_an_event_with_one_before_it() -> None:
     items, offsets = torch.tensor([4, 4, 7, 9, 1, 2]), torch.tensor([0, 3, 3, 4, 6])
-    learnt = Transitions(PairsConfig(), comparing("fmc"), items, offsets, 4)
+    learnt = Transitions(PairsConfig(), build("fmc"), items, offsets, 4)
     users, targets, negatives, last = learnt.draw(torch.arange(3), torch.Generator())
     assert (users.tolist(), last.tolist(), targets.tolist()) == ([0, 0, 3], [4, 4, 1], [4, 7, 2])
     assert negatives.shape == (3, 1) and learnt.typical_targets == 3
@@ -92,7 +84,7 @@ def test_a_transition_is_an_event_with_one_before_it() -> None:
 
 @pytest.mark.parametrize(("name", "balls"), [("transrec", ["items"]), ("cml", ["items", "users"]), ("prme", [])])
 def test_points_that_stay_in_the_ball(name: str, balls: list[str]) -> None:
-    model = comparing(name)
+    model = build(name)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(50)
@@ -107,18 +99,15 @@ def test_points_that_stay_in_the_ball(name: str, balls: list[str]) -> None:
 @pytest.mark.parametrize("name", ["prme", "cml"])
 def test_a_new_user_stands_nearest_to_the_items(name: str) -> None:
     """Σ of squared distances to the different items of the history grows whichever way one goes from there."""
-    model = comparing(name)
-    assert isinstance(model, Metric)
+    model = build(name)
     of = tables(model)["taste" if name == "prme" else "items"]
     for history in histories(model):
         found = model.folded(torch.tensor([history]))
-        assert found is not None
         np.testing.assert_allclose(found[0].detach(), np.mean([of[item] for item in {*history}], axis=0), atol=1e-5)
 
 
 def test_a_new_user_of_transrec_moves_as_everybody() -> None:
-    model = comparing("transrec")
-    assert isinstance(model, TransRec)
+    model = build("transrec")
     for users, step in ((None, model.everybody), (torch.tensor([1, 2]), model.everybody + model.users.weight[1:3])):
         parts = model.query_parts(torch.tensor([[3], [5]]), users)
         torch.testing.assert_close(parts[:, 0], 2 * model.items.weight[[3, 5]])
@@ -132,8 +121,7 @@ def test_a_catalogue_that_is_too_large_for_a_network_over_pairs() -> None:
 
 @pytest.mark.parametrize("name", ["bpr-mf", "fpmc", "neumf"])
 def test_the_fold_in_is_a_ridge_regression(name: str) -> None:
-    model = comparing(name)
-    assert isinstance(model, WithUsers)
+    model = build(name)
     of, (items, offsets) = tables(model), log()
     taken = [part.tolist() for part in items.tensor_split(offsets[1:-1])]
     for history in histories(model):

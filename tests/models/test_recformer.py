@@ -25,10 +25,8 @@ TEXT = [
 ]
 
 
-def made(**settings: Any) -> Recformer:
-    model = build("recformer", **settings)
-    assert isinstance(model, Recformer)
-    return model
+def made(**settings: Any) -> Any:
+    return build("recformer", **settings)
 
 
 def derived(model: Recformer, history: list[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -43,12 +41,10 @@ def derived(model: Recformer, history: list[int]) -> tuple[np.ndarray, np.ndarra
 SETTINGS: list[dict[str, Any]] = [
     {},
     {"window": 2},
-    {"window": 10},
     {"window": 64},
     {"attention": "full"},
     {"item_positions": False},
     {"token_types": False},
-    {"layers": 1, "heads": 4},
     {"layers": 3, "heads": 1},
     {"max_tokens": 17, "window": 8},
     {"max_tokens": 2},
@@ -75,7 +71,6 @@ def test_the_network_is_that_of_the_paper(settings: dict[str, Any]) -> None:
 def test_a_row_is_the_state_over_the_words_of_the_item_alone() -> None:
     model = made()
     rows, bias = model.index()
-    assert rows is not None
     assert not bias.any()
     for item in (0, 4, ITEMS - 1):  # 4 has no words
         states = derived(model, [item])[1]
@@ -84,7 +79,7 @@ def test_a_row_is_the_state_over_the_words_of_the_item_alone() -> None:
     assert scores.abs().max() <= 1 / model.config.temperature + 1e-3
 
 
-@pytest.mark.parametrize("settings", SETTINGS[:6] + SETTINGS[9:10], ids=str)
+@pytest.mark.parametrize("settings", SETTINGS[:4] + SETTINGS[7:8], ids=str)
 def test_the_map_sums_the_words_of_each_item(settings: dict[str, Any]) -> None:
     model = made(**settings)
     for history in histories(model, 5):
@@ -118,8 +113,8 @@ def dense(q: Tensor, k: Tensor, v: Tensor, real: Tensor, radius: int) -> Tensor:
     return F.scaled_dot_product_attention(q, k, v, attn_mask=band & real[:, None, None])
 
 
-@pytest.mark.parametrize("length", [1, 2, 3, 7, 16, 33])
-@pytest.mark.parametrize("radius", [1, 2, 5, 16, 40])
+@pytest.mark.parametrize("length", [1, 3, 16, 33])
+@pytest.mark.parametrize("radius", [1, 5, 40])
 def test_blocks_are_the_dense_attention_with_a_band(length: int, radius: int) -> None:
     generator = torch.Generator().manual_seed(length)
     parts = [torch.randn(3, 2, length, 4, generator=generator, requires_grad=True) for _ in range(3)]
@@ -134,18 +129,6 @@ def test_blocks_are_the_dense_attention_with_a_band(length: int, radius: int) ->
     groups = torch.rand(3, length, 4, generator=generator)
     shares = layers.spread(parts[0], parts[1], real, radius, groups)
     close(shares, dense(parts[0], parts[1], groups[:, None].expand(-1, 2, -1, -1), real, radius))
-
-
-def test_the_first_token_sees_all_and_is_seen_by_all() -> None:
-    length, radius = 30, 3
-    q, k = torch.zeros(2, 1, 1, length, 2)
-    seen = layers.attend_in_window(
-        q, k, torch.eye(length)[None, None], torch.ones(1, length, dtype=torch.bool), radius, 0.0
-    )
-    close(seen[0, 0, 0], torch.full((length,), 1 / length))
-    for place in range(1, length):
-        near = {0} | {j for j in range(length) if abs(j - place) <= radius}
-        close(seen[0, 0, place], torch.tensor([1 / len(near) if j in near else 0.0 for j in range(length)]))
 
 
 class Largest(TorchDispatchMode):
@@ -208,8 +191,6 @@ def test_it_starts_from_a_bert() -> None:
     assert torch.equal(model.positions.weight[20:], bert.positions.weight[:5])
     # with what Recformer adds at zero, the same states
     with torch.no_grad():
-        assert model.types is not None
-        assert model.places is not None
         model.types.weight[:] = bert.types.weight[0]
         model.places.weight[:] = 0
     text = model.sequences(torch.tensor([[0, 1]]))
@@ -225,7 +206,6 @@ def test_it_starts_from_another_of_its_kind() -> None:
     for name, tensor in one.state_dict().items():
         assert torch.equal(other.state_dict()[name], tensor), name
     longer = Recformer(small("recformer", max_length=20), ITEMS, USERS, torch.Generator(), WORDS, one.state_dict())
-    assert longer.places is not None and one.places is not None
     assert torch.equal(longer.places.weight[: len(one.places.weight)], one.places.weight)
 
 

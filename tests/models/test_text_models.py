@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from engine.models.fdsa import FDSA, FDSAConfig
 from engine.models.s3rec import S3Rec, S3RecConfig
@@ -18,10 +17,7 @@ from engine.training.objectives.sequences import NextItem, NextItemConfig
 from engine.training.objectives.text import Contrasts, UniversalConfig
 from tests.models import numpy_bert4rec, numpy_networks, numpy_sasrec, numpy_text
 from tests.models.contract import ITEMS, MATERIALS, build, histories, log
-
-
-def numbers(tensor: Tensor) -> np.ndarray:
-    return tensor.detach().double().numpy()
+from tests.models.numpy_sasrec import numbers
 
 
 def check_loss(model: UniSRec | FDSA | ZESRec, scores: Callable[[list[int]], np.ndarray], prior: float = 0.0) -> None:
@@ -42,7 +38,6 @@ def check_loss(model: UniSRec | FDSA | ZESRec, scores: Callable[[list[int]], np.
 @pytest.mark.parametrize("ids", [False, True])
 def test_unisrec_is_that_of_the_paper(ids: bool) -> None:
     model = build("unisrec", ids=ids)
-    assert isinstance(model, UniSRec)
     adaptor, config = model.adaptor, model.config
     parts = (numbers(adaptor.bias), numbers(adaptor.whitening), numbers(adaptor.gate.weight))
     items = np.array([numpy_text.unisrec_item(x, *parts) for x in MATERIALS["vectors"].astype(np.float64)])
@@ -68,7 +63,6 @@ def test_unisrec_is_that_of_the_paper(ids: bool) -> None:
 def test_unisrec_weighs_its_experts_by_chance_where_it_learns() -> None:
     """Softplus of the text is how far: where it is next to nothing, nothing is drawn."""
     model = build("unisrec", adaptor_dropout=0.0)
-    assert isinstance(model, UniSRec)
     asked = model.table
     model.train()
     assert (model.table - asked).abs().max() > 0.01
@@ -84,7 +78,6 @@ def test_unisrec_weighs_its_experts_by_chance_where_it_learns() -> None:
 
 def test_fdsa_is_that_of_the_paper() -> None:
     model = build("fdsa", least=1)
-    assert isinstance(model, FDSA)
     config, said = model.config, MATERIALS["attributes"]
     items, w = numbers(model.items.weight), numbers(model.weigh.weight)[0]
     # words are numbered by attribute, then by the alphabet
@@ -118,7 +111,6 @@ def test_fdsa_is_that_of_the_paper() -> None:
 
 def test_unisrec_is_pretrained_by_the_contrasts_of_the_paper() -> None:
     model = build("unisrec", pretrain=True)
-    assert isinstance(model, UniSRec)
     what = Contrasts(UniversalConfig(per_user=0, sequence_weight=0.3, drop_share=0.4), model, *log(), batch_size=9)
     batch = what.draw(torch.arange(len(what.targets_at)), torch.Generator().manual_seed(1))
     history, targets, dropped = batch
@@ -138,7 +130,6 @@ def test_unisrec_is_pretrained_by_the_contrasts_of_the_paper() -> None:
 
 def test_zesrec_is_that_of_the_paper() -> None:
     model = build("zesrec")
-    assert isinstance(model, ZESRec)
     offsets = numbers(model.offsets.weight)[:ITEMS]
     vectors = MATERIALS["vectors"].astype(np.float64) @ numbers(model.universal.weight).T + offsets
     layers = [
@@ -170,7 +161,6 @@ def s3rec_states(model: S3Rec, tokens: list[int], causal: bool) -> np.ndarray:
 
 def test_s3rec_looks_back_only_where_it_recommends() -> None:
     model = build("s3rec")
-    assert isinstance(model, S3Rec)
     for history in histories(model, 4):
         states = s3rec_states(model, history, causal=True)
         np.testing.assert_allclose(numbers(model.hidden(torch.tensor([history]))[0]), states, atol=1e-5)

@@ -29,7 +29,7 @@ from tests.reports.conftest import HISTORY
     ],
 )  # fmt: skip
 def test_there_and_back(models: Zoo, asked: Asked) -> None:
-    query = address.query(asked, "hostile", address.own(asked))
+    query = address.query(asked, "hostile", address.parameters_of(asked))
     for whole in (f"https://x.org/report?{query}", f"?{query}", query):
         found = address.parameters(whole)
         assert found["ds"] == "hostile" and address.read(found, models) == asked
@@ -70,5 +70,8 @@ def test_every_choice_is_told_in_the_address(models: Zoo) -> None:
         history=["toy-9"], item="toy-9", attention=["alpha"], view="rollout", map="beta", codes=["letter"], slow=True,
         protocol="full", rows=True, title="x", parts=["lists"],
     )  # fmt: skip
-    assert set(address.own(everything)) == {parameter.name for parameter in PARAMETERS} - {"figures", "saved_report"}
+    assert set(address.parameters_of(everything)) == {parameter.name for parameter in PARAMETERS} - {
+        "figures",
+        "saved_report",
+    }
     assert encode(["lists"]) == "lists"

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.reports import batch, histories
-from app.reports.bounds import Bounds, TooMuch
 from app.reports.command import configure, run
+from app.reports.histories import Bounds, TooMuch
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
 from engine.tabular.reading import MB

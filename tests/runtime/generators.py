@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from onnx import TensorProto, helper
 
 from engine.data.identifiers import NONE, Identifiers
+from engine.runtime import Trace
 from tests.runtime.bundles import Graph, Toy, manifest, seal, side_tables, write_dataset
 
 LAYERS, HEADS, HEAD_DIM = 2, 3, 4
@@ -325,3 +326,14 @@ def decoder_graph(toy: ToyGenerator) -> onnx.ModelProto:
 
 def changed(toy: ToyGenerator, **changes: Any) -> ToyGenerator:
     return dataclasses.replace(toy, **changes)
+
+
+def ended(trace: Trace) -> list[int]:
+    """The rows of the identifiers that the beam ended with, best first."""
+    rows = np.flatnonzero(trace.places >= 0)
+    return rows[np.argsort(trace.places[rows])].tolist()
+
+
+def written(trace: Trace) -> list[tuple[int, ...]]:
+    """The tokens of those identifiers."""
+    return [tuple(trace.tokens[trace.path(row)].tolist()) for row in ended(trace)]

@@ -37,19 +37,6 @@ def test_scores_are_the_model_s(zoo: Zoo, toy: Toy, history: list[int]) -> None:
 
 
 @toys
-def test_a_batch_answers_as_each_history_alone_to_the_last_bit(zoo: Zoo, toy: Toy) -> None:
-    bundle = zoo.bundles[toy.name]
-    together = bundle.recommend(HISTORIES, 10)
-    assert together.items.shape == together.scores.shape == (len(HISTORIES), 10)
-    assert (together.items.dtype, together.scores.dtype) == (np.int32, np.float32)
-    for row, history in enumerate(HISTORIES):
-        alone = bundle.recommend([history], 10)
-        np.testing.assert_array_equal(together.items[row], alone.items[0])
-        np.testing.assert_array_equal(together.scores[row], alone.scores[0])
-        assert together.valid[row] == alone.valid[0]
-
-
-@toys
 @lengths
 def test_the_best_come_first_ties_by_number_and_the_history_is_left_out(zoo: Zoo, toy: Toy, history: list[int]) -> None:
     bundle = zoo.bundles[toy.name]
@@ -78,7 +65,7 @@ def test_equal_rows_score_equally_wherever_they_stand(tmp_path: Path) -> None:
 def test_more_than_the_catalogue_holds(zoo: Zoo) -> None:
     bundle = zoo.bundles["alpha"]
     history = list(range(10))
-    found = bundle.recommend([history, [0]], 10**9)
+    found = bundle.recommend_many([history, [0]], 10**9)
     assert found.items.shape == (2, ALPHA.items)
     assert found.valid.tolist() == [30, 39]
     assert (found.items[0, 30:] == -1).all() and (found.scores[0, 30:] == -np.inf).all()
@@ -86,17 +73,6 @@ def test_more_than_the_catalogue_holds(zoo: Zoo) -> None:
     assert len(bundle.recommend_one(history, 10**9).items) == 30
     nothing = bundle.recommend_one(range(ALPHA.items), 5)
     assert nothing.items.size == nothing.scores.size == 0
-
-
-def test_what_is_left_out(zoo: Zoo) -> None:
-    bundle = zoo.bundles["alpha"]
-    history = [4, 5]
-    everything = bundle.recommend_one(history, ALPHA.items, exclude_history=False)
-    assert sorted(everything.items) == list(range(ALPHA.items))
-    top = [int(item) for item in bundle.recommend_one(history, 3).items]
-    without = bundle.recommend_one(history, ALPHA.items, exclude=top[:2])
-    assert without.items[0] == top[2]
-    assert not set(without.items) & {*history, *top[:2]}
 
 
 def test_where_repeats_count_the_history_is_a_candidate(tmp_path: Path) -> None:
@@ -109,11 +85,10 @@ def test_where_repeats_count_the_history_is_a_candidate(tmp_path: Path) -> None:
     assert bundle.recommend_many([history], ALPHA.items).items[0].tolist() == expected
     assert bundle.ranks(history, range(ALPHA.items)).tolist() == rank_similarity.mean_ranks(scores).tolist()
     assert bundle.leave_one_out(history, 30).rank == rank_similarity.mean_ranks(scores)[30]
-    assert not {4, 5} & set(bundle.recommend_one(history, ALPHA.items, exclude_history=True).items.tolist())
 
 
 def test_no_histories_at_all(zoo: Zoo) -> None:
-    found = zoo.bundles["alpha"].recommend([], 4)
+    found = zoo.bundles["alpha"].recommend_many([], 4)
     assert found.items.shape == (0, 4) and found.valid.shape == (0,)
 
 

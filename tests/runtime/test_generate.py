@@ -10,7 +10,17 @@ import pytest
 from engine.data.identifiers import NONE
 from engine.runtime import CapabilityError, QuestionError, Zoo, beam_search, generator
 from tests.runtime.bundles import Toy, write_bundle
-from tests.runtime.generators import ITEMS, ToyGenerator, full_length, ragged, with_attention, with_vectors, write_zoo
+from tests.runtime.generators import (
+    ITEMS,
+    ToyGenerator,
+    ended,
+    full_length,
+    ragged,
+    with_attention,
+    with_vectors,
+    write_zoo,
+    written,
+)
 
 TOYS = (
     ToyGenerator("full"),
@@ -145,26 +155,34 @@ def test_ranks_take_the_mean_of_ties(writers: Zoo, toy: ToyGenerator, history: l
 @histories
 @pytest.mark.parametrize("width", [1, 7, 100])
 @pytest.mark.parametrize("constrained", [True, False], ids=["constrained", "free"])
-def test_a_beam_is_the_beam(writers: Zoo, toy: ToyGenerator, history: list[int], width: int, constrained: bool) -> None:
-    found = writers.bundles[toy.name].generate(history, width, constrained=constrained, exclude_history=False)
+def test_a_beam_is_the_beam(
+    writers: Zoo,
+    toy: ToyGenerator,
+    history: list[int],
+    width: int,
+    constrained: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bundle = writers.bundles[toy.name]
+    monkeypatch.setattr(bundle, "excludes_history", False)
+    trace = bundle.trace(history, width, constrained=constrained)
     expected = toy.beam_search(history, width, constrained)
-    assert [tuple(row[row >= 0].tolist()) for row in found.tokens] == [way for way, _ in expected]
-    np.testing.assert_allclose(found.scores, [score for _, score in expected], atol=1e-5)
+    assert written(trace) == [way for way, _ in expected]
+    np.testing.assert_allclose(trace.scores[ended(trace)], [score for _, score in expected], atol=1e-5)
     everything = toy.ways
     owners = [[item for item in range(ITEMS) if everything[item] == way] for way, _ in expected]
-    assert [items.tolist() for items in found.items] == owners
-    assert found.invalid == sum(not items for items in owners)
+    assert [trace.items[row].tolist() for row in ended(trace)] == owners
     if constrained:
-        assert found.invalid == 0
-        assert len(found) == min(width, len(set(everything)))
+        assert all(owners)
+        assert len(expected) == min(width, len(set(everything)))
 
 
 def test_a_free_network_writes_identifiers_that_nobody_has(writers: Zoo) -> None:
-    found = writers.bundles["full"].generate([1, 2], 20, constrained=False)
-    assert 0 < found.invalid <= 20
-    strange = [row for row, items in enumerate(found.items) if not len(items)]
+    trace = writers.bundles["full"].trace([1, 2], 20, constrained=False)
+    strange = [trace.path(row) for row in ended(trace) if not len(trace.items[row])]
+    assert 0 < len(strange) <= 20
     sizes = np.array(TOYS[0].identifiers.sizes)
-    assert ((found.codes[strange] >= 0) & (found.codes[strange] < sizes[found.levels[strange]])).all()
+    assert ((trace.codes[strange] >= 0) & (trace.codes[strange] < sizes[trace.levels[strange]])).all()
 
 
 @toys
@@ -189,9 +207,6 @@ def test_a_narrow_beam_answers_with_as_many_as_asked_for(
         assert len(found.items) == k and not set(found.items.tolist()) & set(history)
         assert (np.diff(found.scores) <= 0).all()
         np.testing.assert_allclose(found.scores, bundle.scores(history)[found.items], atol=1e-5)
-    most = [int(item) for item in bundle.recommend_one(history, 3).items]
-    without = bundle.recommend_one(history, 5, exclude=most[:2])
-    assert most[2] == without.items[0] and not set(most[:2]) & set(without.items.tolist())
 
 
 @toys
@@ -201,12 +216,12 @@ def test_a_batch_answers_as_each_history_alone_to_the_last_bit(
 ) -> None:
     monkeypatch.setattr(generator, "WALK", walk)
     bundle = writers.bundles[toy.name]
-    together = bundle.recommend(HISTORIES, 6)
+    together = bundle.recommend_many(HISTORIES, 6)
     for row, history in enumerate(HISTORIES):
-        alone = bundle.recommend([history], 6)
-        np.testing.assert_array_equal(together.items[row], alone.items[0])
-        np.testing.assert_array_equal(together.scores[row], alone.scores[0])
-        assert together.valid[row] == alone.valid[0] == 6
+        alone = bundle.recommend_one(history, 6)
+        np.testing.assert_array_equal(together.items[row], alone.items)
+        np.testing.assert_array_equal(together.scores[row], alone.scores)
+        assert together.valid[row] == 6
 
 
 def test_when_everything_was_seen(writers: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,7 +229,6 @@ def test_when_everything_was_seen(writers: Zoo, monkeypatch: pytest.MonkeyPatch)
     for walk in (0, 4_096):
         monkeypatch.setattr(generator, "WALK", walk)
         assert len(bundle.recommend_one(range(ITEMS), 5).items) == 0
-    assert len(bundle.generate(range(ITEMS), 5)) == 0
     assert len(bundle.trace(range(ITEMS), 5)) == 0
     bundle.recommend_one([], 3)  # its min_history is 0
 
@@ -254,8 +268,8 @@ def test_agreement_grows_to_one(writers: Zoo, toy: ToyGenerator) -> None:
         shared, first = [], []
         for history in HISTORIES:
             exact = [i for i in np.lexsort((np.arange(ITEMS), -bundle.scores(history))) if i not in history][:5]
-            beam = bundle.generate(history, one.width)
-            items = [int(i) for group in beam.items for i in group if i not in history][:5]
+            trace = bundle.trace(history, one.width)
+            items = [int(i) for row in ended(trace) for i in trace.items[row] if i not in history][:5]
             shared.append(len(set(items) & set(exact)) / 5)
             first.append(items[:1] == exact[:1])
         assert one.overlap == pytest.approx(np.mean(shared)) and one.first == np.mean(first)
@@ -273,19 +287,18 @@ def test_a_trace_is_the_tree_of_the_beam(
 ) -> None:
     bundle = writers.bundles[toy.name]
     trace = bundle.trace(history, 4, constrained=constrained, dropped=3)
-    beam = bundle.generate(history, 4, constrained=constrained)
     levels = toy.identifiers.levels
     prefixes = [tuple(int(trace.tokens[row]) for row in trace.path(place)) for place in range(len(trace))]
     assert len(set(prefixes)) == len(prefixes)
     assert [len(prefix) for prefix in prefixes] == trace.depths.tolist()
-    written = toy.ways
+    ways = toy.ways
     for row, prefix in enumerate(prefixes):
         share = toy.shares(history, list(prefix[:-1]), constrained)[prefix[-1]]
         assert trace.probabilities[row] == pytest.approx(np.exp(share), abs=1e-5)
         before = 0.0 if trace.parents[row] < 0 else trace.scores[trace.parents[row]]
         assert trace.scores[row] == pytest.approx(before + share, abs=1e-4)
-        assert trace.below[row] == sum(way[: len(prefix)] == prefix for way in written)
-        assert trace.items[row].tolist() == [item for item in range(ITEMS) if written[item] == prefix]
+        assert trace.below[row] == sum(way[: len(prefix)] == prefix for way in ways)
+        assert trace.items[row].tolist() == [item for item in range(ITEMS) if ways[item] == prefix]
         if trace.parents[row] >= 0:
             assert trace.kept[trace.parents[row]]
     for depth in range(1, levels + 1):
@@ -294,10 +307,7 @@ def test_a_trace_is_the_tree_of_the_beam(
         assert step.sum() <= trace.considered[depth - 1]
         dropped, kept = trace.scores[step & ~trace.kept], trace.scores[step & trace.kept]
         assert not len(dropped) or dropped.max() <= kept.min()
-    ended = np.flatnonzero(trace.places >= 0)
-    ended = ended[np.argsort(trace.places[ended])]
-    assert [prefixes[row] for row in ended] == [tuple(row[row >= 0].tolist()) for row in beam.tokens]
-    np.testing.assert_array_equal(trace.scores[ended], beam.scores)
+    assert [prefixes[row] for row in ended(trace)] == written(trace)
     assert len(trace.mass) == len(trace.considered) and (np.diff(trace.mass) <= 1e-9).all()
     if constrained:
         assert (trace.below > 0).all()
@@ -428,7 +438,6 @@ def test_what_cannot_be_asked(writers: Zoo) -> None:
         lambda: alpha.identifiers,
         lambda: alpha.codebooks,
         lambda: alpha.trace([1]),
-        lambda: alpha.generate([1]),
         lambda: alpha.siblings(1),
         lambda: alpha.agreement([[1]], [3]),
     ):
@@ -443,7 +452,7 @@ def test_what_cannot_be_asked(writers: Zoo) -> None:
     assert full.codebooks is None and full.latents is None
     for width in (0, 1_025):
         with pytest.raises(QuestionError, match="1 to 1,024"):
-            full.generate([1], width)
+            full.trace([1], width)
     with pytest.raises(QuestionError, match="no item number"):
         full.trace([ITEMS])
 

@@ -1,4 +1,4 @@
-"""`Bundle.recommend_many` answers as `recommend` does, whatever is in the batch."""
+"""`Bundle.recommend_many` answers as `recommend_one` does, whatever is in the batch."""
 
 from __future__ import annotations
 
@@ -35,19 +35,16 @@ def test_as_one_by_one(zoo: Zoo, name: str, k: int) -> None:
         if len(history) < bundle.manifest.encoder.min_history:
             assert found.valid[row] == 0 and (found.items[row] == -1).all() and (found.scores[row] == -np.inf).all()
             continue
-        alone = bundle.recommend([history], k)
-        assert found.valid[row] == alone.valid[0]
-        assert found.items[row].tolist() == alone.items[0].tolist()
-        assert np.allclose(found.scores[row], alone.scores[0], rtol=1e-5, atol=1e-6)
+        alone, valid = bundle.recommend_one(history, k), int(found.valid[row])
+        assert found.items[row, :valid].tolist() == alone.items.tolist() and (found.items[row, valid:] == -1).all()
+        assert np.allclose(found.scores[row, :valid], alone.scores, rtol=1e-5, atol=1e-6)
 
 
 def test_what_is_left_out(zoo: Zoo) -> None:
     bundle = zoo.bundles["alpha"]
-    found = bundle.recommend_many([[1, 2], [5]], 40, exclude=[7])
-    assert not {1, 2, 7} & set(found.items[0].tolist()) and not {5, 7} & set(found.items[1].tolist())
-    assert found.valid.tolist() == [37, 38]
-    whole = bundle.recommend_many([[1, 2]], 40, exclude_history=False)
-    assert whole.valid.tolist() == [40]
+    found = bundle.recommend_many([[1, 2], [5]], 40)
+    assert not {1, 2} & set(found.items[0].tolist()) and 5 not in found.items[1]
+    assert found.valid.tolist() == [38, 39]
     assert bundle.recommend_many([], 5).items.shape == (0, 5)
     with pytest.raises(QuestionError, match="no item number 40"):
         bundle.recommend_many([[1], [40]], 5)
@@ -78,5 +75,5 @@ def test_equal_items_stand_in_the_order_of_their_numbers(tmp_path: Path) -> None
     found = bundle.recommend_many(asked, 50)
     for row, history in enumerate(asked):
         if history:
-            assert found.items[row].tolist() == bundle.recommend([history], 50).items[0].tolist()
+            assert found.items[row].tolist() == bundle.recommend_one(history, 50).items.tolist()
     assert any(len(set(range(100, 300)) & set(items.tolist())) > 20 for items in found.items)

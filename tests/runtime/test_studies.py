@@ -9,10 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from engine.runtime import Zoo, judge
+from engine.runtime import Zoo
 from engine.runtime.studies import LIMIT
 from tests.runtime.bundles import TOYS, linked, make_zoo
 from tests.runtime.studies import outcome, published, study, toy_studies, write
@@ -45,20 +44,7 @@ def test_metrics_of_ranks_by_hand(tmp_path: Path) -> None:
     assert found.variant("a").per_person("NDCG@10").tolist() == pytest.approx(gains)
     assert found.variant("a").per_person("MRR@50").tolist() == pytest.approx([1, 1 / 3, 1 / 10, 1 / 11, 0])
     assert found.variant("b").figure("HR@10") == pytest.approx(4 / 5)
-    difference = found.difference("b", "HR@10")
-    assert difference.mean == pytest.approx(1 / 5) and difference.low >= 0
-
-
-def test_differences_are_paired_person_by_person(pristine: Path) -> None:
-    pieces = Zoo.open(pristine).studies.found["pieces"]
-    better = pieces.difference("better", "NDCG@10")
-    ours, theirs = (
-        np.mean([one.per_person("NDCG@10") for one in pieces.variant(name).outcomes], axis=0)
-        for name in ("better", "plain")
-    )
-    assert better == judge.paired(ours, theirs)
-    assert better.low > 0
-    assert pieces.difference("level", "NDCG@10").mean == 0
+    assert found.variant("a").figure("HR@10") == pytest.approx(3 / 5)
 
 
 def test_the_stamp_tells_of_them(path: Path) -> None:

@@ -52,14 +52,15 @@ def test_chance_is_what_random_pairs_have() -> None:
     assert report.shared(codes, pairs) == pytest.approx(report.shared_by_chance(codes), abs=0.03)
 
 
-def test_codes_express_what_is_a_sum_of_codes() -> None:
+def test_codes_express_what_is_a_sum_of_codes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report, "RIDGE", 1e-6)
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 6, (500, 2)).astype(np.int32)
     tables = rng.normal(size=(2, 6, 3))
     vectors = tables[0][codes[:, 0]] + tables[1][codes[:, 1]]
-    assert np.allclose(report.expressed(codes, vectors, ridge=1e-6), vectors, atol=1e-3)
+    assert np.allclose(report.expressed(codes, vectors), vectors, atol=1e-3)
     noise = rng.normal(size=(500, 3))
-    lost = np.square(noise - report.expressed(codes, noise, ridge=1e-6)).sum() / np.square(noise - noise.mean(0)).sum()
+    lost = np.square(noise - report.expressed(codes, noise)).sum() / np.square(noise - noise.mean(0)).sum()
     assert lost > 0.9
 
 

@@ -13,6 +13,9 @@ import tests.exporter  # noqa: F401 (for what it does)
 from engine.data.dataset import Dataset
 from tests.training.tiny import tiny_dataset, tiny_run
 
+RunOf = Callable[[str], Path]
+"""What `run_of` is."""
+
 
 @pytest.fixture(autouse=True, scope="package")
 def one_thread() -> Iterator[None]:
@@ -37,6 +40,6 @@ def dataset(shared: Path) -> Dataset:
 
 
 @pytest.fixture(scope="session")
-def run_of(shared: Path) -> Callable[[str], Path]:
+def run_of(shared: Path) -> RunOf:
     """run_of("sasrec"): the folder of a small run, trained and evaluated, that no test may change."""
     return lambda name: tiny_run(shared, name)

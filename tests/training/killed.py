@@ -21,6 +21,8 @@ from engine.training import checkpoint
 from engine.training.run import train
 from tests.training.tiny import cycles, recipe, write_log
 
+NAMES = ("sasrec", "mult-vae", "recformer")
+"""With dropout and an average of the parameters, with a term that grows by the step, with rows encoded anew every epoch."""
 KILLS = 2
 SETTINGS = {"epochs": 5, "batch_size": 8, "checkpoint_seconds": 0.0, "validate_every": 2}
 
@@ -35,11 +37,7 @@ def trains(name: str, data: Path, folder: Path) -> int:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # progress
     try:
         train(
-            recipe(
-                name,
-                optimiser={"average": 0.9} if name == "sasrec" else {},
-                training=SETTINGS | ({"batch_size": 64} if name == "attrec" else {}),
-            ),
+            recipe(name, optimiser={"average": 0.9} if name == "sasrec" else {}, training=SETTINGS),
             Dataset(data),
             folder,
             device="cpu",
@@ -76,7 +74,7 @@ def main(base: Path) -> None:
         os._exit(0)
     os.wait()
     found = {}
-    for name in ("sasrec", "attrec", "ngcf", "mult-vae", "recformer"):
+    for name in NAMES:
         ended(trains(name, data, base / f"whole-{name}"))
         folder, chance, states = base / f"killed-{name}", random.Random(name), []
         for _ in range(KILLS):

@@ -12,10 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from engine.training import losses
-
-
-def sigma(x: np.ndarray) -> np.ndarray:
-    return 1 / (1 + np.exp(-x))
+from tests.models.numpy_networks import sigma
 
 
 def scores(seed: int = 0, targets: int = 40, k: int = 6) -> tuple[Tensor, Tensor]:
@@ -23,22 +20,11 @@ def scores(seed: int = 0, targets: int = 40, k: int = 6) -> tuple[Tensor, Tensor
     return 3 * torch.randn(targets, generator=generator), 3 * torch.randn(targets, k, generator=generator)
 
 
-def as_numbers(*tensors: Tensor) -> list[np.ndarray]:
-    return [tensor.double().numpy() for tensor in tensors]
-
-
-def test_binary_cross_entropy_of_the_paper() -> None:
-    positive, negative = scores()
-    s, n = as_numbers(positive, negative)
-    expected = np.mean(-np.log(sigma(s)) - np.log(1 - sigma(n)).sum(1))
-    assert losses.binary_cross_entropy(positive, negative).item() == pytest.approx(expected, rel=1e-6)
-
-
 @pytest.mark.parametrize("t", [0.0, 0.5, 0.75, 1.0])
 def test_gbce_of_the_paper(t: float) -> None:
     """L = −1/(k+1) [log σ(s⁺)^β + Σ log(1 − σ(s⁻))], β = α(t(1 − 1/α) + 1/α), α = k/(|I| − 1)"""
     positive, negative = scores()
-    s, n = as_numbers(positive, negative)
+    s, n = positive.double().numpy(), negative.double().numpy()
     k, items = 6, 500
     alpha = k / (items - 1)
     beta = alpha * (t * (1 - 1 / alpha) + 1 / alpha)
@@ -52,28 +38,12 @@ def test_gbce_of_the_paper(t: float) -> None:
     )
 
 
-def test_gbce_at_its_ends() -> None:
-    positive, negative = scores()
-    bce = losses.binary_cross_entropy(positive, negative) / 7
-    torch.testing.assert_close(losses.generalised_binary_cross_entropy(positive, negative, 500, 0.0), bce)
-    # t = 1: the positive counts as one in k/(|I| − 1)
-    calibrated = (6 / 499 * F.softplus(-positive) + F.softplus(negative).sum(1)).mean() / 7
-    torch.testing.assert_close(losses.generalised_binary_cross_entropy(positive, negative, 500, 1.0), calibrated)
-
-
-def test_sampled_softmax_is_cross_entropy_among_the_sampled() -> None:
-    positive, negative = scores()
-    expected = F.cross_entropy(torch.cat([positive[:, None], negative], 1), torch.zeros(40, dtype=torch.int64))
-    torch.testing.assert_close(losses.sampled_softmax(positive, negative), expected)
-
-
 @pytest.mark.parametrize("loss", [losses.binary_cross_entropy, losses.sampled_softmax])
 def test_large_scores_stay_finite(loss: Any) -> None:
     positive, negative = torch.tensor([500.0, -500.0], requires_grad=True), torch.tensor([[500.0], [-500.0]])
     value = loss(positive, negative)
     value.backward()
     assert torch.isfinite(value)
-    assert positive.grad is not None
     assert torch.isfinite(positive.grad).all()
 
 
@@ -95,9 +65,6 @@ def compare(bias: bool, dtype: torch.dtype, **sizes: int) -> tuple[list[Tensor],
     found: list[list[Tensor]] = []
     for ours in (True, False):
         hidden, table, offset, wanted = problem(bias, **sizes)
-        assert hidden is not None
-        assert table is not None
-        assert wanted is not None
         if ours:
             value = losses.cross_entropy(hidden, table, offset, wanted, dtype=dtype)
         else:
@@ -109,7 +76,7 @@ def compare(bias: bool, dtype: torch.dtype, **sizes: int) -> tuple[list[Tensor],
 
 
 @pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("block", [1, 7, 97, 1000])
+@pytest.mark.parametrize("block", [1, 7, 1000])
 def test_cross_entropy_is_that_of_torch(monkeypatch: pytest.MonkeyPatch, bias: bool, block: int) -> None:
     monkeypatch.setattr(losses, "_block", lambda items, device: block)
     ours, theirs = compare(bias, torch.float32)
@@ -128,13 +95,6 @@ def test_cross_entropy_in_low_precision_is_near(bias: bool) -> None:
         assert (one - other).norm() < 0.01 * other.norm()
 
 
-def test_cross_entropy_of_many_blocks() -> None:
-    assert losses._block(40_000, torch.device("cpu")) < 97
-    ours, theirs = compare(False, torch.float32, items=40_000, dim=4)
-    for one, other in zip(ours, theirs, strict=True):
-        torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-5)
-
-
 def test_cross_entropy_keeps_memory_bounded() -> None:
     for items in (10, 3_000, 100_000, 10_000_000):
         size = losses._block(items, torch.device("cpu"))
@@ -148,7 +108,6 @@ def test_a_hopeless_target_has_a_finite_loss_and_the_full_gradient() -> None:
     value = losses.cross_entropy(hidden, table, None, torch.tensor([1]))
     value.backward()
     assert value.item() == pytest.approx(-math.log(torch.finfo(torch.float32).tiny), rel=1e-5)
-    assert hidden.grad is not None
     assert hidden.grad.item() == pytest.approx(2.0)
 
 

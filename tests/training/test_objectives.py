@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import operator
 from typing import Any
 
 import numpy as np
@@ -19,14 +17,10 @@ from engine.training.objectives.sequences import Cloze, ClozeConfig, NextItem, N
 from engine.training.sampling import Taken, gather_last, windows
 from tests.models import numpy_attrec
 from tests.models.contract import move, small
+from tests.training.tiny import flat
 
 ITEMS = 40
 SEQUENCES = [[0, 1, 2, 3], [], [7], [8, 9], list(range(10, 40)), [5, 5, 6, 5, 6], []]
-
-
-def flat(sequences: list[list[int]]) -> tuple[Tensor, Tensor]:
-    offsets = np.concatenate([[0], np.cumsum([len(s) for s in sequences])])
-    return torch.tensor(functools.reduce(operator.iadd, sequences, []), dtype=torch.int64), torch.from_numpy(offsets)
 
 
 def model(name: str, **settings: Any) -> Any:
@@ -228,7 +222,7 @@ def test_windows_of_long_sequences_make_every_item_a_target() -> None:
 # --- cloze
 
 
-@pytest.mark.parametrize("length", [1, 2, 3, 7, 8, 9, 12, 15, 16, 17, 40])
+@pytest.mark.parametrize("length", [1, 2, 8, 9, 17, 40])
 @pytest.mark.parametrize("step", [1, 4, 8])
 def test_windows_cover_a_sequence_from_its_end(length: int, step: int) -> None:
     size = 8
@@ -273,7 +267,7 @@ def cloze(share: float, last_only: float, most: int = 40, rows: int = 600) -> tu
     return tokens, targets
 
 
-@pytest.mark.parametrize("share", [0.2, 0.5, 0.9])
+@pytest.mark.parametrize("share", [0.2, 0.9])
 def test_the_share_of_items_that_is_hidden(share: float) -> None:
     _, targets = cloze(share, last_only=0)
     counts = (targets != ITEMS).sum(1).tolist()

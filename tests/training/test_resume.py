@@ -10,12 +10,15 @@ from pathlib import Path
 import pytest
 
 from engine.training.run import open_run
+from tests.training.killed import NAMES
 from tests.training.tiny import same
+
+Killed = tuple[Path, dict[str, list[tuple[int, int]]]]
+"""The folder of the runs, and per model the (epoch, step) that each kill left in the checkpoint."""
 
 
 @pytest.fixture(scope="module")
-def killed(root: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, list[tuple[int, int]]]]:
-    """The folder of the runs, and per model the (epoch, step) that each kill left in the checkpoint."""
+def killed(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Killed:
     folder = tmp_path_factory.mktemp("killed")
     command = [sys.executable, "-m", "tests.training.killed", str(folder)]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
@@ -24,10 +27,8 @@ def killed(root: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, 
 
 
 @pytest.mark.timeout(900)  # many starts: on a busy machine they wait for each other
-@pytest.mark.parametrize("name", ["sasrec", "attrec", "ngcf", "mult-vae", "recformer"])
-def test_a_killed_training_ends_as_one_that_was_not(
-    killed: tuple[Path, dict[str, list[tuple[int, int]]]], name: str
-) -> None:
+@pytest.mark.parametrize("name", NAMES)
+def test_a_killed_training_ends_as_one_that_was_not(killed: Killed, name: str) -> None:
     base, kills = killed
     assert kills[name], "no kill came before the end"
     whole, cut = base / f"whole-{name}", base / f"killed-{name}"
@@ -42,7 +43,7 @@ def test_a_killed_training_ends_as_one_that_was_not(
 
 
 @pytest.mark.timeout(900)
-def test_kills_came_within_epochs_too(killed: tuple[Path, dict[str, list[tuple[int, int]]]]) -> None:
+def test_kills_came_within_epochs_too(killed: Killed) -> None:
     _, kills = killed
     assert any(step > 0 for states in kills.values() for _, step in states)
     assert sum(map(len, kills.values())) >= 3

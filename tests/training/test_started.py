@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from engine.data.dataset import Dataset
-from engine.errors import SeqscopeError, UsageError
+from engine.errors import SeqscopeError
 from engine.training import texts
 from engine.training.materials import gather
 from engine.training.recipe import load
@@ -26,14 +26,6 @@ def test_items_are_encoded_as_the_bundle_has_them(root: Path, tmp_path: Path) ->
     rows = np.load(bundle / "index.npy")[:, :-1]
     assert np.linalg.norm(rows, axis=1) == pytest.approx(1, abs=1e-5)
     assert np.abs(model.index().rows.numpy() - rows).max() < 1e-5
-
-
-def test_a_bundle_of_other_sizes_is_refused(root: Path, tmp_path: Path) -> None:
-    bundle = root / "exports" / "sample" / "recformer"
-    data = Dataset(root / "data" / "sample")
-    recipe = load("recformer-tuned-stage1", "x", None, [f"model.start={bundle}", FIELDS, "model.dim=32"])
-    with pytest.raises(UsageError, match="does not fit"):
-        build_model(recipe, data.num_items, data.num_users, gather(recipe, data, tmp_path / "run"))
 
 
 def test_a_graph_that_cannot_be_read(tmp_path: Path) -> None:

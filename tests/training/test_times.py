@@ -82,7 +82,6 @@ def test_when_the_target_was_has_no_say(trained: Path) -> None:
     def elsewhere(moved: np.ndarray) -> Dataset:
         """The dataset with some times (bool [events]) a year later."""
         other = Dataset(trained / "data")
-        assert other.timestamps is not None
         other.timestamps = other.timestamps + 12 * MONTH * moved
         return other
 

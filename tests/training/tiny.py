@@ -209,6 +209,13 @@ def write_log(
     return Dataset(folder)
 
 
+def flat(sequences: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:
+    """A training log as models and objectives take it: all items, and where each sequence begins and the last one ends."""
+    offsets = np.cumsum([0, *map(len, sequences)])
+    items = torch.tensor([item for sequence in sequences for item in sequence], dtype=torch.int64)
+    return items, torch.from_numpy(offsets)
+
+
 def cycles(people: int = 300, items: int = 60, seed: int = 0) -> list[list[int]]:
     """Everybody goes round the same circle of items: after i comes i + 1, always."""
     rng = np.random.default_rng(seed)

@@ -12,15 +12,15 @@ from engine.training.distributed import World, joined
 from engine.training.run import train
 from tests.training.tiny import recipe
 
-MODELS = ("sasrec", "bert4rec", "attrec", "recformer", "popularity")
+MODELS = ("sasrec", "attrec", "recformer", "popularity")
 SETTINGS = {"epochs": 2, "batch_size": 8}
 
 
 def run(name: str, data: Dataset, out: Path, world: World) -> None:
     """Trains without dropout, which every process draws for itself."""
     tables: dict[str, dict[str, object]] = {}
-    if name in ("sasrec", "bert4rec", "recformer"):
-        tables["model"] = {"dropout": 0.0} | ({"attention_dropout": 0.0} if name == "bert4rec" else {})
+    if name in ("sasrec", "recformer"):
+        tables["model"] = {"dropout": 0.0}
     if name == "sasrec":
         tables["objective"] = {"loss": "gbce", "negatives": 4}
     if name == "recformer":  # without hidden words, which every process draws for itself

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from app.analysis import semantic_ids, tokenizers
-from app.analysis.map_colouring import PALETTE
 from app.figures import semantic_ids as drawing
 from app.reports import charts
 from app.reports.blocks import Block, Cell, Figure, Table, figures, grid, h3, quiet, table
 from app.reports.fields import Item, Name, ReportModel, Sha256, number, number_or_none
 from app.reports.part import Checked, Part, Source, as_told, each
-from app.styles import DASHES, Style
+from app.styles import DASHES, SERIES, Style
 from app.text import clean, short
 
 if TYPE_CHECKING:
@@ -216,7 +215,7 @@ def _by_item(content: list[Codes]) -> list[Block]:
 def _usage(one: Codes) -> Figure:
     levels = one.levels[: len(DASHES)]
     alt = f"Items per code of {clean(one.title, 60)}, the most used first, a line per level"
-    styles = [Style(PALETTE[at % len(PALETTE)], "circle", "●", DASHES[at]) for at in range(len(levels))]
+    styles = [Style(SERIES[at % len(SERIES)], "circle", "●", DASHES[at]) for at in range(len(levels))]
     names = [f"level {at}" for at in range(1, len(levels) + 1)]
 
     def draw(font: str) -> Any:

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from app.analysis import map_colouring
-from app.analysis.map_colouring import GROUPS, NOTHING, OTHER, PALETTE
 from app.analysis.map_points import Marks, Points, sample
 from app.figures import map as drawing
 from app.reports import charts
@@ -17,15 +17,13 @@ from app.reports.fields import Item, Name, ReportModel, number
 from app.reports.part import Part, Source
 from app.styles import titled
 from app.text import clean, short
-from engine.runtime import Zoo
 
 if TYPE_CHECKING:
     from app.reports.document import Report
 
 POINTS = 3_000  # of a map
 _SPAN = 1_000.0  # the longer side of a map
-_PREFERRED = ("categories", "category", "genres", "genre")
-_PALE, _NO_VALUE, _PLAIN = "#8a9496", "#b9c2c0", "#7d8f92"
+_PLAIN = "#7d8f92"  # without groups
 
 
 class Mark(Item):
@@ -78,7 +76,7 @@ class MapPart(Part[Map]):
             return Map(model=model, cannot=reason or "The bundle has no map.")
         points = Points.read(table, len(models))
         following = next((answer.items for answer in source.answers if answer.name == model), [])
-        colours = _colouring(models) if source.asked.rows else None
+        colours = next(map_colouring.categorical(models.items), None) if source.asked.rows else None
         group = None if colours is None else colours.group
         shown = sample(points, group, [*source.history, *following], POINTS, source.asked.seed)
         x, y = _scaled(points)
@@ -169,20 +167,15 @@ def _scaled(points: Points) -> tuple[np.ndarray, np.ndarray]:
     return (x - np.nanmin(x)) / span * _SPAN, (y - np.nanmin(y)) / span * _SPAN
 
 
-def _colouring(models: Zoo) -> map_colouring.Colouring | None:
-    """By the column of categories that matters most, where there is one."""
-    possible = map_colouring.possible(models.items)
-    order = sorted(possible, key=lambda name: _PREFERRED.index(name) if name in _PREFERRED else len(_PREFERRED))
-    by_group = (map_colouring.colouring(models.items, name) for name in order if name != "popularity")
-    return next((colouring for colouring in by_group if colouring.group is not None), None)
+def _groups(content: Map, group: npt.NDArray[np.int16] | None = None) -> map_colouring.Colouring:
+    """As the page Map colours them. group: of each point."""
+    return map_colouring.Colouring("", content.column, groups=tuple(content.groups), group=group)
 
 
 def _palette(content: Map) -> list[str]:
-    """A colour per group, as the page Map has them."""
-    return [
-        _NO_VALUE if name == NOTHING else _PALE if name == OTHER or at >= GROUPS else PALETTE[at]
-        for at, name in enumerate(content.groups)
-    ]
+    """A colour per group."""
+    groups = _groups(content)
+    return [groups.colour(place) for place in range(len(content.groups))]
 
 
 def _space(content: Map, report: Report) -> str:
@@ -232,8 +225,7 @@ def _live(content: Map, look: drawing.Look) -> dict[str, Any]:
     colours = None
     if content.groups:
         known = [*content.group, *[len(content.groups)] * len(spots)]  # marks are drawn on top alone
-        group = np.array(known, np.int16)
-        colours = map_colouring.Colouring("", content.column, groups=tuple(content.groups), group=group)
+        colours = _groups(content, np.array(known, np.int16))
     places = range(first, first + len(spots))
     marks = Marks(history=tuple(places[: len(content.history)]), following=tuple(places[len(content.history) :]))
     fig = drawing.figure(points, colours, marks, look, titles, [""] * len(titles), height=620)

@@ -8,7 +8,7 @@ import streamlit as st
 
 from app import glossary, guard, zoo
 from app.analysis import evaluation, metrics, model_card
-from app.components import facts, sections
+from app.components import sections, widgets
 from app.screens.about import SECTIONS, cards
 from app.session import state
 from app.text import md
@@ -55,7 +55,7 @@ def _data(models: Zoo) -> None:
     remarks = cards.source(info)[1:]
     if remarks:
         st.markdown("\n".join(f"- {remark}" for remark in remarks))
-    facts.show(cards.data_card(info), key="dataset", alt=f"The dataset {md(info.title)}.")
+    widgets.terms(cards.data_card(info), key="dataset", alt=f"The dataset {md(info.title)}.")
 
 
 def _protocol(models: Zoo) -> None:
@@ -69,7 +69,7 @@ def _protocol(models: Zoo) -> None:
         "Significance": metrics.SIGNIFICANCE,
     }
     known = {md(term): md(words, 2_000) for term, words in protocol.items() if words}
-    facts.show(known, key="protocol", alt="How models are evaluated.")
+    widgets.terms(known, key="protocol", alt="How models are evaluated.")
 
 
 def _model(models: Zoo, name: str) -> None:
@@ -83,7 +83,7 @@ def _model(models: Zoo, name: str) -> None:
     if not folded.open:
         return
     with folded:
-        facts.show(cards.model_card(bundle), key=f"model_{name}", alt=f"The model {title}.")
+        widgets.terms(cards.model_card(bundle), key=f"model_{name}", alt=f"The model {title}.")
         missing = cards.cannot(bundle)
         if missing:
             st.markdown("\n".join([f"**Limitations ({len(missing)})**\n", *(f"- {words}" for words in missing)]))

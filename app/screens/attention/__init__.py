@@ -33,16 +33,16 @@ def viewed(models: Zoo, name: str) -> str | None:
     return next((view for view in VIEWED if models.bundles[name].cannot(view) is None), None)
 
 
-def attended(models: Zoo, own: Own) -> str:
+def attended(models: Zoo, parameters: Own) -> str:
     """The model to look into: the one that was chosen, else the first that attends, else the first. The zoo is not empty."""
     names = list(models.bundles)
     able = [name for name in names if models.bundles[name].cannot("attention") is None]
-    return own["model"] if own.get("model") in names else (able or names)[0]
+    return parameters["model"] if parameters.get("model") in names else (able or names)[0]
 
 
-def _shape(models: Zoo, own: Own) -> tuple[int, int]:
+def _shape(models: Zoo, parameters: Own) -> tuple[int, int]:
     """(layers, heads) of the model that is looked into; one of each where it does not attend."""
-    shape = models.bundles[attended(models, own)].manifest.attention if models.bundles else None
+    shape = models.bundles[attended(models, parameters)].manifest.attention if models.bundles else None
     return (shape.layers, shape.heads) if shape is not None else (1, 1)
 
 
@@ -59,21 +59,23 @@ def compared(models: Zoo, name: str) -> list[str]:
     return [other for other in alike if other != name] if name in alike else []
 
 
-def _is_beside(text: str, models: Zoo, own: Own) -> str:
-    return "" if text in (NOT_BESIDE, A_AND_B) else is_model(text, models, own)
+def _is_beside(text: str, models: Zoo, parameters: Own) -> str:
+    return "" if text in (NOT_BESIDE, A_AND_B) else is_model(text, models, parameters)
 
 
-def _is_decoder_layer(text: str, models: Zoo, own: Own) -> str:
-    writes = models.bundles[attended(models, own)].manifest.generator if models.bundles else None
+def _is_decoder_layer(text: str, models: Zoo, parameters: Own) -> str:
+    writes = models.bundles[attended(models, parameters)].manifest.generator if models.bundles else None
     layers = writes.layers if writes is not None else 1
-    return one_of("decoder layer", ("mean", *map(str, range(1, layers + 1))))(text, models, own)
+    return one_of("decoder layer", ("mean", *map(str, range(1, layers + 1))))(text, models, parameters)
 
 
 def _mean_or(name: str, axis: int) -> Check:
     """axis: 0 layers, 1 heads."""
 
-    def check(text: str, models: Zoo, own: Own) -> str:
-        return one_of(name, ("mean", *map(str, range(1, _shape(models, own)[axis] + 1))))(text, models, own)
+    def check(text: str, models: Zoo, parameters: Own) -> str:
+        return one_of(name, ("mean", *map(str, range(1, _shape(models, parameters)[axis] + 1))))(
+            text, models, parameters
+        )
 
     return check
 
@@ -97,8 +99,10 @@ PAGE = Page(
         Parameter("unit", "what a position is, where an item is read as several codes", one_of("positions", UNITS)),
         Parameter("decoder", "mean over the layers of the decoder, or one, counted from 1", _is_decoder_layer),
         Parameter("view", "what the map shows", one_of("view", VIEWS)),
-        Parameter("layer", "counted from 1", up_to("layer", 1, lambda models, own: _shape(models, own)[0])),
-        Parameter("head", "counted from 1", up_to("head", 1, lambda models, own: _shape(models, own)[1])),
+        Parameter(
+            "layer", "counted from 1", up_to("layer", 1, lambda models, parameters: _shape(models, parameters)[0])
+        ),
+        Parameter("head", "counted from 1", up_to("head", 1, lambda models, parameters: _shape(models, parameters)[1])),
         Parameter(
             "word_layer", "of a model that reads words: mean, or counted from 1", _mean_or("layer for the words", 0)
         ),
@@ -107,7 +111,9 @@ PAGE = Page(
         ),
         Parameter("scale", "where the colours end", one_of("colours", SCALES)),
         Parameter(
-            "latest", "how many positions are drawn", up_to("number of positions", 2, lambda models, own: MAX_LATEST)
+            "latest",
+            "how many positions are drawn",
+            up_to("number of positions", 2, lambda models, parameters: MAX_LATEST),
         ),
         Parameter("people", "the mean over users by distance or position", one_of("mean over users by", PEOPLE)),
     ),

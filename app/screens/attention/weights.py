@@ -9,7 +9,7 @@ import streamlit as st
 
 from app import export, glossary, guard, zoo
 from app.analysis import attention, beam_search
-from app.components import choice, sections, tables, widgets
+from app.components import choice, sections, widgets
 from app.figures import attention as figures
 from app.session import state
 from app.text import clean, count, md
@@ -136,7 +136,7 @@ def heads(name: str, seen: AttentionMap) -> None:
         )
     else:
         st.caption("The model has one layer with one head, so there are no others to set beside it.")
-    tables.show(
+    widgets.table(
         table,
         alt="Entropy and mean distance of every head.",
         column_config={

@@ -13,7 +13,8 @@ from app.analysis import item_card
 from app.screens.catalogue import parameters
 from app.session import state
 from app.store.attributes import caption
-from app.store.catalogue import Among, Between, Catalogue, Facet, Filters
+from app.store.catalogue import Catalogue
+from app.store.facets import Among, Between, Facet, Filters
 from app.text import MAX_QUERY, clean, count, md
 from engine.runtime import Zoo
 
@@ -147,7 +148,7 @@ def every(found: Catalogue, text: str, wanted: Filters, column: str, descending:
         parts.append(part)
         if part.num_rows < 1_000:
             break
-    return views.joined(parts)
+    return pa.concat_tables(parts)
 
 
 def search(key: str) -> None:

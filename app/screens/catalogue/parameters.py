@@ -7,7 +7,7 @@ import math
 from app.session.address import decode, encode
 from app.session.pages import Own, Parameter
 from app.store.attributes import EXACT, OWN
-from app.store.catalogue import Among, Between, Filters
+from app.store.facets import Among, Between, Filters
 from app.text import MAX_QUERY, short
 from engine.runtime import Zoo
 
@@ -15,14 +15,14 @@ MAX_VALUES = 100
 """Values that one link filters by."""
 
 
-def filters(own: Own) -> dict[str, Among | Between]:
+def filters(parameters: Own) -> dict[str, Among | Between]:
     """Attribute → its filter."""
-    texts = decode(own.get("only", ""))
+    texts = decode(parameters.get("only", ""))
     values: dict[str, tuple[str, ...]] = {}
     for name, value in zip(texts[::2], texts[1::2], strict=False):
         values[name] = (*values.get(name, ()), value)
     conditions: dict[str, Among | Between] = {name: Among(chosen) for name, chosen in values.items()}
-    texts = decode(own.get("between", ""))
+    texts = decode(parameters.get("between", ""))
     for name, low, high in zip(texts[::3], texts[1::3], texts[2::3], strict=False):
         conditions[name] = Between(_number(low), _number(high))
     return conditions
@@ -61,15 +61,15 @@ def _text(end: float | None) -> str:
     return "" if end is None else str(int(end) if float(end).is_integer() else float(end))
 
 
-def _is_search(text: str, models: Zoo, own: Own) -> str:
+def _is_search(text: str, models: Zoo, parameters: Own) -> str:
     return "" if len(text) <= MAX_QUERY else f"The link searches for a text of more than {MAX_QUERY} characters."
 
 
-def _are_values(text: str, models: Zoo, own: Own) -> str:
+def _are_values(text: str, models: Zoo, parameters: Own) -> str:
     return _fit(decode(text)[::2], len(decode(text)) % 2 == 0, text, models)
 
 
-def _are_ranges(text: str, models: Zoo, own: Own) -> str:
+def _are_ranges(text: str, models: Zoo, parameters: Own) -> str:
     names, ends = decode(text)[::3], [*decode(text)[1::3], *decode(text)[2::3]]
     whole = len(decode(text)) % 3 == 0 and all(end == "" or _number(end) is not None for end in ends)
     return _fit(names, whole, text, models)

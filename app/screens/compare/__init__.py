@@ -30,7 +30,7 @@ def beam_width(models: Zoo, model: str) -> int:
     return min(writes.beam, MAX_WIDTH) if writes is not None else 1
 
 
-def _is_generator(text: str, models: Zoo, own: Own) -> str:
+def _is_generator(text: str, models: Zoo, parameters: Own) -> str:
     if text in models.bundles and models.bundles[text].cannot("identifiers") is None:
         return ""
     return (
@@ -52,7 +52,7 @@ PAGE = Page(
             section(SECTIONS), renewed=lambda text: "overview" if text == "effects" else text
         ),  # the details show them
         Parameter("beam", "the model whose beam is drawn, by its name", _is_generator),
-        Parameter("width", "of that beam", up_to("beam width", 1, lambda models, own: MAX_WIDTH)),
+        Parameter("width", "of that beam", up_to("beam width", 1, lambda models, parameters: MAX_WIDTH)),
         Parameter(
             "temperature",
             "of that beam: what logits are divided by",

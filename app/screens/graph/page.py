@@ -6,7 +6,7 @@ import streamlit as st
 
 from app import export, guard, zoo
 from app.analysis import graph_paths
-from app.components import choice, item_picker, sections, tables
+from app.components import choice, item_picker, sections, widgets
 from app.components import history as history_strip
 from app.figures import graph_paths as figures
 from app.session import state
@@ -113,7 +113,7 @@ def _layers(models: Zoo, name: str, history: tuple[int, ...], item: int) -> None
     titles = {listed: zoo.titled(models, listed) for listed in layers.items}
     st.markdown(f"**The list without a layer**: where its first items would stand if one layer were {left_out}.")
     without = graph_paths.without_table(layers.ranks, layers.items, titles)
-    tables.show(
+    widgets.table(
         without,
         alt="The first items of the list with their ranks without each layer",
         key="graph_without",

@@ -11,7 +11,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from app import export, guard, spaces, zoo
-from app.analysis import map_points
+from app.analysis import map_points, semantic_ids
 from app.analysis.map_colouring import Colouring
 from app.analysis.map_regions import Region
 from app.components import widgets
@@ -86,7 +86,7 @@ def items_within(models: Zoo, area: str) -> np.ndarray:
     if where.startswith("prefix."):
         tokenization = models.tokenizations.get(where.removeprefix("prefix."))
         return (
-            map_points.beginning(tokenization.own, map_points.prefix(selection) or ())
+            semantic_ids.with_prefix(tokenization.own, map_points.prefix(selection) or ())
             if tokenization is not None
             else np.empty(0, np.int64)
         )
@@ -145,10 +145,6 @@ def add(ids: tuple[str, ...]) -> None:
     for item_id in ids:
         state.add(item_id)
     st.rerun()  # the map alone would be drawn anew otherwise, and the history is beside it
-
-
-def positions(models: Zoo) -> map_points.Positions:
-    return map_points.Positions(models.position)
 
 
 @dataclass(frozen=True)

@@ -140,7 +140,7 @@ def _take(place: Place) -> None:
     event = st.session_state.get(name)
     chosen = event.get("selection", {}) if isinstance(event, dict) else {}
     codes = spaces.codes(models, place)
-    rows = map_points.selected(chosen, codes.points, codes.rows, sampled=False)
+    rows = map_points.selected(chosen, codes.points, codes.rows.get, sampled=False)
     outlines: list[map_points.Outline] = map_points.areas(chosen)
     if outlines:
         draw_around(models, place, name, outlines, rows)

@@ -14,7 +14,8 @@ from app.screens.map.chart import MapChoices, choose, selected, zoom_to
 from app.screens.map.parameters import CODE, LAYERS, NEXT, NOTHING
 from app.session import state
 from app.store.attributes import caption
-from app.store.catalogue import Catalogue, Hit
+from app.store.catalogue import Catalogue
+from app.store.search import Hit
 from app.text import MAX_QUERY, clean, count, md
 from engine.runtime import Zoo
 

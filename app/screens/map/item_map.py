@@ -8,7 +8,7 @@ import streamlit as st
 
 from app import export, guard, spaces, zoo
 from app.analysis import facets, map_points, recommend
-from app.components import item_picker, sections, tables
+from app.components import item_picker, sections, widgets
 from app.figures import map as views
 from app.screens.map import filters
 from app.screens.map.chart import (
@@ -19,7 +19,6 @@ from app.screens.map.chart import (
     choose,
     draw_around,
     is_held,
-    positions,
     quality,
     select,
     selected,
@@ -150,7 +149,7 @@ def _take(place: Place) -> None:
     chosen = event.get("selection", {}) if isinstance(event, dict) else {}
     points = spaces.points(models, place)
     sampled = len(points) > map_points.ALL
-    items = map_points.selected(chosen, points, positions(models), sampled=sampled)
+    items = map_points.selected(chosen, points, models.position, sampled=sampled)
     if sampled and (shown := filters.shown(models, selected(models))) is not None:
         items = [item for item in items if shown[item]]
     outlines = map_points.areas(chosen)
@@ -196,7 +195,7 @@ def item_table(page: MapChoices, items: list[int], *, key: str, name: str) -> No
         export.csv_button(lambda: facets.table(page.found.rows(order)), name, key=key)
     table = facets.table(page.found.rows(order[:SHOWN]))
     table.insert(0, "Add", "Add")
-    tables.show(
+    widgets.table(
         table,
         alt="These items, the most popular first" if models.has_log else "These items",
         key=f"{key}_table",

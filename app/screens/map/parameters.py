@@ -22,69 +22,69 @@ NEXT = "next"
 LAYERS = ("history", NEXT)
 
 
-def shown(models: Zoo, own: Own) -> tuple[Place, ...]:
+def shown(models: Zoo, parameters: Own) -> tuple[Place, ...]:
     """The map on the left, and the one beside it where there is one. There is at least one."""
     able = spaces.able(models)
-    first = own["space"] if own.get("space") in able else next(iter(able))
-    second = own.get("beside")
+    first = parameters["space"] if parameters.get("space") in able else next(iter(able))
+    second = parameters.get("beside")
     keys = [first, second] if second in able and second != first else [first]
-    projection: ProjectionName = "pca" if own.get("projection") == "pca" else "umap"
+    projection: ProjectionName = "pca" if parameters.get("projection") == "pca" else "umap"
     return tuple(replace(able[key], projection=projection) for key in keys if key is not None)
 
 
-def layers(own: Own) -> frozenset[str]:
+def layers(parameters: Own) -> frozenset[str]:
     """What is drawn on top."""
-    return frozenset(LAYERS if "top" not in own else own["top"].split("~")) & frozenset(LAYERS)
+    return frozenset(LAYERS if "top" not in parameters else parameters["top"].split("~")) & frozenset(LAYERS)
 
 
 Values = Mapping[str, tuple[str, ...]]
 """Attribute → the values of it that items are to have one of."""
 
 
-def values(own: Own) -> Values:
+def values(parameters: Own) -> Values:
     """What is filtered by."""
-    texts = decode(own.get("only", ""))
+    texts = decode(parameters.get("only", ""))
     filtered_by: dict[str, tuple[str, ...]] = {}
     for name, value in zip(texts[::2], texts[1::2], strict=False):
         filtered_by[name] = (*filtered_by.get(name, ()), value)
     return filtered_by
 
 
-def code(models: Zoo, own: Own) -> tuple[str, str] | None:
+def code(models: Zoo, parameters: Own) -> tuple[str, str] | None:
     """(tokenizer, level-code) of the chosen code."""
-    name, _, level_code = own.get("code", "").partition(".")
+    name, _, level_code = parameters.get("code", "").partition(".")
     return (name, level_code) if name in models.tokenizations else None
 
 
-def _is_space(text: str, models: Zoo, own: Own) -> str:
+def _is_space(text: str, models: Zoo, parameters: Own) -> str:
     space = next((place for place in spaces.every(models) if place.key == text), None)
     if space is None:
         return f"The link asks for a map that this dataset does not have: “{short(text)}”."
     return "" if space.cannot is None else f"The link asks for the map “{short(text)}”. {space.cannot}"
 
 
-def _is_beside(text: str, models: Zoo, own: Own) -> str:
-    return "" if text == NOTHING else _is_space(text, models, own)
+def _is_beside(text: str, models: Zoo, parameters: Own) -> str:
+    return "" if text == NOTHING else _is_space(text, models, parameters)
 
 
-def _is_colour(text: str, models: Zoo, own: Own) -> str:
+def _is_colour(text: str, models: Zoo, parameters: Own) -> str:
     if text == NOTHING or text in models.items.column_names or text.removeprefix(CODE) in models.tokenizations:
         return ""
     return f"The link asks for colours by “{short(text)}”, which this catalogue does not have."
 
 
-def _is_search(text: str, models: Zoo, own: Own) -> str:
+def _is_search(text: str, models: Zoo, parameters: Own) -> str:
     return "" if len(text) <= MAX_QUERY else f"The link searches for a text of more than {MAX_QUERY} characters."
 
 
-def _are_layers(text: str, models: Zoo, own: Own) -> str:
+def _are_layers(text: str, models: Zoo, parameters: Own) -> str:
     names = text.split("~")
     if text == NOTHING or (set(names) <= set(LAYERS) and len(set(names)) == len(names)):
         return ""
     return f"The link draws “{short(text, 20)}” on top; possible is history, next, both with ~ between them, or none."
 
 
-def _are_values(text: str, models: Zoo, own: Own) -> str:
+def _are_values(text: str, models: Zoo, parameters: Own) -> str:
     of = {attribute.name: attribute.values for attribute in spaces.attributes(models)}
     filtered_by = values({"only": text}) if len(text) <= map_points.LONGEST else {}
     if filtered_by and all(value in of.get(name, ()) for name, chosen in filtered_by.items() for value in chosen):
@@ -92,7 +92,7 @@ def _are_values(text: str, models: Zoo, own: Own) -> str:
     return f"The link shows items by values that this catalogue does not have: “{short(text)}”."
 
 
-def _is_code(text: str, models: Zoo, own: Own) -> str:
+def _is_code(text: str, models: Zoo, parameters: Own) -> str:
     name, _, level_code = text.partition(".")
     place = spaces.able(models).get(f"codes.{name}")
     if place is not None and level_code in spaces.codes(models, place).rows:
@@ -100,7 +100,7 @@ def _is_code(text: str, models: Zoo, own: Own) -> str:
     return f"The link names a code that no tokenizer of this dataset has: “{short(text)}”."
 
 
-def _is_area(text: str, models: Zoo, own: Own) -> str:
+def _is_area(text: str, models: Zoo, parameters: Own) -> str:
     where, selection = map_points.split(text)
     if where == map_points.IDS:
         item_ids = decode(selection) if len(selection) <= map_points.LONGEST else []

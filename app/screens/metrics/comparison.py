@@ -7,7 +7,7 @@ import streamlit as st
 
 from app import export, glossary
 from app.analysis import evaluation, floor, metrics
-from app.components import choice, sections, tables, widgets
+from app.components import choice, sections, widgets
 from app.figures import metrics as figures
 from app.screens.metrics.choices import MetricsChoices
 from app.text import clean, count, md
@@ -118,7 +118,7 @@ def beyond(this: MetricsChoices) -> None:
         table=shown,
         name=f"beyond accuracy {this.protocol} {this.k}",
     )
-    tables.show(
+    widgets.table(
         shown,
         column_config={
             "Model": st.column_config.TextColumn(pinned=True),

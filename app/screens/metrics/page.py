@@ -8,7 +8,7 @@ import streamlit as st
 from app import glossary, guard, zoo
 from app.analysis import evaluation, floor, metrics
 from app.analysis import evaluation as verdicts
-from app.components import sections, tables, widgets
+from app.components import sections, widgets
 from app.screens.metrics import comparison, protocol, slices, studies, training_runs
 from app.screens.metrics.choices import MetricsChoices, choose
 from app.screens.metrics.parameters import SECTIONS
@@ -98,7 +98,7 @@ def _table(this: MetricsChoices) -> None:
     counted = len(this.rows) > len(floor.learned(this.rows, this.families))
     order = f"{'models that need no training first, then by' if counted else 'by'} {this.metric}"
     st.caption(f"{this.basis()} · {order}")
-    tables.show(
+    widgets.table(
         table.style.apply(_bold, axis=None, best=list(zip(best["model"], best["metric"], strict=True)), rows=this.rows),
         column_config=columns,
         row_height=_ROW,

@@ -20,13 +20,13 @@ SECTIONS = {
 """Name in the address → its tab."""
 
 
-def protocol(models: Zoo, own: Own) -> str | None:
+def protocol(models: Zoo, parameters: Own) -> str | None:
     """The protocol that the page shows: the chosen one, else the first; None where no model was evaluated."""
     protocols = evaluation.protocols(models)
-    return own["protocol"] if own.get("protocol") in protocols else next(iter(protocols), None)
+    return parameters["protocol"] if parameters.get("protocol") in protocols else next(iter(protocols), None)
 
 
-def _protocol(text: str, models: Zoo, own: Own) -> str:
+def _protocol(text: str, models: Zoo, parameters: Own) -> str:
     protocols = evaluation.protocols(models)
     if text in protocols:
         return ""
@@ -34,32 +34,34 @@ def _protocol(text: str, models: Zoo, own: Own) -> str:
     return f"The link asks for the protocol “{short(text, 30)}”, which no model here was evaluated under{possible}."
 
 
-def _metric(text: str, models: Zoo, own: Own) -> str:
-    shown = protocol(models, own)
-    return one_of("metric", tuple(judge.ACCURACY) if shown is None else metrics.metrics_of(shown))(text, models, own)
+def _metric(text: str, models: Zoo, parameters: Own) -> str:
+    shown = protocol(models, parameters)
+    return one_of("metric", tuple(judge.ACCURACY) if shown is None else metrics.metrics_of(shown))(
+        text, models, parameters
+    )
 
 
-def _kind(text: str, models: Zoo, own: Own) -> str:
-    return one_of("kind of models", ("all", *model_card.by_kind(models)))(text, models, own)
+def _kind(text: str, models: Zoo, parameters: Own) -> str:
+    return one_of("kind of models", ("all", *model_card.by_kind(models)))(text, models, parameters)
 
 
-def _is_evaluated(text: str, models: Zoo, own: Own) -> str:
+def _is_evaluated(text: str, models: Zoo, parameters: Own) -> str:
     """A model with ranks under the protocol."""
-    shown = protocol(models, own)
+    shown = protocol(models, parameters)
     if shown is not None and text in evaluation.people(models, shown)[0]:
         return ""
     return f"The link names a model that was not evaluated under this protocol, or that is not here: “{short(text)}”."
 
 
-def _is_study(text: str, models: Zoo, own: Own) -> str:
+def _is_study(text: str, models: Zoo, parameters: Own) -> str:
     if text in models.studies.found:
         return ""
     return f"The link names a study that this dataset does not have: “{short(text)}”."
 
 
-def _slicing(text: str, models: Zoo, own: Own) -> str:
+def _slicing(text: str, models: Zoo, parameters: Own) -> str:
     if text in evaluation.sliceable(
-        models, protocol(models, own) if text in (evaluation.COLD, evaluation.REPEATED) else None
+        models, protocol(models, parameters) if text in (evaluation.COLD, evaluation.REPEATED) else None
     ):
         return ""
     return f"The link groups users by “{short(text)}”, which this dataset does not have."

@@ -7,7 +7,7 @@ import streamlit as st
 from app import glossary
 from app.analysis import evaluation, metrics
 from app.analysis.model_card import split_words
-from app.components import facts, sections, tables
+from app.components import sections, widgets
 from app.screens.metrics.choices import MetricsChoices
 from app.text import md
 from engine.runtime import protocols as naming
@@ -15,7 +15,7 @@ from engine.runtime import protocols as naming
 
 def show(this: MetricsChoices) -> None:
     known = {term: md(words, 2_000) for term, words in _facts(this).items() if words}
-    facts.show(known, key="protocol", alt="The protocol of the evaluation.")
+    widgets.terms(known, key="protocol", alt="The protocol of the evaluation.")
     _references(this)
 
 
@@ -29,7 +29,7 @@ def _references(this: MetricsChoices) -> None:
         column: st.column_config.NumberColumn(format="%.4f", help=glossary.tooltip(column.partition(",")[0]))
         for column in table.columns[2:]
     }
-    tables.show(table, alt="Figures from elsewhere, and those of the same methods here.", column_config=numbers)
+    widgets.table(table, alt="Figures from elsewhere, and those of the same methods here.", column_config=numbers)
 
 
 def _facts(this: MetricsChoices) -> dict[str, str]:

@@ -8,7 +8,7 @@ import streamlit as st
 from app import export, guard
 from app.analysis import evaluation, floor
 from app.analysis import studies as views
-from app.components import choice, sections, tables, widgets
+from app.components import choice, sections, widgets
 from app.figures import studies as figures
 from app.screens.metrics.choices import MetricsChoices
 from app.text import clean, md
@@ -159,7 +159,7 @@ def _beside(study: Study) -> None:
 def _codes_alone(study: Study) -> None:
     table = views.measured(study, study.figures)
     means = table.pivot_table(index="variant", columns="measure", values="figure", sort=False).reset_index()
-    tables.show(
+    widgets.table(
         means, key=f"metrics_study_{study.name}",
         alt=f"{clean(study.title)}: the tokenizer's figures, means over seeds.",
     )  # fmt: skip

@@ -11,7 +11,7 @@ from app.components import choice, sections, widgets
 from app.figures import metrics as figures
 from app.screens.metrics import parameters
 from app.screens.metrics.choices import MetricsChoices
-from app.text import clean, listed, md
+from app.text import clean, listed, md, span
 from engine.runtime import Zoo
 
 _FOUR = st.column_config.NumberColumn(format="%.4f")
@@ -76,7 +76,7 @@ def made(models: Zoo) -> None:
                 "Model": md(bundle.manifest.title),
                 "Commit": md((made.commit or "unknown")[:10]),
                 "Device": md(made.device),
-                "Time": metrics.span(made.seconds),
+                "Time": span(made.seconds, 1),
                 "Seed": str(made.seed),
                 "Epochs": "counted once"
                 if not made.epochs

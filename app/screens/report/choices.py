@@ -52,8 +52,8 @@ def _offered(models: Zoo) -> list[str]:
     return [name for name, part in PARTS.items() if part.possible(models, _shown(models))]
 
 
-def _parts(own: Mapping[str, str], offered: list[str]) -> None:
-    chosen = [part for part in offered if "parts" not in own or part in decode(own["parts"])]
+def _parts(parameters: Mapping[str, str], offered: list[str]) -> None:
+    chosen = [part for part in offered if "parts" not in parameters or part in decode(parameters["parts"])]
     st.session_state["report_parts"] = chosen
     st.pills(
         "What goes in",
@@ -66,13 +66,13 @@ def _parts(own: Mapping[str, str], offered: list[str]) -> None:
     )
 
 
-def _details(models: Zoo, own: Mapping[str, str]) -> None:
+def _details(models: Zoo, parameters: Mapping[str, str]) -> None:
     shown = _shown(models)
     titles = {name: clean(models.bundles[name].manifest.title, 60) for name in shown}
     left, right = st.columns(2, gap="medium")
     with left:
         able = [name for name in shown if models.bundles[name].cannot("attention") is None]
-        _several("Attention of", "attention", able, {name: _signed(models, name, titles) for name in able}, own)
+        _several("Attention of", "attention", able, {name: _signed(models, name, titles) for name in able}, parameters)
         choice.segmented(
             "Attention is",
             "view",
@@ -81,7 +81,7 @@ def _details(models: Zoo, own: Mapping[str, str]) -> None:
             key="report_view",
             wrap=True,
         )
-        if own.get("view") == "rollout":
+        if parameters.get("view") == "rollout":
             for name in able:
                 if (reason := models.bundles[name].cannot("rollout")) is not None:
                     st.caption(md(f"{titles[name]}: {reason}"))
@@ -90,12 +90,12 @@ def _details(models: Zoo, own: Mapping[str, str]) -> None:
             choice.selected("Map of", "map", mapped, next(iter(mapped)), key=f"report_map_{len(mapped)}")
     with right:
         tokenizers = {name: clean(tokenization.about.title, 60) for name, tokenization in models.tokenizations.items()}
-        _several("Codes of", "codes", list(tokenizers), tokenizers, own)
+        _several("Codes of", "codes", list(tokenizers), tokenizers, parameters)
         protocols = evaluation.protocols(models)
         if protocols:
             options = {name: name for name in protocols}
             choice.selected("Protocol of the metrics", "protocol", options, protocols[0], key="report_protocol")
-        st.session_state["report_slow"] = "slow" in own
+        st.session_state["report_slow"] = "slow" in parameters
         if any(models.bundles[name].manifest.generator is not None for name in shown):
             st.toggle(
                 "Effects of slow models, too",
@@ -103,7 +103,7 @@ def _details(models: Zoo, own: Mapping[str, str]) -> None:
                 on_change=guard.callback(_switch("slow", "asked", "report_slow")),
                 help="Generative models score every item anew for each event left out, which takes a while.",
             )
-        st.session_state["report_rows"] = "rows" in own
+        st.session_state["report_rows"] = "rows" in parameters
         st.toggle(
             "Rows of the data may go in",
             key="report_rows",
@@ -117,13 +117,17 @@ def _signed(models: Zoo, name: str, titles: Mapping[str, str]) -> str:
     return f"{zoo.style(models, name).sign} {titles[name]}"
 
 
-def _several(label: str, name: str, options: list[str], titles: Mapping[str, str], own: Mapping[str, str]) -> None:
+def _several(
+    label: str, name: str, options: list[str], titles: Mapping[str, str], parameters: Mapping[str, str]
+) -> None:
     """Some of a few; all where the address says nothing."""
     if not options:
         st.caption(md(f"{label}: none of these."))
         return
     key = f"report_{name}_{len(options)}"
-    st.session_state[key] = [option for option in options if name not in own or option in decode(own[name])]
+    st.session_state[key] = [
+        option for option in options if name not in parameters or option in decode(parameters[name])
+    ]
     st.multiselect(
         label,
         options,

@@ -24,53 +24,53 @@ SECTIONS = {
 _PREFIX = re.compile(r"[0-9]{1,8}(-[0-9]{1,8}){0,63}")
 
 
-def tokenizers(models: Zoo, own: Own) -> tuple[str, str | None]:
+def tokenizers(models: Zoo, parameters: Own) -> tuple[str, str | None]:
     """(the tokenizer on the left, the one beside it or None): the chosen ones, else the first two. There is at least one."""
     names = list(models.tokenizations)
-    left = own["left"] if own.get("left") in names else names[0]
-    right = own.get("right")
+    left = parameters["left"] if parameters.get("left") in names else names[0]
+    right = parameters.get("right")
     if right == NOBODY or len(names) == 1:
         return left, None
     return left, right if right in names and right != left else next(name for name in names if name != left)
 
 
-def browsed(models: Zoo, own: Own) -> str:
+def browsed(models: Zoo, parameters: Own) -> str:
     """The tokenizer whose codes are filtered by: the one that was chosen, where it is on the page, else the left one."""
-    shown = tokenizers(models, own)
-    return own["of"] if own.get("of", "") in shown else shown[0]
+    shown = tokenizers(models, parameters)
+    return parameters["of"] if parameters.get("of", "") in shown else shown[0]
 
 
-def opens_with(own: Own) -> str:
+def opens_with(parameters: Own) -> str:
     """The section that is open unless another one is chosen: a link to a prefix leads to its branch."""
-    return "tree" if own.get("prefix") else "overview"
+    return "tree" if parameters.get("prefix") else "overview"
 
 
-def prefix_codes(own: Own) -> tuple[int, ...]:
+def prefix_codes(parameters: Own) -> tuple[int, ...]:
     """The codes of the parameter prefix."""
-    text = own.get("prefix", "")
+    text = parameters.get("prefix", "")
     return tuple(map(int, text.split("-"))) if text else ()
 
 
-def _is_tokenizer(text: str, models: Zoo, own: Own) -> str:
+def _is_tokenizer(text: str, models: Zoo, parameters: Own) -> str:
     if text in models.tokenizations:
         return ""
     return f"The link names a tokenizer that this dataset does not have: “{short(text)}”."
 
 
-def _is_second(text: str, models: Zoo, own: Own) -> str:
-    return "" if text == NOBODY else _is_tokenizer(text, models, own)
+def _is_second(text: str, models: Zoo, parameters: Own) -> str:
+    return "" if text == NOBODY else _is_tokenizer(text, models, parameters)
 
 
-def _is_column(text: str, models: Zoo, own: Own) -> str:
+def _is_column(text: str, models: Zoo, parameters: Own) -> str:
     if text in models.items.column_names:
         return ""
     return f"The link asks for colours by “{short(text)}”, which this catalogue does not have."
 
 
-def _is_prefix(text: str, models: Zoo, own: Own) -> str:
+def _is_prefix(text: str, models: Zoo, parameters: Own) -> str:
     if not models.tokenizations:
         return ""
-    sizes = models.tokenizations[browsed(models, own)].about.shape.own
+    sizes = models.tokenizations[browsed(models, parameters)].about.shape.own
     if _PREFIX.fullmatch(text):
         prefix = [int(code) for code in text.split("-")]
         if len(prefix) <= len(sizes) and all(code < size for code, size in zip(prefix, sizes, strict=False)):
@@ -78,7 +78,7 @@ def _is_prefix(text: str, models: Zoo, own: Own) -> str:
     return f"The link asks for items of the codes “{short(text)}”, which this tokenizer does not have."
 
 
-def _levels(models: Zoo, own: Own) -> int:
+def _levels(models: Zoo, parameters: Own) -> int:
     return max((len(tokenization.about.shape.own) for tokenization in models.tokenizations.values()), default=1)
 
 

@@ -9,7 +9,7 @@ import streamlit as st
 
 from app import export, glossary, zoo
 from app.analysis import semantic_ids, tokenizers
-from app.components import choice, sections, tables
+from app.components import choice, sections, widgets
 from app.figures import semantic_ids as figures
 from app.screens.semantic_ids.selection import Selection
 from app.session import state
@@ -41,7 +41,7 @@ def overview(page: Selection) -> None:
     by_level = tokenizers.levels_table(
         [(title, shown, tokenizers.usage(shown)) for title, shown in zip(titles, page.shown, strict=True)]
     )
-    tables.show(
+    widgets.table(
         by_level,
         column_config=_LEVELS,
         height="content",
@@ -138,7 +138,7 @@ def _groups(page: Selection, one: Tokenization) -> None:
     st.caption(md(words))
     export_name = f"collisions {one.name}"
     whole = _groups_table(page, one, len(groups))
-    tables.show(
+    widgets.table(
         whole.head(_GROUPS),
         height=320,
         alt=f"Items with the same codes by {clean(one.about.title)}, the largest group first",

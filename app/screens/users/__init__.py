@@ -13,36 +13,36 @@ MAX_TEXT = 100
 PER_PAGE = 20
 
 
-def _longest(models: Zoo, own: Own) -> int:
+def _longest(models: Zoo, parameters: Own) -> int:
     return int(users.table(models).length.max(initial=0))
 
 
-def _many(models: Zoo, own: Own) -> int:
+def _many(models: Zoo, parameters: Own) -> int:
     return max(1, -(-models.users.num_rows // PER_PAGE))
 
 
-def _is_text(text: str, models: Zoo, own: Own) -> str:
+def _is_text(text: str, models: Zoo, parameters: Own) -> str:
     return "" if len(text) <= MAX_TEXT else f"The link searches users for a text of more than {MAX_TEXT} characters."
 
 
-def _is_evaluated(text: str, models: Zoo, own: Own) -> str:
+def _is_evaluated(text: str, models: Zoo, parameters: Own) -> str:
     if text in users.table(models).models:
         return ""
     return f"The link names a model that was not evaluated, or that is not here: “{short(text)}”."
 
 
-def _other(text: str, models: Zoo, own: Own) -> str:
-    if text == own.get("first"):
+def _other(text: str, models: Zoo, parameters: Own) -> str:
+    if text == parameters.get("first"):
         return f"The link compares the model “{short(text)}” with itself."
-    return _is_evaluated(text, models, own)
+    return _is_evaluated(text, models, parameters)
 
 
-def _order(text: str, models: Zoo, own: Own) -> str:
+def _order(text: str, models: Zoo, parameters: Own) -> str:
     ranks = tuple(users.RANK + name for name in users.table(models).models)
-    return one_of("order of users", (*users.SORTS, *ranks))(text, models, own)
+    return one_of("order of users", (*users.SORTS, *ranks))(text, models, parameters)
 
 
-def _is_user(text: str, models: Zoo, own: Own) -> str:
+def _is_user(text: str, models: Zoo, parameters: Own) -> str:
     if examples.user_row(models, text) is not None:
         return ""
     return f"The link names the user “{short(text)}”, whom this dataset does not have."

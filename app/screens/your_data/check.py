@@ -7,7 +7,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from app import downloads, guard
-from app.components import tables
+from app.components import widgets
 from app.screens.your_data import upload_words as views
 from app.screens.your_data.upload_file import Draft
 from app.store.records import MAX_NAME
@@ -77,7 +77,7 @@ def _found(draft: Draft, checked: CheckResult) -> None:
     with st.expander(f"Findings line by line: {more}", key=draft.key("findings")):
         if words := views.listed_words(checked):
             st.caption(md(words))
-        tables.show(
+        widgets.table(
             views.findings_table(checked),
             column_config={
                 "File": st.column_config.TextColumn(width="small"),

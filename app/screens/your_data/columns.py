@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app import guard
-from app.components import tables
+from app.components import widgets
 from app.screens.your_data import upload_file
 from app.screens.your_data import upload_words as views
 from app.screens.your_data.upload_file import Draft
@@ -42,7 +42,7 @@ def show(draft: Draft, what: FileKind) -> None:
                         _choice(draft, what, choice)
             if guess.foreign:
                 st.caption("The lines that encodings read differently:")
-                tables.show(views.foreign_table(guess), alt="Lines as each encoding reads them")
+                widgets.table(views.foreign_table(guess), alt="Lines as each encoding reads them")
             if guess.head:
                 st.caption("The first lines as they stand:")
                 st.code("\n".join(clean(line, 160) for line in guess.head), language=None, wrap_lines=True)
@@ -138,7 +138,7 @@ def _columns(draft: Draft, what: FileKind, reading: Reading, seen: dict[str, See
     for fault in reading.faults(what):
         st.warning(md(fault, 300), icon=":material/view_column:")
     with st.expander(f"All {count(len(names), 'column')} with their first values", type="compact"):
-        tables.show(
+        widgets.table(
             views.columns_table(reading, draft.guesses[what].seen),
             column_config={"Filled": st.column_config.ProgressColumn(format="percent", min_value=0, max_value=1)},
             alt=f"Columns of the {what}, three values of each, and what they are used as",

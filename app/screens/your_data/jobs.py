@@ -9,9 +9,9 @@ import streamlit as st
 
 from app import export, guard, home, work, zoo
 from app.components import jobs
-from app.figures import training
+from app.figures import metrics as figures
 from app.store.records import JobKind, NotFound, StoredDataset
-from app.text import md
+from app.text import md, span
 from app.work import Work
 from engine.runtime import Zoo
 
@@ -88,7 +88,7 @@ def _steps(one: Work) -> None:
         for number, step in enumerate(one.job.steps):
             part = parts[number] if number < len(parts) else None
             state = part.state if part is not None else "waiting"
-            took = f" · {training.span(part.seconds)}" if part is not None and part.seconds >= 0.5 else ""
+            took = f" · {span(part.seconds)}" if part is not None and part.seconds >= 0.5 else ""
             st.caption(f"{_MARKS.get(state, ':material/circle:')} {md(step.title)} · {state}{took}")
 
 
@@ -99,11 +99,11 @@ def _curve(owner: str, dataset: StoredDataset, one: Work) -> None:
     run = one.job.steps[one.status.step].run
     if not run:
         return
-    table = training.curve(_read(home.here().dataset(owner, dataset.id).path / run / "curve.json"))
+    table = figures.run_curve(_read(home.here().dataset(owner, dataset.id).path / run / "curve.json"))
     if len(table) < 2:
         return
     export.figure(
-        training.figure(table),
+        figures.run_so_far(table),
         key=f"data_curve_{one.row.id}",
         alt="Training loss and NDCG@10 on the validation items, epoch by epoch, so far.",
         table=table,

@@ -10,12 +10,11 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from app import guard, home, work
-from app.figures import training
 from app.jobs import kinds
 from app.jobs.estimate import JobEstimate, estimate
 from app.jobs.kinds import TrainingChoice
 from app.store.records import StoredDataset
-from app.text import count, listed, md
+from app.text import count, listed, md, span
 from engine.cards import KINDS, OTHER, Trainable, by_kind
 from engine.errors import SeqscopeError
 
@@ -150,7 +149,7 @@ def _answer(owner: str, dataset: StoredDataset, estimates: _Estimates, busy: boo
     seconds = sum(cost.seconds for cost in every)
     most = "At most " if any(cost.at_most for cost in every) else "About "
     where = listed(sorted({cost.device for cost in every}))
-    st.markdown(f"**{most}{md(training.span(seconds))}** in all, on {md(where)}, if nothing else runs here.")
+    st.markdown(f"**{most}{md(span(seconds))}** in all, on {md(where)}, if nothing else runs here.")
     if seconds > LONG and estimates.budget != "least":
         st.warning(
             "That is more than an hour. Fewer epochs take less time, and the models learn less.",
@@ -171,7 +170,7 @@ def choice_words(choice: TrainingChoice) -> str:
     stage, cost = kinds.models()[choice.model].page.first_title, first[0]
     most = "at most" if cost.at_most else "about"
     return (
-        f"first {stage}, {most} {training.span(cost.seconds)}: {count(cost.epochs, 'epoch')} of {count(cost.steps, 'step')}; "
+        f"first {stage}, {most} {span(cost.seconds)}: {count(cost.epochs, 'epoch')} of {count(cost.steps, 'step')}; "
         f"then {words(last)}"
     )
 
@@ -179,11 +178,11 @@ def choice_words(choice: TrainingChoice) -> str:
 def words(found: JobEstimate) -> str:
     """What an estimate says, in words."""
     if not found.epochs:
-        return f"about {training.span(found.seconds)}: counted, evaluated and exported"
+        return f"about {span(found.seconds)}: counted, evaluated and exported"
     shares = (found.start, found.train + found.validation, found.evaluate + found.export)
-    parts = "{} to start, {} of training, {} of evaluation and export".format(*map(training.span, shares))
+    parts = "{} to start, {} of training, {} of evaluation and export".format(*map(span, shares))
     most = "at most" if found.at_most else "about"
-    return f"{most} {training.span(found.seconds)}: {count(found.epochs, 'epoch')} of {count(found.steps, 'step')}; {parts}"
+    return f"{most} {span(found.seconds)}: {count(found.epochs, 'epoch')} of {count(found.steps, 'step')}; {parts}"
 
 
 def _train(owner: str, id: str, estimates: _Estimates) -> None:

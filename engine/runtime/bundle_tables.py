@@ -13,7 +13,7 @@ from engine.bundle.tables import TABLE_BYTES, Column, read_places, read_table, s
 from engine.evaluation import protocols
 
 
-class SideTables:
+class BundleTables:
     """The tables of the bundle in `folder`, None where it does not have them. Those above 16 MiB are read on first use."""
 
     def __init__(self, folder: Folder, manifest: Manifest) -> None:
