@@ -1,21 +1,12 @@
 // Gives the focus back that a step of the keyboard lost, lets Enter take the first result of a search and arrows reach the others, shows a section that is
-// opened from its beginning, keeps what was clicked in its place when the details of an item open beside the page or close, and says
-// when the window becomes as narrow as a phone's, or wider.
+// opened from its beginning, and keeps what was clicked in its place when the details of an item open beside the page or close.
 const STEP = 100 // ms between two looks
 const LOOKED = 15_000 // ms that the answer to a step may take
 const QUIET = 400 // ms after the last letter until the results are those of the whole text
 const IDLE = '[data-testid="stApp"][data-test-script-state="notRunning"]'
 const ABLE = "button:not(:disabled), input:not(:disabled), [role=combobox], [tabindex='0']"
 
-const NARROW = matchMedia("(max-width: 640px)") // as a phone held upright
-
-export default function ({ data, setStateValue }) {
-  let narrow = data.phone // what Python takes the window for
-  const resized = () => {
-    if (NARROW.matches !== narrow) setStateValue("narrow", (narrow = NARROW.matches))
-  }
-  resized()
-  NARROW.addEventListener("change", resized)
+export default function () {
   let watching = null
   let typed = 0
 
@@ -82,7 +73,7 @@ export default function ({ data, setStateValue }) {
     const keys = around(at)
     const search = keys[0]?.match(/^(st-key-.+)_search$/)
     // details of a hit would cover the others on a phone: its keyboard goes, and the hits are in view
-    if (search?.[1].endsWith("catalogue") && event.key === "Enter" && NARROW.matches) return at.blur()
+    if (search?.[1].endsWith("catalogue") && event.key === "Enter" && innerWidth <= 640) return at.blur()
     if (at.matches?.("input") && search && event.key === "Enter" && at.value.trim()) take(search[1], keys)
     else if (keys.length && !at.matches?.("input[type=text], input[type=search], textarea")) watch(keys)
   }
@@ -158,7 +149,6 @@ export default function ({ data, setStateValue }) {
   document.addEventListener("scroll", scrolled, true)
   return () => {
     stop()
-    NARROW.removeEventListener("change", resized)
     reflowed.disconnect()
     document.removeEventListener("keydown", down, true)
     document.removeEventListener("input", input, true)

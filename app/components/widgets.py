@@ -185,16 +185,8 @@ def act(key: str) -> dict[str, Any]:
     return dict(clicked) if isinstance(clicked, Mapping) else {}
 
 
-_NARROW = "narrow_window"
-
-
 def on_phone() -> bool:
-    """Whether figures are laid out for a window as narrow as a phone's: as the window is, or until it has said so, whether the
-    browser calls itself a phone's."""
-    return bool(st.session_state.get(_NARROW, _called_phone()))
-
-
-def _called_phone() -> bool:
+    """Whether the browser says that it is a phone's."""
     return "Mobi" in (st.context.headers.get("User-Agent") or "")
 
 
@@ -209,11 +201,7 @@ _BROWSER = st.components.v2.component(
 
 def browser() -> None:
     """Once per page, where it stays whatever else is drawn."""
-    _BROWSER(key="browser", data={"phone": _called_phone()}, on_narrow_change=_take_width, height=1)
-
-
-def _take_width() -> None:
-    st.session_state[_NARROW] = bool(getattr(st.session_state.get("browser"), "narrow", False))
+    _BROWSER(key="browser", height=1)
 
 
 _MAP = _component("map", "map.css")

@@ -15,16 +15,27 @@ from engine.models import Recommender
 OPSET = 20
 
 
-def explanations(model: Recommender, items: Tensor) -> dict[str, Tensor]:
-    """What the encoder answers beside the query, by the names of the outputs (docs/bundle.md). items: int64 [batch, length]."""
-    answers = {}
+def answers(model: Recommender, items: Tensor) -> dict[str, Tensor]:
+    """What the encoder answers, by the names of the outputs (docs/bundle.md), the query first. items: int64 [batch, length]."""
+    more = {}
     if model.adds_parts:
-        answers["parts"] = model.query_parts(items)
+        more["parts"] = model.query_parts(items)
+        query = more["parts"].sum(1)
+    elif model.filter_window is not None:
+        query, matches = model.query_with_matches(items)
+        more["matches"] = torch.cat(matches, dim=1)
+    else:
+        query = model.query(items)
     if model.gated is not None:
-        answers["gates"] = model.gates(items)
-    if model.filter_window is not None:
-        answers["matches"] = torch.cat(model.matches(items), dim=1)
-    return answers
+        more["gates"] = model.gates(items)
+    return {"query": query, **more}
+
+
+def explanations(model: Recommender, items: Tensor) -> dict[str, Tensor]:
+    """Of `answers`, what is beside the query."""
+    if not model.adds_parts and model.gated is None and model.filter_window is None:
+        return {}
+    return {name: answer for name, answer in answers(model, items).items() if name != "query"}
 
 
 class _Query(nn.Module):
@@ -33,9 +44,7 @@ class _Query(nn.Module):
         self.model = model
 
     def forward(self, items: Tensor) -> tuple[Tensor, ...]:
-        answers = explanations(self.model, items)
-        query = answers["parts"].sum(1) if "parts" in answers else self.model.query(items)
-        return query, *answers.values()
+        return tuple(answers(self.model, items).values())
 
 
 class _Attention(nn.Module):
@@ -48,8 +57,8 @@ class _Attention(nn.Module):
 
 
 def write_encoder(model: Recommender, path: Path) -> None:
-    """encoder.onnx: items int64 [batch, length] → query float32 [batch, dim], and `explanations`"""
-    _write(_Query(model), ["query", *explanations(model, histories(model)[0])], model, path)
+    """encoder.onnx: items int64 [batch, length] → query float32 [batch, dim], and what else `answers` has"""
+    _write(_Query(model), [*answers(model, histories(model)[0])], model, path)
 
 
 def write_attention(model: Recommender, path: Path) -> None:

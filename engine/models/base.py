@@ -66,7 +66,7 @@ class Recommender(nn.Module):
         gated: how many of the latest items have a gate each (`gates`); None where none has.
         place_weights: what each filter weighs each of the latest items with, whatever the history: float32 [filters, places], the
             latest item last; None where there are no such filters.
-        filter_window: over how many of the latest items filters slide (`matches`); None where none do.
+        filter_window: over how many of the latest items filters slide (`query_with_matches`); None where none do.
         exports: the parts of its bundle, by the names that engine.export.bundle knows; empty where bundles hold no such model.
         needs_log: False where it learns from nobody, so that a catalogue without a log will do.
     """
@@ -149,9 +149,9 @@ class Recommender(nn.Module):
         users: as of `query`."""
         raise TypeError(f"{type(self).__name__} has no gates")
 
-    def matches(self, items: Tensor) -> list[Tensor]:
-        """How well filters over 1, 2, … `filter_window` items in a row match each such row of the latest items: per height h
-        float32 [batch, filter_window − h + 1, filters], 0 or more, the latest row last. items: as of `query`."""
+    def query_with_matches(self, items: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """As `query`, and how well filters over 1, 2, … `filter_window` items in a row match each such row of the latest items:
+        per height h float32 [batch, filter_window − h + 1, filters], 0 or more, the latest row last."""
         raise TypeError(f"{type(self).__name__} has no filters that slide")
 
     def index(self) -> ItemIndex:

@@ -68,8 +68,20 @@ class Caser(UserAndWindow):
         nn.init.zeros_(self.joint.bias)
 
     def read(self, window: Tensor, people: Tensor) -> Tensor:
-        image = self.items(window).transpose(1, 2)  # [batch, d, L]
-        best = [matches.amax(1) for matches in self._matches(image)]
+        image = self._image(window)
+        return self._answer(image, self._matches(image), people)
+
+    def query_with_matches(self, items: Tensor) -> tuple[Tensor, list[Tensor]]:
+        image = self._image(self.window(items))
+        matches = self._matches(image)
+        return self._answer(image, matches, self.people(items, None)), matches
+
+    def _image(self, window: Tensor) -> Tensor:
+        image: Tensor = self.items(window).transpose(1, 2)  # [batch, d, L]
+        return image
+
+    def _answer(self, image: Tensor, matches: list[Tensor], people: Tensor) -> Tensor:
+        best = [of_height.amax(1) for of_height in matches]
         features = torch.cat([*best, self.columns(image).transpose(1, 2).flatten(1)], dim=1)
         z = F.relu(self.joint(dropout(features, self.config.dropout, self.training)))
         return torch.cat([z, people], dim=1)
@@ -84,10 +96,6 @@ class Caser(UserAndWindow):
             rows.append((size - height + 1) * len(filters))
         fits = F.relu(image.flatten(1) @ torch.cat(placed).flatten(1).T)
         return [part.unflatten(1, (-1, self.config.horizontal)) for part in fits.split(rows, dim=1)]
-
-    def matches(self, items: Tensor) -> list[Tensor]:
-        """Of the horizontal filters. The network keeps the largest of each."""
-        return self._matches(self.items(self.window(items)).transpose(1, 2))
 
     @property
     def place_weights(self) -> Tensor:  # type: ignore[override]

@@ -238,15 +238,6 @@ def test_a_phone_shows_the_rank_table_first_and_it_is_sorted_by_any_model(
     assert page.locator(".ranks").evaluate("e => e.scrollWidth - e.clientWidth") <= 0  # all columns are on the screen
 
 
-def test_a_window_that_becomes_narrow_is_laid_out_as_a_phone(go: Callable[[str], Page]) -> None:
-    page = go("/?ds=toys&h=toy-1~toy-2")
-    assert not page.locator(".ranks").count()
-    page.set_viewport_size({"width": 390, "height": 844})
-    page.locator(".ranks tbody tr").first.wait_for()
-    page.set_viewport_size({"width": 1440, "height": 900})
-    shown(page)
-
-
 @pytest.mark.parametrize("view", [".model .title", ".ranks .title"], ids=["lists", "ranks"])
 def test_what_was_clicked_stays_under_the_pointer_when_the_details_open_and_close(
     page: Page, visit: Callable[[str], Page], view: str

@@ -96,7 +96,7 @@ def test_matches_of_filters_are_those_of_pytorch(
     assert isinstance(model, Caser)
     for history in (HISTORY, [3], [1, 9]):
         with torch.no_grad():
-            expected = model.matches(torch.tensor([history[-model.max_length :]]))
+            _, expected = model.query_with_matches(torch.tensor([history[-model.max_length :]]))
         matches = bundle.matches(history)
         assert len(matches) == len(expected) == model.filter_window
         for rows, of_pytorch in zip(matches, expected, strict=True):

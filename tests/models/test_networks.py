@@ -120,7 +120,7 @@ def test_caser_is_that_of_the_paper() -> None:
             (numbers(model.joint.weight), numbers(model.joint.bias)), numbers(model.users.weight)[2],
         )  # fmt: skip
         scores_of_trained_user(model, history, query)
-        for height, found in enumerate(model.matches(torch.tensor([history])), 1):
+        for height, found in enumerate(model.query_with_matches(torch.tensor([history]))[1], 1):
             assert found.shape == (1, 3 - height + 1, 3)
 
 
