@@ -101,7 +101,8 @@ def _best_rows(models: Zoo, name: str, history: tuple[int, ...]) -> None:
         md(
             f"{count(matches[0].shape[1], 'horizontal filter')} of each height slide over the items, and each keeps its best "
             "match (max pooling). A cell is the share of what the filters of that height keep that comes from the row that ends "
-            "with that item; each column adds up to 1. How a match counts is up to the layer that follows."
+            "with that item; each column adds up to 1. Rows that begin before the history are filled up with nothing. How a "
+            "match counts is up to the layer that follows."
         )
     )
 
