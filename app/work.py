@@ -257,9 +257,9 @@ def refusal(id: str) -> str:
     return _REFUSED.get(id, "")
 
 
-def _order(job: str, dataset: StoredDataset) -> kinds.Order:
+def _request(job: str, dataset: StoredDataset) -> kinds.JobRequest:
     owner, id = dataset.owner, dataset.id
-    return kinds.Order(
+    return kinds.JobRequest(
         job, home.here().dataset(owner, id).path, home.root() / "jobs", name=id, title=dataset.title,
         log=log_columns(owner, id), reading=_log_reading(owner, id), owner=owner, dataset=id,
     )  # fmt: skip
@@ -272,7 +272,7 @@ def baselines(owner: str, id: str) -> Job:
         raise SeqscopeError("There is no log to learn from.")
 
     def make(job: str) -> spec.Job:
-        return kinds.baselines(_order(job, dataset), dataset.rows_items)
+        return kinds.baselines(_request(job, dataset), dataset.rows_items)
 
     return submit(owner, id, "baselines", {"log": True}, make)
 
@@ -283,7 +283,7 @@ def prepare(owner: str, id: str, *, exports: Path) -> Job:
     carried = sources(exports)
 
     def make(job: str) -> spec.Job:
-        return kinds.prepare(_order(job, dataset), dataset.rows_items, carried)
+        return kinds.prepare(_request(job, dataset), dataset.rows_items, carried)
 
     return submit(owner, id, "prepare", {"log": bool(log)}, make)
 
@@ -298,7 +298,7 @@ def add_index(owner: str, id: str, content: bytes) -> Job:
     store.datasets.measure(owner, id)
 
     def make(job: str) -> spec.Job:
-        return kinds.index(_order(job, dataset))
+        return kinds.index(_request(job, dataset))
 
     return submit(owner, id, "prepare", {"log": bool(log)}, make)
 
@@ -310,7 +310,7 @@ def train(owner: str, id: str, choices: Sequence[TrainingChoice]) -> Job:
         raise SeqscopeError("There is no log to learn from.")
 
     def make(job: str) -> spec.Job:
-        return kinds.train(_order(job, dataset), choices)
+        return kinds.train(_request(job, dataset), choices)
 
     about = {
         "models": [choice.model for choice in choices],

@@ -98,6 +98,7 @@ def sentence(results: Path, dataset: str, fingerprint: str, protocols: list[str]
 
 
 def learns(result: Mapping[str, Any]) -> bool:
+    """Whether a model is trained by gradients. result: a recorded one (benchmarks.quality)."""
     return MODELS[result["recipe"]["family"]].objective != "counts"
 
 
@@ -110,8 +111,9 @@ def _among(verdict: Verdict, protocol: str, models: Mapping[str, Any]) -> str:
     """Of how many models of the table the verdict is, where it is not of all: those whose rankings lay side by side."""
     there = [learns(result) for result in models.values() if protocol in result["metrics"]]
     words = []
-    for side, of_kind, what in ((verdict.neural, True, "neural models"), (verdict.untrained, False, "models without")):
+    kinds = ((verdict.neural, True, "neural models"), (verdict.untrained, False, "models that need no training"))
+    for side, trains, kind in kinds:
         judged = 0 if side is None else side.among
-        if judged < there.count(of_kind):
-            words.append(f"{judged} of the {there.count(of_kind)} {what}{'' if of_kind else ' training'}")
+        if judged < there.count(trains):
+            words.append(f"{judged} of the {there.count(trains)} {kind}")
     return f" Compared user by user: {' and '.join(words)} below." if words else ""

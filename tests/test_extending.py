@@ -158,7 +158,7 @@ assert main(["export", "runs/gru", "--to", "exports/golden"]) == 0
 zoo = Zoo.open("exports/golden")
 report = build.build(zoo, document.Asked(history=["i1"], models=["gru"], parts=["lists", "metrics"]))
 job = kinds.train(
-    kinds.Order("id", Path("shop"), Path("jobs"), name="shop", title="A shop", log=("user", "item")),
+    kinds.JobRequest("id", Path("shop"), Path("jobs"), name="shop", title="A shop", log=("user", "item")),
     [TrainingChoice(model="gru", settings=kinds.batches("gru", 20))],
 )
 seen = {
@@ -203,7 +203,7 @@ data = json.loads(Path("runs/sasrec/run.json").read_text())["dataset_path"]
 assert main(["tokenize", "hashing", "--dataset", data, "--out", "runs/hashing"]) == 0
 assert main(["export", "runs/hashing", "--to", "exports/golden"]) == 0
 about = Zoo.open("exports/golden").tokenizations["hashing"].about
-job = kinds.prepare(kinds.Order("id", Path("shop"), Path("jobs"), name="shop", title="A shop"), items=500)
+job = kinds.prepare(kinds.JobRequest("id", Path("shop"), Path("jobs"), name="shop", title="A shop"), items=500)
 seen = {
     "help": help_of("tokenize"),
     "about": [about.title, about.order, about.paper],

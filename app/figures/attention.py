@@ -177,10 +177,11 @@ def _shares(
     rows: Sequence[str],
     title: str,
     quantity: str,
-    verb: str,
+    relation: str,
     narrow: bool,
 ) -> go.Figure:
-    """Shares of each column, positions downwards, oldest on top. shares: [columns, positions]. rows: columns in longer words."""
+    """Shares of each column, positions downwards, oldest on top. shares: [columns, positions]. rows: columns in longer words, as
+    hovering has them; relation: of a column to a position, in words between the two."""
     places = list(range(len(called)))
     hovers = called.hovers()
     trace = go.Heatmap(
@@ -195,7 +196,7 @@ def _shares(
         xgap=2,
         ygap=1,
         customdata=[[[label(row, 40), hover] for row in rows] for hover in hovers],
-        hovertemplate=f"%{{customdata[0]}}<br>{verb}%{{customdata[1]}}<br>%{{z:.3f}}<extra></extra>",
+        hovertemplate=f"%{{customdata[0]}}<br>{relation}%{{customdata[1]}}<br>%{{z:.3f}}<extra></extra>",
     )
     fig = go.Figure(trace)
     fig.update_xaxes(
@@ -380,7 +381,7 @@ def by_distance(profile: Profile) -> go.Figure:
             y=part["weight"],
             name=f"layer {layer}",
             mode="lines+markers",
-            line={"color": SERIES[at % 7], "dash": DASHES[at % len(DASHES)], "width": 2},
+            line={"color": SERIES[at % len(SERIES)], "dash": DASHES[at % len(DASHES)], "width": 2},
             hovertemplate=f"layer {layer}<br>%{{x}} back: %{{y:.3f}}<extra></extra>",
         )
     fig.add_scatter(

@@ -147,7 +147,7 @@ def _sizes(bundle: Path, names: Sequence[str]) -> dict[str, int | float | str | 
 
 
 @dataclass(frozen=True)
-class Order:
+class JobRequest:
     """A job to be made, and of what."""
 
     id: str
@@ -164,24 +164,25 @@ class Order:
     """How the log is read, with what its owner chose at the check."""
     owner: str = ""
     dataset: str = ""
+    """Whose job it is, and of which stored dataset."""
 
 
-def baselines(order: Order, items: int = 0) -> Job:
+def baselines(request: JobRequest, items: int = 0) -> Job:
     """What is made by itself as soon as there is a log: all models that declare so (`OnPage.at_once`)."""
-    into = _into(order.folder, True)
+    into = _into(request.folder, True)
     words = ("baselines", *baseline_names(), "--dataset", "data", "--runs", "runs", "--to", into)
     made = JobStep(title="Fit, evaluate and export", words=words, goal=True, weight=30)
-    steps = [*_begun(order, into), made, *_searched(items, into), *_turn(into)]
-    return _job(order, "baselines", f"Models that need no training, of {order.title}", steps, short=True)
+    steps = [*_begun(request, into), made, *_searched(items, into), *_turn(into)]
+    return _job(request, "baselines", f"Models that need no training, of {request.title}", steps, short=True)
 
 
-def prepare(order: Order, items: int, sources: Sequence[Path] = ()) -> Job:
+def prepare(request: JobRequest, items: int, sources: Sequence[Path] = ()) -> Job:
     """What a dataset can show at once: models that read words, identifiers, maps.
 
     sources: bundles that know items by their words, to be carried over.
     """
-    into = _into(order.folder, bool(order.log))
-    steps = _begun(order, into)
+    into = _into(request.folder, bool(request.log))
+    steps = _begun(request, into)
     for source in sources:
         words = ("zero-shot", os.path.abspath(source), "--dataset", "data", "--to", into)
         steps.append(
@@ -198,7 +199,7 @@ def prepare(order: Order, items: int, sources: Sequence[Path] = ()) -> Job:
         steps.append(
             JobStep(title="Project the texts", words=mapped, needs=("words",), may_fail=True, weight=20 + items / 500)
         )
-    steps += _trained(TrainingChoice(model="text-neighbours"), bool(order.log), into, needs=("words",), optional=True)
+    steps += _trained(TrainingChoice(model="text-neighbours"), bool(request.log), into, needs=("words",), optional=True)
     for name, tokenizer in tokenizers().items():
         needs = ("words",) if "vectors" in tokenizer.declaration.needs else ()
         steps += [
@@ -212,21 +213,21 @@ def prepare(order: Order, items: int, sources: Sequence[Path] = ()) -> Job:
                 weight=20 + items / 1_000,
             ),
         ]
-    if (order.folder / INDEX).is_file():
+    if (request.folder / INDEX).is_file():
         steps.append(_indexed(INDEX, into).model_copy(update={"may_fail": True}))
     steps += [*_searched(items, into), *_turn(into)]
-    return _job(order, "prepare", f"Prepare {order.title}", steps)
+    return _job(request, "prepare", f"Prepare {request.title}", steps)
 
 
-def index(order: Order) -> Job:
+def index(request: JobRequest) -> Job:
     """Shows the semantic IDs in `BROUGHT_INDEX`, and keeps them where they can be read."""
-    into = _into(order.folder, bool(order.log))
+    into = _into(request.folder, bool(request.log))
     keeping = JobStep(title="Keep them", program="app.jobs.keep", words=(BROUGHT_INDEX, INDEX))
-    steps = [*_begun(order, into), _indexed(BROUGHT_INDEX, into), keeping, *_turn(into)]
-    return _job(order, "prepare", f"Semantic IDs for {order.title}", steps, short=True)
+    steps = [*_begun(request, into), _indexed(BROUGHT_INDEX, into), keeping, *_turn(into)]
+    return _job(request, "prepare", f"Semantic IDs for {request.title}", steps, short=True)
 
 
-def train(order: Order, choices: Sequence[TrainingChoice]) -> Job:
+def train(request: JobRequest, choices: Sequence[TrainingChoice]) -> Job:
     """Models, trained one after the other; each appears when it is ready.
 
     Raises ValueError for models that cannot be trained from a page.
@@ -239,8 +240,8 @@ def train(order: Order, choices: Sequence[TrainingChoice]) -> Job:
         raise ValueError("no training that comes before another one")
     if not choices or len({choice.model for choice in choices}) < len(choices):
         raise ValueError("each model once, and at least one")
-    into, items = _into(order.folder, True), fresh.count(order.folder / "data", "items")
-    steps = _begun(order, into)
+    into, items = _into(request.folder, True), fresh.count(request.folder / "data", "items")
+    steps = _begun(request, into)
     for choice in choices:
         alone = len(choices) == 1
         needs: tuple[str, ...] = ()
@@ -256,7 +257,7 @@ def train(order: Order, choices: Sequence[TrainingChoice]) -> Job:
     timed = timed and all(choice.before is None or choice.before.estimate is not None for choice in choices)
     called = ", ".join(models()[name].title for name in named)
     soon = timed and sum(step.weight for step in steps) <= SOON
-    return _job(order, "train", f"Train {called}", steps, timed=timed, short=soon)
+    return _job(request, "train", f"Train {called}", steps, timed=timed, short=soon)
 
 
 def batch(
@@ -273,8 +274,8 @@ def batch(
 ) -> Job:
     """One command that answers for many histories and tells how far it is. short: these are few."""
     step = JobStep(title=title[:200], words=tuple(words), program=program)
-    order = Order(id, folder, jobs, name="", title=title, owner=owner, dataset=dataset)
-    return _job(order, "batch", title, [step], short=short)
+    request = JobRequest(id, folder, jobs, name="", title=title, owner=owner, dataset=dataset)
+    return _job(request, "batch", title, [step], short=short)
 
 
 def sized(tokenizer: str, items: int) -> dict[str, int]:
@@ -303,16 +304,16 @@ def batches(model: str, people: int) -> dict[str, int]:
     return {} if batch == whole else {"training.batch_size": batch}
 
 
-def _begun(order: Order, into: str) -> list[JobStep]:
+def _begun(request: JobRequest, into: str) -> list[JobStep]:
     return [
-        _import(order),
+        _import(request),
         JobStep(title="Make room", program="app.jobs.fresh", words=("data", into, "runs"), weight=1),
     ]
 
 
-def _import(order: Order) -> JobStep:
-    log = order.log
-    into = ["--out", "data", "--overwrite", "--name", order.name, f"--title={order.title[:200]}", "--about", ABOUT]
+def _import(request: JobRequest) -> JobStep:
+    log = request.log
+    into = ["--out", "data", "--overwrite", "--name", request.name, f"--title={request.title[:200]}", "--about", ABOUT]
     into += ["--licence", LICENCE, "--item-id-column", "item_id", "--title-column", "title"]
     if not log:
         words = ["catalogue", "import", ITEMS, *into]
@@ -321,7 +322,7 @@ def _import(order: Order) -> JobStep:
     words += ["--user-column", "user", "--item-column", "item"]
     words += ["--time-column", "time", "--time-unit", "s"] if "time" in log else ["--time-column", "-"]
     words += ["--quantity-column", "quantity"] if "quantity" in log else []
-    words += [] if order.reading is None else _chosen(order.reading, log)
+    words += [] if request.reading is None else _chosen(request.reading, log)
     return JobStep(title="Read the log", words=tuple(words), inputs=(ITEMS, LOG), output=PREPARED, weight=10)
 
 
@@ -420,11 +421,11 @@ def _tokenized(tokenizer: str, items: int) -> JobStep:
 
 
 def _job(
-    order: Order, kind: JobKind, title: str, steps: list[JobStep], *, timed: bool = False, short: bool = False
+    request: JobRequest, kind: JobKind, title: str, steps: list[JobStep], *, timed: bool = False, short: bool = False
 ) -> Job:
     return Job(
-        id=order.id, kind=kind, title=title[:200], owner=order.owner, dataset=order.dataset, created=spec.now(),
-        folder=os.path.relpath(order.folder, order.jobs / order.id), steps=tuple(steps), timed=timed, short=short,
+        id=request.id, kind=kind, title=title[:200], owner=request.owner, dataset=request.dataset, created=spec.now(),
+        folder=os.path.relpath(request.folder, request.jobs / request.id), steps=tuple(steps), timed=timed, short=short,
     )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from plotly.utils import PlotlyJSONEncoder
 from app.reports import provenance
 from app.reports.blocks import Figure, Table
 from app.reports.document import Report
-from app.reports.summary import figures, sections
+from app.reports.sections import figures, sections
 from app.text import clean
 
 Kind = Literal["static", "interactive"]

@@ -18,7 +18,7 @@ from typing import Any
 from app.reports import provenance
 from app.reports.blocks import Block
 from app.reports.document import Report
-from app.reports.summary import Section, sections
+from app.reports.sections import Section, sections
 from app.reports.svg import Svg
 from app.text import clean, listed
 from engine.errors import SeqscopeError

@@ -1,15 +1,12 @@
 """The lines that a report opens with, written from what it holds: what was compared, what to know of held-out items and to beware
-of before any verdict, what is best and by how much, for whom, how to check it. Then the sections of a report in their order, for
-HTML and PDF alike."""
+of before any verdict, what is best and by how much, for whom, how to check it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from app.analysis import metrics as analysis
-from app.reports import provenance
-from app.reports.blocks import Block, Figure
+from app.reports.blocks import Block
 from app.reports.estimates import Estimate, Metrics
 from app.reports.fields import SummaryLine
 from app.text import clean, count, listed
@@ -48,37 +45,6 @@ def blocks(report: Report) -> list[Block]:
             "kind": "terms",
             "terms": [(line.about, clean(line.text, 2_000)) for line in report.summary or summary(report)],
         }
-    ]
-
-
-class Section(NamedTuple):
-    name: str
-    """Its anchor."""
-    heading: str
-    blocks: list[Block]
-
-
-def sections(report: Report) -> list[Section]:
-    """The summary, the parts that have something to show, then how the report was made."""
-    parts = [
-        Section(part.name, part.heading, part.blocks(content, report))
-        for part, content in report.content()
-        if content != []
-    ]
-    return [
-        Section("summary", "Summary", blocks(report)),
-        *parts,
-        Section("made", "Provenance", provenance.blocks(report)),
-    ]
-
-
-def figures(shown: Iterable[Section]) -> list[Figure]:
-    return [
-        figure
-        for section in shown
-        for block in section.blocks
-        if block["kind"] == "figures"
-        for figure in block["figures"]
     ]
 
 

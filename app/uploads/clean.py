@@ -18,9 +18,9 @@ from app.uploads.limits import UploadLimits
 from app.uploads.row_checks import YES
 from engine.tabular.columns import DECIMAL, INTEGER, RESERVED
 from engine.tabular.database import sql, value
+from engine.tabular.html import has_html, without_html
 from engine.tabular.problems import CONTROLS, MAX_TITLE
 from engine.tabular.reading import Reading, Role, UploadColumn
-from engine.tabular.rows import has_html, without_html
 
 ITEMS, LOG = "items.parquet", "log.parquet"
 _LONGEST_NAME = 60

@@ -16,6 +16,7 @@ from engine.errors import Refused
 from engine.tabular.columns import NAMES, SCALES, called, lowest_liked, scale_words
 from engine.tabular.database import sql, value
 from engine.tabular.findings import Cell, Findings, HeldOut
+from engine.tabular.html import has_html
 from engine.tabular.problems import (
     CONTROLS,
     FEW,
@@ -28,7 +29,6 @@ from engine.tabular.problems import (
     weight_rules,
 )
 from engine.tabular.reading import UNITS, FileKind, Reading
-from engine.tabular.rows import has_html
 from engine.tabular.times import fraction, seconds
 
 _CELL_CONTROLS = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f␀␁]"  # a description may have lines

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from engine.tabular.columns import DECIMAL, INTEGER, RESERVED
 from engine.tabular.findings import Findings
+from engine.tabular.html import has_html, without_html
 from engine.tabular.problems import CONTROLS, MAX_ID, MAX_TITLE, warning_words
-from engine.tabular.rows import has_html, without_html
 
 Record = dict[str, Any]
 _CONTROLS = re.compile(f"{CONTROLS}+")

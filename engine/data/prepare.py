@@ -31,7 +31,8 @@ from engine.data.catalogue import Notices, attribute_table, choose_id_column, re
 from engine.data.dataset import Dataset, DatasetInfo, Role
 from engine.data.log import Events, read_log
 from engine.data.options import ImportOptions
-from engine.data.repeats import core, in_words, measure, propose, renumber, repeated, time_order
+from engine.data.order import core, renumber, repeated, time_order
+from engine.data.repeats import in_words, measure, propose
 from engine.data.sources import SOURCES, Source, Workshop, guess_source
 from engine.data.sources.items import open_items
 from engine.data.sources.lines import read_item_map

@@ -1,5 +1,4 @@
-"""The events of a log: their order, which of them repeat an earlier one, the k-core; and items that a user comes back to: how
-many a log has, and whether a dataset counts them. Pure numpy.
+"""Items that a user comes back to: how many a log has, and whether a dataset counts them. Pure numpy.
 
 "count": every event stays, and where items are ranked or recommended nobody's history is left out. "first": later events of a
 user with the same item are dropped before the split, and the history is left out. There is nothing between the two: a target that
@@ -13,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from engine.data.order import repeated
 
 RULES = ("count", "first")
 COUNT_FROM = 0.05
@@ -118,56 +119,3 @@ def about_held_out(counts: Mapping[str, int], cases: int, options: Mapping[str, 
     if options.get("ties") in ("known", "shuffle"):
         del advice[TIES]
     return [f"Of {cases:,} held-out items {', '.join(parts)}.", *(advice[kind] for kind in many if kind in advice)]
-
-
-# --- a log as flat arrays: user, item int32 [events], time int64 [events] or None, in the files' order unless said otherwise
-
-
-def time_order(user: np.ndarray, item: np.ndarray, time: np.ndarray | None, ties: str, seed: int) -> np.ndarray:
-    """int64 [events]: the positions that sort events by user, then time, then as `ties` says.
-
-    ties: "file" and "known" keep the order of the rows, "item" takes the item number, "shuffle" a permutation drawn with `seed`.
-    Without times the order of the rows is the order of events, and `ties` has nothing to decide.
-    """
-    if time is None:
-        return np.argsort(user, kind="stable")
-    if ties == "item":
-        return np.lexsort((item, time, user))
-    if ties == "shuffle":
-        return np.lexsort((np.random.default_rng(seed).permutation(len(user)), time, user))
-    return np.lexsort((time, user))  # stable: ties keep the order of the rows
-
-
-def repeated(user: np.ndarray, item: np.ndarray, time: np.ndarray | None = None) -> np.ndarray:
-    """bool [events]: which events repeat an earlier one of the same user and item, and of the same time where `time` is given.
-
-    Arrays are sorted by user and time.
-    """
-    again = np.zeros(len(user), bool)
-    pair = user.astype(np.int64) * (int(item.max(initial=0)) + 1) + item
-    order = np.argsort(pair, kind="stable")  # within a pair still oldest first
-    same = pair[order][1:] == pair[order][:-1]
-    if time is not None:
-        same &= time[order][1:] == time[order][:-1]
-    again[order[1:][same]] = True
-    return again
-
-
-def core(user: np.ndarray, item: np.ndarray, min_user: int, min_item: int) -> np.ndarray:
-    """bool [events]: the largest set of events in which every user has `min_user` events and every item `min_item`."""
-    stays = np.ones(len(user), bool)
-    while True:
-        per_user = np.bincount(user[stays], minlength=int(user.max(initial=-1)) + 1)
-        per_item = np.bincount(item[stays], minlength=int(item.max(initial=-1)) + 1)
-        fewer = stays & (per_user >= min_user)[user] & (per_item >= min_item)[item]
-        if np.array_equal(fewer, stays):
-            return stays
-        stays = fewer
-
-
-def renumber(numbers: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """(new numbers int32, the old numbers that are in use int64), both ascending: dense numbers without gaps."""
-    used = np.flatnonzero(np.bincount(numbers, minlength=size))
-    new = np.zeros(size, np.int32)
-    new[used] = np.arange(len(used), dtype=np.int32)
-    return new[numbers], used

@@ -91,10 +91,10 @@ def evaluate(
         if width is not None:
             missed[name] = {f"outside@{width}": full.outside / max(len(cases.targets), 1)}
         if keep_history:
-            kept = full_ranks(
+            with_history = full_ranks(
                 model, cases, trained_users=by_vectors, with_times=timed, exclude_history=False, beam=width
             )
-            ranks[str(Protocol(base, "history kept", trained, refit=refit, with_times=timed))] = kept.ranks
+            ranks[str(Protocol(base, "history kept", trained, refit=refit, with_times=timed))] = with_history.ranks
         for protocol in protocols:
             negatives = frozen(dataset, "test", protocol)
             sampled = sampled_ranks(model, cases, negatives, trained_users=by_vectors, with_times=timed)
@@ -125,7 +125,9 @@ def evaluate(
 
 
 WIDTHS = (1, 5, 10, 20, 50, 100)
+"""Of the beams that are compared."""
 FIRST = 10
+"""Items of the exact list that beams are held against."""
 BATCH = 16
 
 

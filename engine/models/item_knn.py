@@ -62,9 +62,9 @@ class ItemKNN(ItemToItem):
 
     @classmethod
     def bytes_needed(cls, config: ItemKNNConfig, num_items: int) -> int:
-        """A number and a weight of every neighbour, in parts and as a whole."""
+        """12 bytes for the number and the weight of every neighbour, twice while parts become a whole."""
         most = max(cls.grid["neighbours"]) if config.search else config.neighbours
-        return 24 * num_items * min(most, num_items)
+        return 2 * 12 * num_items * min(most, num_items)
 
     def relation(self, config: ItemKNNConfig, log: TrainingLog) -> sparse.csr_matrix:
         taken = log.sets

@@ -29,7 +29,7 @@ from engine.runtime import judge
 from engine.runtime.attention import AttentionMap, entropy, last_row, mean_distance, mean_over_heads, rollout
 from engine.runtime.beam_search import Agreement, CrossAttention, Trace
 from engine.runtime.bundle import Bundle
-from engine.runtime.item_to_item import Contributions
+from engine.runtime.contributions import Contributions
 from engine.runtime.leave_one_out import LeaveOneOut, probabilities, rank_and_log_probability, rank_move
 from engine.runtime.providers import describe
 from engine.runtime.rank_similarity import (

@@ -25,6 +25,7 @@ from engine.runtime.attention import AttentionMap, no_rollout, read_map
 from engine.runtime.beam_search import Agreement, CrossAttention, Trace
 from engine.runtime.bundle_tables import BundleTables
 from engine.runtime.capabilities import cannot
+from engine.runtime.contributions import Contributions, by_parts
 from engine.runtime.generator import Generated
 from engine.runtime.graph_paths import (
     EMBEDDINGS,
@@ -36,7 +37,7 @@ from engine.runtime.graph_paths import (
     read_layers,
     read_paths,
 )
-from engine.runtime.item_to_item import FILE, Contributions, by_parts
+from engine.runtime.item_to_item import FILE
 from engine.runtime.leave_one_out import LeaveOneOut, leave_one_out
 from engine.runtime.retrieval import Answerer, Indexed, Ranked, Recommendations, padded
 from engine.runtime.sessions import ITEMS, Session

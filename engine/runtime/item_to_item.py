@@ -7,21 +7,17 @@ carry, the scores, and a score taken apart into its events, exactly.
 counts 1, once. item_to_item.npz has the entries of W in the order of i · items + j, each as its distance from the one before, the
 bytes of these apart, and as the number of its weight among 256 levels: most distances are below 256, few levels are frequent, and
 both shrink when they are deflated (docs/bundle.md).
-
-Other models whose scores are sums are taken apart into their parts (`by_parts`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from engine.bundle.files import Folder
-from engine.bundle.index import Float32, ItemIndex
+from engine.bundle.index import Float32
 from engine.bundle.manifest import File, ItemToItem, Manifest
 from engine.bundle.tables import CELLS, read_archive, read_matrix
 
@@ -30,35 +26,6 @@ _SMALL = np.iinfo(np.int16).max
 """Items up to which their numbers are kept as int16."""
 _AT_A_TIME = 1 << 18
 """Entries that are unpacked at once."""
-AVERAGE = "an average item"
-
-
-@dataclass(frozen=True)
-class Contributions:
-    """A score as the sum of what each event of the history gave, or of parts of the model, and of what the item has anyway."""
-
-    events: Float32
-    """[history], oldest first, 0 for those that the model does not read; empty of a model that adds up parts."""
-    prior: float
-    """What the item has whatever the history; beside parts, more than an average item has."""
-    parts: Mapping[str, float] = field(default_factory=dict)
-    """By what they are called (`Index.parts`), AVERAGE first."""
-
-    @property
-    def score(self) -> float:
-        return float(self.events.sum(dtype=np.float64)) + sum(self.parts.values()) + self.prior
-
-
-def by_parts(parts: Float32, index: ItemIndex, names: Iterable[str], item: int) -> Contributions:
-    """The score of an item as the mean score of all items and what each part puts on top of that, for zero means nothing to a
-    product of vectors. parts: float32 [parts, dim], which add up to the query; names: of each."""
-    average = index.table.mean(0, dtype=np.float64)
-    above = index.table[item] - average
-    given = (parts @ above[:-1]).tolist()
-    mean = float((parts @ average[:-1]).sum() + average[-1])
-    return Contributions(
-        np.zeros(0, np.float32), float(above[-1]), {AVERAGE: mean, **dict(zip(names, given, strict=True))}
-    )
 
 
 def bytes_of_gap(items: int) -> int:

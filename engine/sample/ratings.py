@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 
 from engine.data.dataset import DatasetInfo, Reference
 from engine.data.options import ImportOptions
+from engine.data.order import core
 from engine.data.prepare import import_dataset
-from engine.data.repeats import core
 from engine.data.write import staging
 from engine.errors import SeqscopeError
 from engine.sample.films import OTHER_TITLES, Film, match, plain_words, read_films

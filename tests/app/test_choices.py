@@ -82,7 +82,7 @@ def test_every_choice_of_the_page_can_be_named_in_a_link() -> None:
 
 def test_a_section_that_the_browser_sends_must_be_one_of_the_tabs(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen: list[object] = []
-    monkeypatch.setattr(state, "choose", lambda **own: chosen.append(own))
+    monkeypatch.setattr(state, "choose", lambda **parameters: chosen.append(parameters))
     for sent in ("The second", "<b>", None):
         monkeypatch.setattr(sections.st, "session_state", {"tabs": sent})
         sections._take("tabs", {"first": "The first", "second": "The second"})

@@ -147,7 +147,7 @@ def test_the_page_shows_what_the_address_says(draw: Draw) -> None:
 
 def test_clicks_in_the_table(draw: Draw) -> None:
     page, _ = draw()
-    own: dict[str, str] = {}
+    parameters: dict[str, str] = {}
     for click, changes in (
         ({"do": "sort", "by": "rank.nobody"}, {}),
         ({"do": "choose", "id": "nobody"}, {}),
@@ -159,8 +159,8 @@ def test_clicks_in_the_table(draw: Draw) -> None:
         ({"do": "choose", "id": "u2"}, {"user": "u2"}),
     ):
         page.session_state["click"] = click
-        own |= changes
-        assert run_without_fault(page).session_state["seqscope_state"].own == own
+        parameters |= changes
+        assert run_without_fault(page).session_state["seqscope_state"].own == parameters
 
 
 def test_a_similar_user_is_a_click_away(draw: Draw) -> None:

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from engine.data.repeats import core, renumber, repeated, time_order
+from engine.data.order import core, renumber, repeated, time_order
 
 Log = tuple[np.ndarray, np.ndarray, np.ndarray]
 

@@ -112,9 +112,9 @@ def test_a_wide_beam_agrees_with_exact_scores(shared: tuple[Generator, Any], mon
     model, dataset = shared
     monkeypatch.setattr("engine.evaluation.evaluate.FIRST", 5)
     monkeypatch.setattr("engine.evaluation.evaluate.WIDTHS", (1, 5, 60))
-    found = agreement(model, dataset.cases("test"), histories=40)
-    assert found["histories"] == 40
-    widths = found["widths"]
+    shares = agreement(model, dataset.cases("test"), histories=40)
+    assert shares["histories"] == 40
+    widths = shares["widths"]
     assert widths["60"]["overlap"] == widths["60"]["same"] == 1
     assert widths["1"]["overlap"] <= widths["5"]["overlap"] <= 1
     assert 0 <= widths["60"]["invalid"] <= 1

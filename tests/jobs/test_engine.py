@@ -81,7 +81,7 @@ def test_a_catalogue_is_shown_at_once_and_gives_way_when_a_log_comes(
     source = root / "exports" / "sample" / "recformer"
 
     def prepared(id: str, columns: tuple[str, ...], *without: str) -> Status:
-        job = kinds.prepare(kinds.Order(id, place, jobs, name="x", title="A shop", log=columns), 41, [source])
+        job = kinds.prepare(kinds.JobRequest(id, place, jobs, name="x", title="A shop", log=columns), 41, [source])
         return carry_out(lightened(job, *without))
 
     first = prepared("first", (), "identifiers")  # those of a catalogue: tests/data/test_without_log.py
@@ -93,7 +93,7 @@ def test_a_catalogue_is_shown_at_once_and_gives_way_when_a_log_comes(
 
     log = dict(zip(LOG, map(list, zip(*rows, strict=True)), strict=True))
     pq.write_table(pa.table(log), place / "clean" / "log.parquet")
-    at_once = carry_out(kinds.baselines(kinds.Order("floor", place, jobs, name="x", title="A shop", log=LOG), 41))
+    at_once = carry_out(kinds.baselines(kinds.JobRequest("floor", place, jobs, name="x", title="A shop", log=LOG), 41))
     assert (at_once.state, at_once.notes) == ("done", ()), (jobs / "floor" / "log.txt").read_text()
     zoo = Zoo.open(place / "exports", warm=True)
     assert not zoo.refused and set(zoo.bundles) == set(kinds.baseline_names()) >= {"popularity", "markov"}
@@ -157,7 +157,7 @@ def test_whatever_things_are_called_and_models_that_come_after_others(
     jobs = tmp_path / "jobs"
     source = root / "exports" / "sample" / "recformer"
     upload(place, HOSTILE)
-    first = kinds.prepare(kinds.Order("first", place, jobs, name="x", title="-- it's", log=LOG), ITEMS, [source])
+    first = kinds.prepare(kinds.JobRequest("first", place, jobs, name="x", title="-- it's", log=LOG), ITEMS, [source])
     ended = carry_out(lightened(first))
     assert (ended.state, ended.notes) == ("done", ()), ended.message
     zoo = Zoo.open(place / "exports", warm=True)
@@ -171,7 +171,7 @@ def test_whatever_things_are_called_and_models_that_come_after_others(
 
     tuned = kinds.choose(place, "recformer-tuned", TINY)
     tiger = kinds.choose(place, "tiger", {**TINY, "model.dim": 16, "model.beam": 5})
-    job = kinds.train(kinds.Order("second", place, jobs, name="x", title="A shop", log=LOG), [tuned, tiger])
+    job = kinds.train(kinds.JobRequest("second", place, jobs, name="x", title="A shop", log=LOG), [tuned, tiger])
     # what a job exports: tests/browser/test_whole_path.py; bundles of these two: tests/export, tests/generation
     job = lightened(job, "Evaluate", "Export")
     ended = carry_out(job)

@@ -32,17 +32,17 @@ ESTIMATE = JobEstimate(
 def prepare(tmp_path: Path, items: int = 500, log: tuple[str, ...] = (), title: str = "A shop") -> Job:
     folder, jobs = tmp_path / "owners" / "a" / "datasets" / "x", tmp_path / "jobs"
     sources = [tmp_path / "exports" / "recformer"]
-    return kinds.prepare(kinds.Order("id", folder, jobs, name="x", title=title, log=log), items, sources)
+    return kinds.prepare(kinds.JobRequest("id", folder, jobs, name="x", title=title, log=log), items, sources)
 
 
 def train(tmp_path: Path, *choices: TrainingChoice, log: tuple[str, ...] = ("user", "item", "time")) -> Job:
     folder, jobs = tmp_path / "owners" / "a" / "datasets" / "x", tmp_path / "jobs"
-    return kinds.train(kinds.Order("id", folder, jobs, name="x", title="A shop", log=log), choices)
+    return kinds.train(kinds.JobRequest("id", folder, jobs, name="x", title="A shop", log=log), choices)
 
 
 def baselines(tmp_path: Path, log: tuple[str, ...] = ("user", "item", "time")) -> Job:
     folder, jobs = tmp_path / "owners" / "a" / "datasets" / "x", tmp_path / "jobs"
-    return kinds.baselines(kinds.Order("id", folder, jobs, name="x", title="A shop", log=log))
+    return kinds.baselines(kinds.JobRequest("id", folder, jobs, name="x", title="A shop", log=log))
 
 
 def commands(job: Job) -> list[list[str]]:
@@ -100,7 +100,7 @@ def test_what_a_catalogue_gets_at_once(tmp_path: Path) -> None:
 def test_semantic_ids_that_were_brought_are_read_and_once_more_with_the_next_log(tmp_path: Path) -> None:
     folder = tmp_path / "owners" / "a" / "datasets" / "x"
     folder.mkdir(parents=True)
-    job = kinds.index(kinds.Order("id", folder, tmp_path / "jobs", name="x", title="A shop"))
+    job = kinds.index(kinds.JobRequest("id", folder, tmp_path / "jobs", name="x", title="A shop"))
     words = next(words for words in commands(job) if words[0] == "export")
     assert build_parser(words).parse_args(words).runs == [Path(kinds.BROUGHT_INDEX)]
     (at,) = [at for at, step in enumerate(job.steps) if list(step.words) == words]
@@ -405,7 +405,7 @@ def test_what_was_chosen_at_the_check_reaches_the_import(tmp_path: Path) -> None
     reading = Reading(format="delimited", ties="shuffle", drop_negative=True, min_rating=3.0, repeats="first")
     log = ("user", "item", "time", "weight", "quantity")
     job = kinds.prepare(
-        kinds.Order("id", tmp_path, tmp_path / "jobs", name="x", title="A shop", log=log, reading=reading), 5
+        kinds.JobRequest("id", tmp_path, tmp_path / "jobs", name="x", title="A shop", log=log, reading=reading), 5
     )
     words = commands(job)[0]
     args = build_parser(words).parse_args(words)

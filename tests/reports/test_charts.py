@@ -12,7 +12,7 @@ from app.figures import graph_paths
 from app.figures.style import ticks
 from app.reports import charts, svg
 from app.reports.document import Report
-from app.reports.summary import figures, sections
+from app.reports.sections import figures, sections
 from app.styles import PALETTE
 from engine.runtime.graph_paths import Branch, Step
 

@@ -13,7 +13,7 @@ import pytest
 from app.reports import pdf
 from app.reports.build import build
 from app.reports.document import Asked, Report
-from app.reports.summary import sections
+from app.reports.sections import sections
 from engine.runtime import Zoo
 from tests.app.conftest import ODD_IDS
 

@@ -65,11 +65,11 @@ def test_equal_rows_score_equally_wherever_they_stand(tmp_path: Path) -> None:
 def test_more_than_the_catalogue_holds(zoo: Zoo) -> None:
     bundle = zoo.bundles["alpha"]
     history = list(range(10))
-    found = bundle.recommend_many([history, [0]], 10**9)
-    assert found.items.shape == (2, ALPHA.items)
-    assert found.valid.tolist() == [30, 39]
-    assert (found.items[0, 30:] == -1).all() and (found.scores[0, 30:] == -np.inf).all()
-    assert sorted(found.items[0, :30]) == list(range(10, 40))
+    lists = bundle.recommend_many([history, [0]], 10**9)
+    assert lists.items.shape == (2, ALPHA.items)
+    assert lists.valid.tolist() == [30, 39]
+    assert (lists.items[0, 30:] == -1).all() and (lists.scores[0, 30:] == -np.inf).all()
+    assert sorted(lists.items[0, :30]) == list(range(10, 40))
     assert len(bundle.recommend_one(history, 10**9).items) == 30
     nothing = bundle.recommend_one(range(ALPHA.items), 5)
     assert nothing.items.size == nothing.scores.size == 0
@@ -88,8 +88,8 @@ def test_where_repeats_count_the_history_is_a_candidate(tmp_path: Path) -> None:
 
 
 def test_no_histories_at_all(zoo: Zoo) -> None:
-    found = zoo.bundles["alpha"].recommend_many([], 4)
-    assert found.items.shape == (0, 4) and found.valid.shape == (0,)
+    lists = zoo.bundles["alpha"].recommend_many([], 4)
+    assert lists.items.shape == (0, 4) and lists.valid.shape == (0,)
 
 
 def test_an_empty_history_where_the_model_can(zoo: Zoo) -> None:

@@ -42,9 +42,9 @@ def test_as_one_by_one(zoo: Zoo, name: str, k: int) -> None:
 
 def test_what_is_left_out(zoo: Zoo) -> None:
     bundle = zoo.bundles["alpha"]
-    found = bundle.recommend_many([[1, 2], [5]], 40)
-    assert not {1, 2} & set(found.items[0].tolist()) and 5 not in found.items[1]
-    assert found.valid.tolist() == [38, 39]
+    lists = bundle.recommend_many([[1, 2], [5]], 40)
+    assert not {1, 2} & set(lists.items[0].tolist()) and 5 not in lists.items[1]
+    assert lists.valid.tolist() == [38, 39]
     assert bundle.recommend_many([], 5).items.shape == (0, 5)
     with pytest.raises(QuestionError, match="no item number 40"):
         bundle.recommend_many([[1], [40]], 5)

@@ -57,13 +57,11 @@ def filters(models: Zoo, name: str, history: tuple[int, ...]) -> None:
     called = _called(models, history, list(range(len(history) - read, len(history))))
     weights = weights[:, -read:]
     st.markdown(attention.filter_words(bundle.manifest.title, weights, called))
-    table = pd.DataFrame(weights, columns=figures.events_of(called.numbers, called.titles))
-    table.insert(0, "filter", range(1, len(weights) + 1))
     export.figure(
         figures.filters(weights, called, narrow=widgets.on_phone()),
         key=f"attention_filters_{name}",
         alt=f"What {count(len(weights), 'vertical filter')} of {clean(bundle.manifest.title)} weigh {count(read, 'item')} with.",
-        table=table,
+        table=_table(weights, "filter", called),
         name=f"attention {name} filters",
     )
     st.caption(
@@ -88,13 +86,11 @@ def _best_rows(models: Zoo, name: str, history: tuple[int, ...]) -> None:
         return
     called = _called(models, history, list(range(len(history) - shares.shape[1], len(history))))
     st.markdown(attention.row_words(title, shares, called))
-    table = pd.DataFrame(shares, columns=figures.events_of(called.numbers, called.titles))
-    table.insert(0, "items in a row", range(1, len(shares) + 1))
     export.figure(
         figures.best_rows(shares, called, narrow=widgets.on_phone()),
         key=f"attention_matches_{name}",
         alt=f"Which items in a row the horizontal filters of {clean(title)} match best, by how many items they look at.",
-        table=table,
+        table=_table(shares, "items in a row", called),
         name=f"attention {name} horizontal filters",
     )
     st.caption(
@@ -105,6 +101,13 @@ def _best_rows(models: Zoo, name: str, history: tuple[int, ...]) -> None:
             "match counts is up to the layer that follows."
         )
     )
+
+
+def _table(values: attention.Float, counted: str, called: attention.Names) -> pd.DataFrame:
+    """A row per filter or height, with its number in the column `counted`, and a column per item. values: [rows, items]."""
+    table = pd.DataFrame(values, columns=figures.events_of(called.numbers, called.titles))
+    table.insert(0, counted, range(1, len(values) + 1))
+    return table
 
 
 def _called(models: Zoo, history: tuple[int, ...], places: list[int]) -> attention.Names:
