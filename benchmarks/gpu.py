@@ -5,8 +5,9 @@
     python -m benchmarks.gpu parity epochs onnx tiger --small    the same with next to nothing to do, to see that it runs
 
 parity: scores and gradients of every model that learns, on the CPU and on the GPU, both in float32.
-epochs: seconds an epoch at the papers' sizes, the share of the roofline that a step reaches (products and bytes as
-        `benchmarks.gpu_times` counts them; what the device can do is measured in the same run), and the peers beside SASRec.
+work:   products and bytes of a step at the papers' sizes, as `benchmarks.gpu_times` counts them: minutes on a CPU, no GPU's.
+epochs: seconds an epoch at the papers' sizes, the share of the roofline that a step reaches (what the device can do is measured
+        in the same run; without `work` there is no share), and the peers beside SASRec.
 onnx:   milliseconds a list of every exported bundle of the films, by ONNX Runtime.
 tiger, letter-tiger: `seqscope train` on beauty at the paper's size to its end, and its figures (goal: HR@10 .0634, NDCG@10 .0338
         in 15 minutes of an H200). Needs runs/beauty/rqvae or runs/beauty/letter (`seqscope tokenize`).
@@ -55,11 +56,18 @@ EPOCHS = (
     ("ml-1m", "ml-1m/bert4rec"),
     ("beauty", "beauty/tiger"),
     ("beauty", "beauty/letter-tiger"),
-    ("beauty", "beauty/recformer"),
+    ("beauty", "default/recformer-pretrained"),
     ("gowalla", "gowalla/lightgcn"),
+    ("gowalla", "gowalla/ngcf"),
 )
 """Dataset and recipe."""
-SECONDS = 20.0
+SETTINGS = {
+    "default/recformer-pretrained": ["model.start="],  # no pretrained model is needed, and a step takes as long
+    "gowalla/lightgcn": ["training.batch_size=2048"],
+    "gowalla/ngcf": ["training.batch_size=1024"],
+}
+"""Of recipes that are not in the paper's size."""
+SECONDS = 3.0
 """Of steps that are measured."""
 
 
@@ -69,10 +77,7 @@ class Slice:
     def __init__(self, name: str, folder: Path, device: torch.device, deadline: float) -> None:
         self.path, self.deadline = folder / f"gpu-{name}.json", deadline
         self.about = {"device": compute.describe(device), "commit": commit(), "torch": torch.__version__}
-        try:
-            self.content = json.loads(self.path.read_text("utf-8"))
-        except FileNotFoundError:
-            self.content = {}
+        self.content = json.loads(self.path.read_text("utf-8")) if self.path.exists() else {}
         if {name: self.content.get(name) for name in self.about} != self.about:
             self.content = {**self.about, "entries": {}}
 
@@ -89,6 +94,11 @@ class Slice:
             entries[name] = {"cannot": str(error)}
         print(f"{self.path.stem} {name}: {entries[name]}", flush=True)
         write_json(self.path, self.content)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The entries of a result file; none where there is none."""
+    return dict(json.loads(path.read_text("utf-8"))["entries"]) if path.exists() else {}
 
 
 # --- parity
@@ -148,12 +158,14 @@ def of_one_step(recipe: Recipe, dataset: Dataset, work: Path, where: torch.devic
 # --- seconds an epoch, and the roofline
 
 
-def epochs(result: Slice, device: torch.device, small: bool, pmixer: Path | None, rectools: str | None) -> None:
+def epochs(
+    result: Slice, device: torch.device, small: bool, pmixer: Path | None, rectools: str | None, rounds: int
+) -> None:
     result.measure("what the device can do", lambda: limits(device, small))
     for name, recipe in (("sample", "default/sasrec"), ("sample", "default/lightgcn")) if small else EPOCHS:
         result.measure(recipe, lambda name=name, recipe=recipe: epoch(name, recipe, device, result, small))  # type: ignore[misc]
     if pmixer or rectools:
-        result.measure("peers of ml-1m/sasrec", lambda: peers(pmixer, rectools))
+        result.measure("peers of ml-1m/sasrec", lambda: peers(pmixer, rectools, rounds))
 
 
 def limits(device: torch.device, small: bool) -> dict[str, Any]:
@@ -184,29 +196,40 @@ def synchronise(device: torch.device) -> None:
 def epoch(name: str, recipe_name: str, device: torch.device, result: Slice, small: bool) -> dict[str, Any]:
     dataset, runs = Dataset(Path("data") / name), Path("runs") / name
     family = recipe_name.partition("/")[2]
-    recipe = load(family, name, recipe_name, ["training.batch_size=64", "model.dim=16"] if small else [])
+    settings = ["training.batch_size=64", "model.dim=16"] if small else SETTINGS.get(recipe_name, [])
+    recipe = load(family, name, recipe_name, settings)
     training = Training(recipe, dataset, device, runs)
     step = training.run(SECONDS, steps=3 if small else None)[1]
     how = training.trainer.compute
     figures: dict[str, Any] = {"seconds": step * len(training.plan), "steps": len(training.plan), "compute": str(how)}
-    if not small:
-        work = gpu_times.count(recipe_name, [], dataset, runs)[2]
+    asked_for = _read(result.path.with_name("gpu-work.json")).get(recipe_name, {})
+    if "flops" in asked_for:
         able = result.content["entries"]["what the device can do"]
-        least = max(work.flops / able["flops"][how.precision], work.bytes / able["bytes"])
-        figures |= {"flops": work.flops, "bytes": work.bytes, "share of the roofline": least / step}
+        least = max(asked_for["flops"] / able["flops"][how.precision], asked_for["bytes"] / able["bytes"])
+        figures |= {**asked_for, "share of the roofline": least / step}
     return figures
 
 
-def peers(pmixer: Path | None, rectools: str | None) -> dict[str, Any]:
-    """Sequences a second on ml-1m, three rounds taking turns, medians."""
+def work(result: Slice) -> None:
+    for name, recipe in EPOCHS:
+        result.measure(recipe, lambda name=name, recipe=recipe: work_of_step(name, recipe))  # type: ignore[misc]
+
+
+def work_of_step(name: str, recipe: str) -> dict[str, Any]:
+    step = gpu_times.count(recipe, SETTINGS.get(recipe, []), Dataset(Path("data") / name), Path("runs") / name)[2]
+    return step._asdict()
+
+
+def peers(pmixer: Path | None, rectools: str | None, rounds: int) -> dict[str, Any]:
+    """Sequences a second on ml-1m, taking turns, medians of so many rounds."""
     dataset = Dataset(Path("data/ml-1m"))
-    rounds: dict[str, list[float]] = {}
+    rates: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as folder:
         text, frame = training_speed.write_peers_log(dataset, Path(folder))
-        for _ in range(3):
+        for _ in range(rounds):
             for label, rate in turns(dataset, text, frame, pmixer, rectools):
-                rounds.setdefault(label, []).append(rate)
-    return {label: statistics.median(rates) for label, rates in rounds.items()}
+                rates.setdefault(label, []).append(rate)
+    return {"rounds": rounds, **{label: statistics.median(of_rounds) for label, of_rounds in rates.items()}}
 
 
 def turns(
@@ -278,7 +301,7 @@ def generator(result: Slice, name: str, small: bool) -> None:
     result.measure(recipe, judged)
 
 
-SLICES = ("parity", "epochs", "onnx", "tiger", "letter-tiger")
+SLICES = ("work", "parity", "epochs", "onnx", "tiger", "letter-tiger")
 
 
 def main() -> None:
@@ -289,12 +312,12 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=RESULTS, help="where the result files are")
     parser.add_argument("--pmixer", type=Path, help="a checkout of pmixer/SASRec.pytorch")
     parser.add_argument("--rectools", help="the Python of an environment with rectools[torch]")
+    parser.add_argument("--rounds", type=int, default=3, help="of ours and the peers, taking turns")
     parser.add_argument("--small", action="store_true", help="next to nothing to do")
     args = parser.parse_args()
     if not args.slices:
         for name in SLICES:
-            path = args.results / f"gpu-{name}.json"
-            entries = json.loads(path.read_text("utf-8"))["entries"] if path.exists() else {}
+            entries = _read(args.results / f"gpu-{name}.json")
             print(f"{name:<13} {len(entries)} entries" if entries else f"{name:<13} not run")
         return
     device = compute.choose(args.device)
@@ -302,10 +325,12 @@ def main() -> None:
     deadline = time.monotonic() + 60 * args.minutes
     for name in args.slices:
         result = Slice(name, args.results, device, deadline)
-        if name == "parity":
+        if name == "work":
+            work(result)
+        elif name == "parity":
             parity(result, device, args.small)
         elif name == "epochs":
-            epochs(result, device, args.small, args.pmixer, args.rectools)
+            epochs(result, device, args.small, args.pmixer, args.rectools, args.rounds)
         elif name == "onnx":
             onnx(result, args.small)
         else:

@@ -28,6 +28,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from engine.data.dataset import Dataset
 from engine.evaluation.ranks import full_ranks
 from engine.generation import Generator
+from engine.models.graph import GraphRecommender
+from engine.registry import MODELS
 from engine.training.materials import gather
 from engine.training.recipe import load
 from engine.training.run import build_model, build_trainer
@@ -90,9 +92,10 @@ def count(name: str, settings: list[str], dataset: Dataset, runs: Path) -> tuple
     settings = [*settings, "training.precision=bfloat16"]  # what a GPU is fastest in
     recipe = load(name.rpartition("/")[2], dataset.info.name, name if "/" in name else None, settings)
     size = recipe.training.batch_size
-    few = min(EXAMPLES, size)
+    # layers over a graph are computed once a step, whatever the batch
+    few = size if issubclass(MODELS[recipe.family], GraphRecommender) else min(EXAMPLES, size)
     small = dataclasses.replace(recipe, training=dataclasses.replace(recipe.training, batch_size=few))
-    model = build_model(small, dataset.num_items, dataset.num_users, gather(small, dataset, runs / name))
+    model = build_model(small, dataset.num_items, dataset.num_users, gather(small, dataset, runs / recipe.name))
     with tempfile.TemporaryDirectory(prefix="seqscope-gpu-") as folder:
         trainer = build_trainer(small, dataset, model, Path(folder), torch.device("cpu"))
         trainer.choose_compute()
@@ -102,16 +105,19 @@ def count(name: str, settings: list[str], dataset: Dataset, runs: Path) -> tuple
         plan = list(trainer.objective.batches(torch.Generator().manual_seed(0)))
         some_steps = [plan[place] for place in np.linspace(0, len(plan) - 1, min(STEPS, len(plan))).astype(int)]
         step = work(lambda: [trainer._step(examples, len(plan)) for examples in some_steps])
-        cases = trainer.validation.cases
+        if trainer.validation is None:
+            cases = dataset.cases("test").take(np.arange(0))
+        else:
+            cases = trainer.validation.cases
         some = cases.take(np.linspace(0, len(cases) - 1, min(ASKED, len(cases))).astype(int))
         width = model.beam if isinstance(model, Generator) and not model.walks else None
         model.eval()
-        ranking = work(lambda: full_ranks(model, some, beam=width))
+        ranking = work(lambda: full_ranks(model, some, beam=width)) if len(some) else Work(0.0, 0.0, 0)
     return (
         recipe.training.epochs,
         math.ceil(len(plan) * few / size),
         step.times(size / few / len(some_steps), 1 / len(some_steps)),
-        ranking.times(len(cases) / len(some), math.ceil(len(cases) / TOGETHER)),
+        ranking.times(len(cases) / max(1, len(some)), math.ceil(len(cases) / TOGETHER)),
     )
 
 

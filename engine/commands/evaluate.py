@@ -46,6 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--agreement", type=int, default=0, metavar="N",
         help="compare beams of several widths with exact scores on N histories (generators; into generation.json)",
     )  # fmt: skip
+    options.device(parser, "what ranks; a list's cost is always measured on the CPU")
     options.json(parser, "metrics")
 
 
@@ -57,9 +58,11 @@ def run(args: argparse.Namespace) -> int:
     from engine.evaluation.protocols import parse
     from engine.evaluation.run_verdict import main_protocol, of_runs
     from engine.evaluation.verdict import sentences
+    from engine.training.compute import choose
     from engine.training.run import open_run
 
     model, recipe, record, dataset = open_run(args.run, args.dataset, elsewhere=True)
+    model.to(choose(args.device))
     same_data = dataset.info.fingerprint == record["fingerprint"]
     folder = args.run
     for name in () if same_data else ("elsewhere", dataset.info.name):

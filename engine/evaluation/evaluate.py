@@ -37,7 +37,7 @@ def evaluate(
     refit: bool = False,
 ) -> dict[str, dict[str, float]]:
     """Protocol → metric → value on the test items. Writes ranks.parquet, exposure.parquet, cost.json and metrics.json into
-    `folder`.
+    `folder`. Ranks on the model's device; the model is on the CPU afterwards, where the cost of a list is measured.
 
     Protocols are "full" (always; where a dataset holds out sets "given split" or "held-out users"), those of `protocols` ("u100",
     "p100") and, for a model with vectors of training users, the same again with "+user": plain names use the fold-in, as the app
@@ -107,8 +107,6 @@ def evaluate(
         )
     measured |= accuracy_of_parts(ranks, cases, dataset.popularity, width)
     write_tables(folder, cases, ranks, exposures)
-    took = milliseconds_per_list(lambda history: best_items(model, history, 10, width), cases)
-    write_json(folder / COST, {"milliseconds": took, "device": str(next_device(model))})
     if model.beam is not None:
         about: dict[str, object] = {"ranked": "all items" if width is None else "beam", "beam": width}
         if histories:
@@ -117,6 +115,8 @@ def evaluate(
                 cast(Generator, model), cases, exclude_history=excluded, histories=histories, progress=watch.update
             )
         write_json(folder / "generation.json", about)
+    took = milliseconds_per_list(lambda history: best_items(model.cpu(), history, 10, width), cases)
+    write_json(folder / COST, {"milliseconds": took, "device": "cpu"})
     write_json(folder / "metrics.json", measured)
     return measured
 

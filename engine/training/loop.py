@@ -125,6 +125,8 @@ class Trainer:
         self.state = State()
         self.compute = Compute("float32", compute.available(device), compute.available(device), "not chosen yet")
         self.progress: Progress | None = None
+        self.saved = time.monotonic()
+        """When the checkpoint was written."""
 
     @property
     def checkpoint_path(self) -> Path:
@@ -218,7 +220,7 @@ class Trainer:
         """One epoch from wherever the state says; returns examples per second."""
         training, state, world = self.recipe.training, self.state, self.world
         plan = list(self.objective.batches(torch.Generator().manual_seed(seed_of(training.seed, state.epoch, "order"))))
-        began = saved = time.monotonic()
+        began = time.monotonic()
         done_before, examples = state.seconds, 0
         if self.staged and not state.step:
             self.staged.begin_epoch(self.model)
@@ -233,10 +235,9 @@ class Trainer:
             state.seconds = done_before + now - began
             if self.progress:
                 self.progress.update(state.epoch + state.step / (len(plan) + 1))  # validation is to come
-            if now - saved > training.checkpoint_seconds and world.size == 1:
+            if now - self.saved > training.checkpoint_seconds and world.size == 1:
                 state.loss_sum = float(loss_sum)
                 self._save()
-                saved = now
         train_seconds = time.monotonic() - began
         mean_loss = float(loss_sum) / max(state.target_count, 1)
         state.epoch, state.step, state.loss_sum, state.target_count = state.epoch + 1, 0, 0.0, 0
@@ -244,7 +245,11 @@ class Trainer:
         if self.staged:
             self.staged.end_epoch(self.model)
         score = self._validate() if self._validates(state.epoch) else None
-        if self.validation is None:
+        # on a GPU an epoch may take less than writing a checkpoint does. What is kept as the result and the checkpoint agree
+        due = (
+            state.epoch == self.epochs or state.finished or time.monotonic() - self.saved > training.checkpoint_seconds
+        )
+        if self.validation is None and due:
             self._keep()
         state.seconds = done_before + time.monotonic() - began
         state.curve.append(
@@ -256,7 +261,10 @@ class Trainer:
                 "valid_ndcg": score,
             }
         )
-        self._save()
+        if due or (score is not None and state.best_epoch == state.epoch):
+            self._save()
+        elif world.leads:
+            self._write_curve()
         return examples / max(train_seconds, 1e-9)
 
     def _step(self, examples: Tensor, steps: int) -> tuple[Tensor, int]:
@@ -347,4 +355,9 @@ class Trainer:
     def _save(self) -> None:
         if self.world.leads:
             checkpoint.save(self.checkpoint_path, self.model, self.optimiser, self.state, self.average)
-            write_json(self.folder / CURVE, self.state.curve)  # for those who look on
+            self._write_curve()
+        self.saved = time.monotonic()
+
+    def _write_curve(self) -> None:
+        """For those who look on."""
+        write_json(self.folder / CURVE, self.state.curve)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -191,7 +192,7 @@ def test_patience_begins_when_the_warm_up_is_over(tmp_path: Path, warmup: int, d
 def test_patience_after_an_interruption_in_or_after_the_warm_up(tmp_path: Path, after: int) -> None:
     optimiser = {"warmup_steps": 4 * STEPS}
     whole = trainer(tmp_path / "whole", [1.0] * 9, FALLING, optimiser, patience=2).run()
-    one = trainer(tmp_path / "cut", [1.0] * 9, FALLING, optimiser, patience=2)
+    one = trainer(tmp_path / "cut", [1.0] * 9, FALLING, optimiser, patience=2, checkpoint_seconds=0.0)
     interrupted(one, lambda state: state.epoch == after)
     cut = trainer(tmp_path / "cut", [1.0] * 9, FALLING[after:], optimiser, patience=2).run()
     assert (cut.epoch, cut.best_epoch, cut.worse) == (whole.epoch, whole.best_epoch, whole.worse) == (6, 1, 2)
@@ -206,7 +207,7 @@ def test_without_patience_all_epochs_are_done_and_the_last_is_validated(tmp_path
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, 9.0])
 def test_what_diverges_stops_and_the_best_stays(tmp_path: Path, bad: float) -> None:
-    one = trainer(tmp_path, [2.0, 1.0, bad, 1.0])
+    one = trainer(tmp_path, [2.0, 1.0, bad, 1.0], checkpoint_seconds=0.0)
     with pytest.raises(
         SeqscopeError, match=r"epoch 3.*(nan|inf|diverged).*best model so far \(epoch 1\) is kept.*optimiser\.lr"
     ):
@@ -247,6 +248,21 @@ def test_an_interruption_between_steps(tmp_path: Path) -> None:
     assert other.objective.seen == [(1, 1), (1, 2)]  # type: ignore[attr-defined]
     assert done.total_steps == 6
     assert [entry["loss"] for entry in done.curve] == [2.0, 1.0]
+
+
+def test_short_epochs_share_a_checkpoint_that_agrees_with_the_best_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = trainer(tmp_path, [1.0] * 5, [0.3, 0.2, 0.4, 0.1, 0.1])
+    saved, save = [], one._save
+    monkeypatch.setattr(one, "_save", lambda: (saved.append(one.state.epoch), save()))
+    interrupted(one, lambda state: (state.epoch, state.step) == (4, 1))
+    assert saved == [1, 3]  # where the model was the best so far
+    assert len(json.loads((tmp_path / "curve.json").read_text())) == 4
+    one = trainer(tmp_path, [1.0] * 5, [0.1, 0.1])
+    assert (one.state.epoch, one.state.best_epoch) == (3, 3)
+    assert (one.run().epoch, one.state.best_epoch) == (5, 3)
+    assert checkpoint.read_state(one.checkpoint_path).epoch == 5
 
 
 def test_what_is_finished_is_not_trained_again(tmp_path: Path) -> None:
