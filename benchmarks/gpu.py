@@ -146,6 +146,10 @@ def of_one_step(recipe: Recipe, dataset: Dataset, work: Path, where: torch.devic
     histories = dataset.cases("test").take(np.arange(16)).history
     trainer = build_trainer(recipe, dataset, model, work, where)
     model.eval()
+    for module in model.modules():
+        if isinstance(module, torch.nn.RNNBase):  # cuDNN's have a gradient in training alone
+            module.train()
+            module.dropout = 0.0
     trainer.objective.loss(model, tuple(tensor.to(where) for tensor in batch)).backward()
     gradient = torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None]).cpu()
     model.train().eval()  # graph models compute their layers anew

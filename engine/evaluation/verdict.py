@@ -113,11 +113,15 @@ class Verdict:
         return "neural" if self.low > 0 else "untrained" if self.high < 0 else "level"
 
 
+OF_ONE_TRAINING = ("seed", "precision", "compile", "checkpoint_seconds")
+"""Settings of the table `training` that make no other model: the seed, and how steps are computed and kept."""
+
+
 def without_seed(recipe: Mapping[str, Any]) -> str:
-    """What two trainings have in common that differ in their seed alone, whatever they are called. recipe: resolved, as in
-    run.json."""
+    """What two trainings have in common that differ in their seed alone, whatever they are called and on whichever machine they
+    were computed. recipe: resolved, as in run.json."""
     settings = {name: value for name, value in recipe.items() if name not in ("name", "title")}
-    training = {name: value for name, value in recipe.get("training", {}).items() if name != "seed"}
+    training = {name: value for name, value in recipe.get("training", {}).items() if name not in OF_ONE_TRAINING}
     return json.dumps({**settings, "training": training}, sort_keys=True, default=str)
 
 

@@ -13,6 +13,7 @@ product (cuSPARSE balances rows of very different length), which has not been me
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -28,6 +29,8 @@ MOST_BYTES = 16 << 30
 """A graph whose training needs more is refused."""
 MOST_ITEMS = 100_000
 """Different items of one user, at most: more is no person."""
+# of every CSR tensor on a GPU, whatever its maker asks for
+warnings.filterwarnings("ignore", "Sparse (CSR tensor support|invariant checks)", UserWarning)
 NO_ATTENTION = "It has no attention: it adds up vectors over a graph of users and items."
 
 

@@ -117,7 +117,10 @@ class Trainer:
         self.average = Average(model, recipe.optimiser.average) if recipe.optimiser.average else None
         step: nn.Module = Step(model, objective)
         if recipe.training.compile:
-            step.compile()
+            # layers of a stack share a program: seconds of compiling, where the whole step took minutes
+            stacks = [module for module in model.modules() if isinstance(module, nn.ModuleList)]
+            for part in [layer for stack in stacks for layer in stack] or [step]:
+                part.compile(dynamic=True)
         self.step = world.wrap(step, device)
         self.typical_targets = objective.typical_targets
         self.staged: Staged | None = objective if hasattr(objective, "begin_epoch") else None  # type: ignore[assignment]
@@ -336,7 +339,8 @@ class Trainer:
                 checkpoint.save(self.folder / "best.safetensors", self.model, None, self.state)
 
     def _validate(self) -> float:
-        with self._result():
+        # compiled is what training computes alone: ranking meets too many shapes
+        with self._result(), torch.compiler.set_stance("force_eager" if self.recipe.training.compile else "default"):
             return self._validate_model()
 
     def _validate_model(self) -> float:

@@ -50,7 +50,7 @@ class TrainingConfig:
     """Of matrix products (sums, softmax and parameters stay float32). auto: measured when a training starts, together with the
     number of threads (engine/training/compute.py); a precision that is named is taken, on all threads."""
     compile: bool = False
-    """torch.compile the model (needs a C++ compiler; pays off on a GPU)."""
+    """torch.compile the layers of the model, or all of one without stacks of them (needs a C++ compiler; pays off on a GPU)."""
     checkpoint_seconds: float = 60.0
     """Between epochs a checkpoint is written at least this often."""
 

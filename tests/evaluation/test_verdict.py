@@ -133,6 +133,8 @@ def test_trainings_that_differ_in_their_seed_alone_are_one_model() -> None:
     longer = {"family": "sasrec", "model": {"dim": 64}, "training": {"seed": 2, "epochs": 6}}
     assert without_seed(recipe) == without_seed(other) != without_seed(longer)
     assert without_seed({**other, "name": "b", "title": "B"}) == without_seed(recipe), "whatever it is called"
+    compiled = {**recipe, "training": {"seed": 3, "epochs": 5, "compile": True, "precision": "bfloat16"}}
+    assert without_seed(compiled) == without_seed(recipe), "however it is computed"
 
 
 def test_what_follows_from_counts() -> None:

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from engine.bundle.curve import NOT_SETTLED, unsettled, validated
 from engine.errors import SeqscopeError
 from engine.models import Recommender
+from engine.registry import MODELS
 from engine.training import checkpoint
 from engine.training.distributed import World
 from engine.training.loop import Trainer, seed_of
@@ -286,3 +287,15 @@ def test_seeds_depend_on_every_word() -> None:
     assert len({seed_of(*w) for w in words}) == len(words)
     assert seed_of(1, "order") == seed_of(1, "order")
     assert all(0 <= seed_of(*w) < 2**63 for w in words)
+
+
+@pytest.mark.parametrize(("family", "compiled"), [("sasrec", "Block"), ("mult-vae", "Step")])
+def test_layers_of_a_stack_are_compiled_or_else_the_whole_step(
+    family: str, compiled: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    monkeypatch.setattr(nn.Module, "compile", lambda self, **how: seen.append(type(self).__name__))
+    made = recipe(family, training={"compile": True})
+    model: Any = MODELS[family](made.model, 4, 3, torch.Generator())
+    Trainer(made, model, Scripted([], lambda: None), None, tmp_path, torch.device("cpu"), World())  # type: ignore[arg-type]
+    assert set(seen) == {compiled}
