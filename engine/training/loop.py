@@ -206,8 +206,9 @@ class Trainer:
         progress = self.progress = Progress(epochs, self.label) if self.world.leads else None
         if progress:
             progress.started -= state.seconds  # what was done before an interruption took its time too
-        if self.staged and self.staged.begins_with_validation and not state.total_steps and state.best < 0:
-            self._keep() if self.validation is None else self._validate()
+        begins_validated = self.staged is not None and self.staged.begins_with_validation
+        if begins_validated and self.validation is not None and not state.total_steps and state.best < 0:
+            self._validate()
         while state.epoch < epochs and not state.finished:
             rate = self._epoch()
             if self.world.leads and progress:
@@ -216,6 +217,8 @@ class Trainer:
                 words = f"epoch {state.epoch}/{epochs} loss {entry['loss']:.4f}{ndcg} {rate:,.0f} sequences/s"
                 progress.update(epochs if state.finished else state.epoch, words + ", at most")
         state.finished = True
+        if self.validation is None:
+            self._keep()
         self._save()
         return state
 
@@ -248,12 +251,6 @@ class Trainer:
         if self.staged:
             self.staged.end_epoch(self.model)
         score = self._validate() if self._validates(state.epoch) else None
-        # on a GPU an epoch may take less than writing a checkpoint does. What is kept as the result and the checkpoint agree
-        due = (
-            state.epoch == self.epochs or state.finished or time.monotonic() - self.saved > training.checkpoint_seconds
-        )
-        if self.validation is None and due:
-            self._keep()
         state.seconds = done_before + time.monotonic() - began
         state.curve.append(
             {
@@ -264,7 +261,9 @@ class Trainer:
                 "valid_ndcg": score,
             }
         )
-        if due or (score is not None and state.best_epoch == state.epoch):
+        # on a GPU an epoch may take less than writing a checkpoint does; that of the best model agrees with what is kept of it
+        best = score is not None and state.best_epoch == state.epoch
+        if best or state.epoch == self.epochs or time.monotonic() - self.saved > training.checkpoint_seconds:
             self._save()
         elif world.leads:
             self._write_curve()

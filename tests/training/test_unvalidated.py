@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -15,6 +16,7 @@ from engine.data.split import SplitOptions
 from engine.errors import SeqscopeError
 from engine.models.s3rec import S3Rec
 from engine.training import checkpoint
+from engine.training.loop import Trainer
 from engine.training.materials import gather
 from engine.training.run import build_model, open_run, train
 from tests.training.tiny import clusters, recipe, write_log
@@ -37,6 +39,25 @@ def test_the_last_epoch_is_kept(dataset: Dataset, tmp_path: Path) -> None:
     best = {name: value.clone() for name, value in last.state_dict().items()}
     checkpoint.load(tmp_path / "run" / "checkpoint.safetensors", last, None)
     assert all(bool((best[name] == value).all()) for name, value in last.state_dict().items())
+
+
+def test_what_is_finished_before_its_end_is_where_it_stood(dataset: Dataset, tmp_path: Path) -> None:
+    unhurried = SETTINGS | {"epochs": 50, "checkpoint_seconds": 0.0}
+    seen = []
+
+    def step(self: Trainer, *args: Any) -> Any:
+        seen.append(self.state.epoch)
+        if seen[-1] == 2:
+            raise KeyboardInterrupt
+        return compute_step(self, *args)
+
+    compute_step = Trainer._compute_step
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Trainer, "_compute_step", step)
+        train(recipe("sasrec", training=unhurried), dataset, tmp_path / "run", device="cpu")
+    record = train(recipe("sasrec", training=unhurried), dataset, tmp_path / "run", device="cpu", finish=True)
+    assert (record["epochs"], record["best_epoch"]) == (2, 2)
+    assert open_run(tmp_path / "run", dataset.path)[0].num_items == dataset.num_items
 
 
 def test_an_order_that_is_not_there_is_not_learned_from(tmp_path: Path) -> None:
