@@ -9,8 +9,8 @@ work:   products and bytes of a step at the papers' sizes, as `benchmarks.gpu_ti
 epochs: seconds an epoch at the papers' sizes, the share of the roofline that a step reaches (what the device can do is measured
         in the same run; without `work` there is no share), and the peers beside SASRec.
 onnx:   milliseconds a list of every exported bundle of the films, by ONNX Runtime.
-tiger, letter-tiger: `seqscope train` on beauty at the paper's size to its end, and its figures (goal: HR@10 .0634, NDCG@10 .0338
-        in 15 minutes of an H200). Needs runs/beauty/rqvae or runs/beauty/letter (`seqscope tokenize`).
+tiger, letter-tiger: `seqscope train` on beauty at the paper's size to its end, evaluated and recorded (goal: HR@10 .0634, NDCG@10
+        .0338 in 15 minutes of an H200). Needs runs/beauty/rqvae or runs/beauty/letter (`seqscope tokenize`).
 
 Without a GPU everything runs on the CPU, and the result files say so. Datasets: data/NAME (benchmarks/README.md).
 """
@@ -123,16 +123,20 @@ def compare(name: str, dataset: Dataset, work: Path, device: torch.device) -> di
     """How far scores and gradients of a model with its default recipe are from those of the CPU, as shares of the largest."""
     settings = ["training.precision=float32", "training.batch_size=32"]
     recipe = load(name, "default", None, settings)
-    instead = {"identifiers": "random", "start": ""}  # no other run is needed
-    fields = [field.name for field in dataclasses.fields(recipe.model) if field.name in instead]
-    recipe = load(name, "default", None, [*settings, *(f'model.{field}="{instead[field]}"' for field in fields)])
+    # no other run is needed
+    instead = {"model": {"identifiers": "random", "start": ""}, "objective": {"stage": "fine-tune"}}
+    for part, values in instead.items():
+        fields = {field.name for field in dataclasses.fields(getattr(recipe, part))}
+        settings += [f'{part}.{field}="{value}"' for field, value in values.items() if field in fields]
+    recipe = load(name, "default", None, settings)
     (scores, gradient), (same_scores, same_gradient) = (
         of_one_step(recipe, dataset, work, where) for where in (torch.device("cpu"), device)
     )
     shares = [float((there - here).abs().max() / here.abs().max().clamp(min=1e-12)) for here, there in (
         (scores, same_scores), (gradient, same_gradient),
     )]  # fmt: skip
-    return {"scores": shares[0], "gradient": shares[1], "passed": max(shares) <= TOLERANCE}
+    compared = bool(scores.any()) and bool(gradient.any())
+    return {"scores": shares[0], "gradient": shares[1], "passed": compared and max(shares) <= TOLERANCE}
 
 
 def of_one_step(recipe: Recipe, dataset: Dataset, work: Path, where: torch.device) -> tuple[Tensor, Tensor]:
@@ -276,9 +280,10 @@ def onnx(result: Slice, small: bool) -> None:
 
 
 def generator(result: Slice, name: str, small: bool) -> None:
-    """Trains until it is done or the time is over; an interrupted training goes on where it was."""
+    """Trains until it is done or the time is over; an interrupted training goes on where it was. Its result file is that of any
+    other training (benchmarks/quality.py)."""
     dataset, recipe = ("sample", f"sample/{name}") if small else ("beauty", f"beauty/{name}")
-    folder = Path("runs") / dataset / f"{name}-gpu"
+    folder = Path("runs") / dataset / name
     words = ["train", name, "--dataset", f"data/{dataset}", "--recipe", recipe, "--out", str(folder)]
     if small:
         words += ["--set", "training.epochs=1"]
@@ -292,20 +297,13 @@ def generator(result: Slice, name: str, small: bool) -> None:
             sys.exit(f"{recipe}: the time is over; the same command goes on from its checkpoint")
         if process.returncode:
             sys.exit(process.returncode)
-
-    def judged() -> dict[str, Any]:
-        subprocess.run([sys.executable, "-m", "engine", "evaluate", str(folder)], check=True)
-        record, metrics = (json.loads((folder / file).read_text("utf-8")) for file in ("run.json", "metrics.json"))
-        figures = metrics["full"]
-        return {
-            "seconds": record["seconds"], "epochs": record["epochs"], "recipe": record["recipe"],
-            "figures": figures, "goal": {"HR@10": 0.0634, "NDCG@10": 0.0338, "seconds": 900},
-        }  # fmt: skip
-
-    result.measure(recipe, judged)
+    subprocess.run([sys.executable, "-m", "engine", "evaluate", str(folder)], check=True)
+    if not small:
+        subprocess.run([sys.executable, "-m", "benchmarks.quality", "record", "--as-it-is", str(folder)], check=True)
 
 
-SLICES = ("work", "parity", "epochs", "onnx", "tiger", "letter-tiger")
+GENERATORS = ("tiger", "letter-tiger")
+SLICES = ("work", "parity", "epochs", "onnx", *GENERATORS)
 
 
 def main() -> None:
@@ -322,6 +320,9 @@ def main() -> None:
     if not args.slices:
         for name in SLICES:
             entries = _read(args.results / f"gpu-{name}.json")
+            if name in GENERATORS and (args.results / f"beauty-{name}.json").exists():
+                print(f"{name:<13} done: beauty-{name}.json")
+                continue
             print(f"{name:<13} {len(entries)} entries" if entries else f"{name:<13} not run")
         return
     device = compute.choose(args.device)

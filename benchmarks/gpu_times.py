@@ -131,7 +131,7 @@ def main() -> None:
     )
     parser.add_argument("--terabytes", type=float, default=4.8, help="of memory read or written a second (H200: 4.8)")
     parser.add_argument("--share", type=float, default=0.3, help="of both that is reached")
-    parser.add_argument("--launch", type=float, default=8.0, help="microseconds to start an operator")
+    parser.add_argument("--launch", type=float, default=20.0, help="microseconds to start an operator (an H200: 20)")
     args = parser.parse_args()
     dataset = Dataset(args.dataset)
     gpu = Gpu(args.tflops * 1e12 * args.share, args.terabytes * 1e12 * args.share, args.launch * 1e-6)

@@ -116,9 +116,10 @@ def test_no_model_of_a_table_is_better_than_the_ones_that_its_verdict_compares()
         for protocol, verdict in verdicts.kept(quality_tables.RESULTS, dataset, fingerprint).items():
             for side, learns in ((verdict.neural, True), (verdict.untrained, False)):
                 means = [
-                    result["metrics"][protocol][verdict.metric]
+                    result["metrics"][row][verdict.metric]
                     for result in models.values()
-                    if protocol in result["metrics"] and verdicts.learns(result) == learns
+                    for row in (protocol, f"{protocol}+user")  # with the vectors of users, where there are any
+                    if row in result["metrics"] and verdicts.learns(result) == learns
                 ]
                 assert (side is None) == (not means)
                 if side is not None:
