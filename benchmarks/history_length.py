@@ -1,5 +1,6 @@
 """How much of a history a trained model should be asked with: NDCG@10 on the validation items by how many of the latest items it
-reads. For models whose training does not depend on it, such as those that fold a set of items in.
+reads. For models whose training does not depend on it, such as those that fold a set of items in; an autoencoder of sets learns
+from as many as it reads, so train it with all of them first (--set model.max_length=1000).
 
     python -m benchmarks.history_length runs/films/lightgcn runs/films/mult-vae [--latest 1 2 3 5 10 1000]
 """

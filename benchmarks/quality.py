@@ -114,7 +114,7 @@ def record(run: Path, as_it_is: bool, called: str = "") -> Path:
         "improving": kept.get("improving"),
         "fitted_on": kept.get("fitted_on", TRAINING),
         "compute": kept.get("compute"),
-        "metrics": {p: {k: round(v, 5) for k, v in values.items()} for p, values in found.items()},
+        "metrics": {p: {k: round(v, 7) for k, v in values.items()} for p, values in found.items()},
         "intervals95": intervals,
     }
     seed = recipe.training.seed

@@ -43,10 +43,11 @@ OF_SETS = ("Recall@20", "NDCG@20")
 """Of protocols with several held-out items a user, as their papers report them."""
 SEEDS = (1, 2, 3)
 """Of training.seed: tables are of the first, and what was trained with all of them has a table of its own."""
-FLOORS = untrained(declarations().models)
-"""The families that need no training, in the order in which they stand first in every table."""
 PLAINEST = ("popularity", "markov")
 """What comparisons name beside the two that they are of: what is below has learned less than these count."""
+_FIRST = (*PLAINEST, "counting", "counting-text")
+FLOORS = (*_FIRST, *(family for family in untrained(declarations().models) if family not in _FIRST))
+"""The families that need no training, in the order in which they stand first in every table."""
 REFIT = "-refit"
 """Behind the recipe of what was fitted on validation events, too."""
 

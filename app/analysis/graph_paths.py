@@ -73,7 +73,7 @@ def sentence(branches: Sequence[Branch], item: int, titles: Titles, model: str, 
     parts = score_parts(branches, item)
     score = ""
     if parts is not None:
-        added = listed([f"{value:+.3f} {of}" for of, value in parts.items()])
+        added = listed([f"{value:+.3f} {of}" for of, value in zip(parts, _rounded(list(parts.values())), strict=True)])
         score = f" Its score, {sum(parts.values()):.3f}, is the sum of {added}."
     if not ways:
         return f"Nobody in the log has {aimed} together with an item of this history: no path of three steps leads there.{score}"
@@ -87,6 +87,14 @@ def sentence(branches: Sequence[Branch], item: int, titles: Titles, model: str, 
             f"{words} {model}'s layers are not linear, so its score is no sum over paths. Widths: weights of the paths."
         )
     return f"{words}{score}"
+
+
+def _rounded(parts: Sequence[float], digits: int = 3) -> list[float]:
+    """Rounded so that they sum to their rounded sum: what is left over goes to the part that it changes least for its size."""
+    rounded = [round(part, digits) for part in parts]
+    largest = max(range(len(parts)), key=lambda place: abs(parts[place]))
+    rounded[largest] += round(sum(parts), digits) - sum(rounded)
+    return rounded
 
 
 def score_parts(branches: Sequence[Branch], item: int) -> dict[str, float] | None:

@@ -14,7 +14,7 @@ from app.analysis.graph_paths import Titles, layer_columns, layer_names
 from app.figures.style import AGAINST, QUIET, SIGNED, WIDTHS, bend
 from app.styles import PALETTE
 from app.text import count, label, short_title
-from engine.runtime.graph_paths import Branch, Float32
+from engine.runtime.graph_paths import OPENED, Branch, Float32
 
 HISTORY = PALETTE["blue"].colour
 ENDS = 12
@@ -94,8 +94,8 @@ def tree_layout(branches: Sequence[Branch], item: int, titles: Titles, colour: s
 
 
 def opened_branches(branches: Sequence[Branch]) -> list[Branch]:
-    """Those that the tree has: the opened ones."""
-    return [branch for branch in branches if branch.steps] or list(branches[:8])
+    """Those that the tree has: the strongest come first."""
+    return list(branches[:OPENED])
 
 
 def _ends(branches: Sequence[Branch], item: int) -> list[int]:

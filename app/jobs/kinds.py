@@ -46,6 +46,8 @@ LEAST_BATCH, EPOCH_STEPS = 16, 10
 """Batches are halved, down to the first, while an epoch has fewer steps than the second: see `batches`."""
 NEIGHBOURS = 15
 """A map needs more items than that."""
+UNASKED = "text-neighbours"
+"""The model that a dataset has as soon as it is prepared, without a log as well."""
 SOON = 60.0
 """Seconds: a training that is estimated to take no more is short."""
 FEW_BYTES = 1_000_000
@@ -199,7 +201,7 @@ def prepare(request: JobRequest, items: int, sources: Sequence[Path] = ()) -> Jo
         steps.append(
             JobStep(title="Project the texts", words=mapped, needs=("words",), may_fail=True, weight=20 + items / 500)
         )
-    steps += _trained(TrainingChoice(model="text-neighbours"), bool(request.log), into, needs=("words",), optional=True)
+    steps += _trained(TrainingChoice(model=UNASKED), bool(request.log), into, needs=("words",), optional=True)
     for name, tokenizer in tokenizers().items():
         needs = ("words",) if "vectors" in tokenizer.declaration.needs else ()
         steps += [

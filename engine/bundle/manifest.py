@@ -29,6 +29,10 @@ _SHA256 = r"^[0-9a-f]{64}$"
 _NAME = r"^[a-z0-9][a-z0-9_-]{0,63}$"
 
 
+LONGEST = 10_000
+"""Items that a model reads, at most."""
+
+
 class Strict(BaseModel):
     """Nothing unknown, nothing coerced ("5" is not 5), no NaN: a field means one thing to every reader."""
 
@@ -63,7 +67,7 @@ class Encoder(Strict):
 
     dim: int = Field(ge=1, le=2_000_000)
     """Of the query; of a generator: the width of its hidden states."""
-    max_length: int = Field(ge=1, le=10_000)
+    max_length: int = Field(ge=1, le=LONGEST)
     """The encoder reads at most this many of the latest items; the runtime cuts longer histories."""
     min_history: int = Field(ge=0, le=1)
     """0 where the model can answer for somebody without any history."""

@@ -81,6 +81,8 @@ def run(args: argparse.Namespace) -> int:
         ""
         if ndcg is None
         else f"best epoch {record['best_epoch']} of {record['epochs']}, validation NDCG@10 {ndcg:.4f}, "
+        if record["epochs"]
+        else f"validation NDCG@10 {ndcg:.4f}, "
     )
     early = unsettled(record["best_epoch"], validated(record["curve"]), record["recipe"])
     if early is not None:

@@ -227,6 +227,10 @@ class ItemToItem(Recommender):
         much memory are not tried. Returns what was tried: settings and "valid_ndcg". Raises ValueError before any work where
         the configuration itself would take too much."""
         log = TrainingLog(items.numpy(), offsets.numpy(), self.num_items)
+        if "attributes" in self.needs and not any(self.attributes):
+            raise ValueError(
+                "no item has words to compare with those of others; take counting or item-knn, which read none"
+            )
         self.check_bytes(self.config, log)
         self._related: dict[str, Any] = {}
         best, tried = search(

@@ -35,6 +35,10 @@ Float32 = npt.NDArray[np.float32]
 Int64 = npt.NDArray[np.int64]
 
 
+OPENED = 8
+"""Branches of which a tree has room for the ends."""
+
+
 class Step(NamedTuple):
     """Items that the people of a branch have, at the end of a path history → item → people → item."""
 
@@ -60,8 +64,8 @@ class Branch(NamedTuple):
     through_people: float | None
     """What the vectors of these people add (walks of two steps)."""
     steps: list[Step]
-    """Where walks of three steps end: those that add most (or weigh most), the explained item first. Empty where the branch is
-    not opened."""
+    """Where walks of three steps end: those that add most (or weigh most), the explained item first, which is the only one where
+    the branch is not opened."""
     others: int
     """Further items that such walks reach."""
     others_add: float | None
@@ -154,12 +158,14 @@ class Paths:
         layers = [layer for layer in range(self.layers + 1) if layer != without]
         return self.items[layers].mean(0) @ self.queries(history)[layers].mean(0)
 
-    def branches(self, history: Sequence[int], item: int, ends: int = 6, opened: int = 8) -> list[Branch]:
+    def branches(self, history: Sequence[int], item: int, ends: int = 6, opened: int = OPENED) -> list[Branch]:
         """The score of `item` by paths: one branch per item of the history, those that add most (or take most away) first.
 
         ends: how many ends of walks a branch names, what the others add is summed up; opened: the first so many branches have
-        any, since following all walks from a popular item takes milliseconds.
+        others than `item`, since following all walks from a popular item takes milliseconds.
         """
+        # a walk weighs the same there and back, so those of all branches to `item` are had at once
+        people_to_item, walks_to_item = self.graph.reached(item)
         target = self.items[:, item].mean(0) / np.float32(self.layers + 1)
         items, weights = self.graph.edges(history)
         adds = np.zeros((len(items), max(self.layers, 3) + 1))  # by the length of the walk
@@ -171,14 +177,18 @@ class Paths:
             j, weight = int(items[row]), float(weights[row])
             parts = (adds[row, :2].sum(), adds[row, 2], adds[row, 3], adds[row, 4:].sum())
             itself, through, rest, deeper = map(float, parts)
-            steps: list[Step] = []
             others = 0
-            if len(branches) < opened:
+            steps = []
+            if len(branches) >= opened:
+                if people_to_item[j]:
+                    added = weight * walks_to_item[j] * at_ends[item] * (self.layers >= 3)
+                    steps = [Step(item, int(people_to_item[j]), float(weight * walks_to_item[j]), float(added))]
+            else:
                 counts, walks = self.graph.reached(j)
                 each = weight * walks * at_ends * (self.layers >= 3)  # fewer layers add nothing along walks so long
                 by = np.abs(each) if self.layers >= 3 else walks
                 steps, others = strongest(counts, weight * walks, each, by, item, ends)
-                rest -= sum(step.adds or 0.0 for step in steps)
+            rest -= sum(step.adds or 0.0 for step in steps)
             people = int(self.graph.items.lengths[j])
             branches.append(Branch(j, weight, people, itself, through, steps, others, rest, deeper))
         return branches
@@ -201,7 +211,9 @@ def strongest(
     return steps, len(reached) - len(steps)
 
 
-def walked(graph: InteractionGraph, history: Sequence[int], item: int, ends: int = 6, opened: int = 8) -> list[Branch]:
+def walked(
+    graph: InteractionGraph, history: Sequence[int], item: int, ends: int = 6, opened: int = OPENED
+) -> list[Branch]:
     """As `Paths.branches` for a model whose score is no sum over paths (NGCF): people and weights alone, the items with the most
     walks to `item` first."""
     items, weights = graph.edges(history)
@@ -212,9 +224,12 @@ def walked(graph: InteractionGraph, history: Sequence[int], item: int, ends: int
         branches.append(Branch(j, weight, int(graph.items.lengths[j]), None, None, steps, others, None, None))
     to_item = [branch.steps[0].weight if branch.steps and branch.steps[0].item == item else 0.0 for branch in branches]
     order = np.argsort(-np.array(to_item), kind="stable")
-    return [
-        branches[row]._replace(steps=branches[row].steps if place < opened else []) for place, row in enumerate(order)
-    ]
+    return [_closed(branches[row], item) if place >= opened else branches[row] for place, row in enumerate(order)]
+
+
+def _closed(branch: Branch, item: int) -> Branch:
+    steps = [step for step in branch.steps if step.item == item]
+    return branch._replace(steps=steps, others=branch.others + len(branch.steps) - len(steps))
 
 
 def read_graph(folder: Folder, manifest: Manifest) -> InteractionGraph:

@@ -100,13 +100,16 @@ def fields_elsewhere(schema: pa.Schema, named: Sequence[str], count: int) -> tup
 
 
 def attributes(items: pa.Table, fields: Fields = None) -> list[list[tuple[str, str]]]:
-    """Key and value of every attribute that an item has, in the order of the fields; one list per row of `items`."""
+    """Key and value of every attribute that an item has, in the order of the fields; one list per row of `items`.
+
+    A title that is the item's id stands in for one that is not there, and says nothing."""
     chosen = choose_fields(items.schema, fields)
+    ids = items["item_id"].to_pylist() if "item_id" in items.schema.names else [None] * items.num_rows
     pairs: list[list[tuple[str, str]]] = [[] for _ in range(items.num_rows)]
     for field in chosen:
-        for row, value in zip(pairs, items[field.column].to_pylist(), strict=True):
+        for row, value, item_id in zip(pairs, items[field.column].to_pylist(), ids, strict=True):
             text = shorten(plain(value), field.words)
-            if text:
+            if text and not (field.column == "title" and value == item_id):
                 row.append((field.key, text))
     return pairs
 

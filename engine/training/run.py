@@ -19,6 +19,7 @@ import torch
 
 from engine import __version__
 from engine.bundle.curve import TRAINING, WITH_VALIDATION, improving, refitted, validated
+from engine.bundle.manifest import LONGEST
 from engine.console import note
 from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError, UsageError
@@ -27,6 +28,7 @@ from engine.evaluation.protocols import history_excluded, main
 from engine.files import claimed, write_json
 from engine.machine import keep_memory
 from engine.models import Recommender
+from engine.models.mult_vae import SetAutoencoder
 from engine.registry import MODELS
 from engine.training import checkpoint
 from engine.training import compute as devices
@@ -122,7 +124,7 @@ def _train(
         checkpoint.check(folder / "best.safetensors", key)
     built = recipe if selection is None else settled(recipe, selection.chosen)
     model = build_model(built, dataset.num_items, dataset.num_users, materials)
-    if world.leads and (words := read_in_part(dataset, model.max_length)):
+    if world.leads and (words := read_in_part(dataset, model.max_length, isinstance(model, SetAutoencoder))):
         note(words)
     record = provenance(recipe.identity(), dataset, where) | {"fitted_on": TRAINING}
     if selection is not None:
@@ -186,16 +188,16 @@ def _fit(model: Any, recipe: Recipe, dataset: Dataset, *, search: bool) -> list[
         raise UsageError(f"{recipe.name}: {error}") from None
 
 
-def read_in_part(dataset: Dataset, longest: int) -> str:
+def read_in_part(dataset: Dataset, longest: int, learns_from_them: bool = False) -> str:
     """How many users have more than the latest `longest` items that a model reads, in a sentence; "" for nobody, or where
-    it reads the last item alone."""
+    it reads the last item alone. learns_from_them: it sees no others in training, either."""
     lengths = dataset.training.lengths
     longer = int((lengths > longest).sum())
     if longest == 1 or not longer:
         return ""
     return (
-        f"{longer:,} of {len(lengths):,} users ({longer / len(lengths):.0%}) have more than {longest:,} training events; where a "
-        f"list is asked for, the latest {longest:,} are read"
+        f"{longer:,} of {len(lengths):,} users ({longer / len(lengths):.0%}) have more than {longest:,} training events; "
+        f"{'in training and ' if learns_from_them else ''}where a list is asked for, the latest {longest:,} are read"
     )
 
 
@@ -206,7 +208,7 @@ def settled(recipe: Recipe, chosen: Any) -> Recipe:
 
 def for_order(recipe: Recipe, dataset: Dataset) -> Recipe:
     """The recipe as it is for the dataset's order: where items are sets without one there are no latest items, so that whole
-    histories are read. Raises SeqscopeError where the model needs an order."""
+    histories are read, of `LONGEST` items at most. Raises SeqscopeError where the model needs an order."""
     if dataset.info.ordered:
         return recipe
     if MODELS[recipe.family].reads_order:
@@ -217,7 +219,9 @@ def for_order(recipe: Recipe, dataset: Dataset) -> Recipe:
         )
     histories = dataset.training, dataset.cases("test").history
     read, longest = getattr(recipe.model, "max_length", 0), max(int(each.lengths.max(initial=0)) for each in histories)
-    return replace(recipe, model=replace(recipe.model, max_length=longest)) if 0 < read < longest else recipe
+    return (
+        replace(recipe, model=replace(recipe.model, max_length=min(longest, LONGEST))) if 0 < read < longest else recipe
+    )
 
 
 def build_trainer(

@@ -215,6 +215,12 @@ def test_what_cannot_be_fitted_says_what_would_do_instead() -> None:
         build_model(recipe, 50_000, 10)
 
 
+@pytest.mark.parametrize(("kind", "config"), [(TfidfNeighbours, TfidfConfig()), (CountingText, CountingTextConfig())])
+def test_words_that_are_nowhere_are_not_compared(kind: Any, config: Any) -> None:
+    with pytest.raises(ValueError, match=r"no item has words.*take counting"):
+        fitted(kind, config, attributes=[[] for _ in words()])
+
+
 def test_windows_are_as_wide_as_memory_allows(monkeypatch: pytest.MonkeyPatch) -> None:
     """What would take too much is refused before it is counted, with a window that would do; a search leaves such windows out."""
     items, offsets = log()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 from engine.data.ragged import Ragged
-from engine.runtime.graph_paths import InteractionGraph, Paths, walked
+from engine.runtime.graph_paths import Branch, InteractionGraph, Paths, Step, walked
 
 HAS = [[0, 1], [1, 2, 3], [0, 2], [3, 4], [1, 4, 5], [2]]
 """Of every person the items; nobody has item 6."""
@@ -83,6 +85,23 @@ def test_the_explained_item_stands_first_where_people_lead_to_it(graph: Interact
         first = {branch.item: branch.steps[0].item for branch in branches}
         assert first[1] == first[4] == 5 != first[2]
     assert {branch.item for branch in walked(graph, HISTORY, 5)[:2]} == {1, 4}
+
+
+def test_what_leads_to_the_item_is_the_same_however_many_branches_are_opened(graph: InteractionGraph) -> None:
+    def to_item(item: int, opened: int, branches: Callable[..., list[Branch]]) -> dict[int, list[Step]]:
+        found = branches(HISTORY, item, opened=opened)
+        return {branch.item: [step for step in branch.steps if step.item == item] for branch in found}
+
+    for branches in (vectors(graph, 3).branches, lambda *which, **how: walked(graph, *which, **how)):
+        for item in range(ITEMS):
+            all_of_them, few = to_item(item, 3, branches), to_item(item, 1, branches)
+            assert few.keys() == all_of_them.keys()
+            for start, steps in few.items():
+                for step, same in zip(steps, all_of_them[start], strict=True):
+                    assert step[:2] == same[:2]
+                    np.testing.assert_allclose(step[2:], same[2:], rtol=1e-6) if step.adds is not None else None
+    reached = {branch.item: len(branch.steps) + branch.others for branch in walked(graph, HISTORY, 3)}
+    assert reached == {branch.item: len(branch.steps) + branch.others for branch in walked(graph, HISTORY, 3, opened=0)}
 
 
 def test_a_list_without_a_layer_is_the_mean_of_the_others(graph: InteractionGraph) -> None:

@@ -118,7 +118,7 @@ def test_a_bad_override_is_named(override: str, said: str) -> None:
 IMPOSSIBLE: dict[str, dict[str, list[Any]]] = {
     "sasrec": {
         "model.dim": [0, -8], "model.blocks": [-1], "model.heads": [0, 3], "model.dropout": [-0.1, 1.0, "nan"],
-        "model.max_length": [0, -5],
+        "model.max_length": [0, -5, 10_001],
         "objective.negatives": [0, -1], "objective.gbce_t": [-0.5, 1.5],
         "optimiser.lr": [0, -0.1, "nan", "inf"], "optimiser.beta1": [-0.1, 1.0], "optimiser.beta2": [1.0],
         "optimiser.eps": [-1e-8, 0], "optimiser.weight_decay": [-1.0], "optimiser.warmup_steps": [-1],

@@ -107,3 +107,8 @@ def test_words_of_columns_with_colons() -> None:
     named = [str(field) for field in choose_fields(items.schema)]
     assert choose_fields(items.schema, named) == choose_fields(items.schema) == fields_elsewhere(items.schema, named, 1)
     assert texts(items, ["genre:1", "genre:token_seq"]) == ["War; genre:token seq: Drama"]
+
+
+def test_a_title_that_is_the_id_says_nothing() -> None:
+    items = pa.table({"item_id": ["7", "b"], "title": ["7", "Bread"], "brand": ["7", None]})
+    assert attributes(items) == [[("brand", "7")], [("title", "Bread")]]

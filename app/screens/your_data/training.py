@@ -45,7 +45,7 @@ def show(owner: str, dataset: StoredDataset, busy: bool) -> None:
         if not work.log_prepared(folder):
             st.caption("The log must be prepared first.")
             return
-        offered = {name: model for name, model in kinds.models().items() if model.declaration.needs_log}
+        offered = {name: model for name, model in kinds.models().items() if name != kinds.UNASKED}
         missing = [name for name in offered if not (folder.exports / name / "manifest.json").is_file()]
         for kind, names in by_kind({name: model.declaration.kind for name, model in offered.items()}).items():
             st.pills(
