@@ -60,7 +60,7 @@ SYSTEMS = (
     System("CML", ("cml",), None, "its paper's logs and splits are others"),
     System(
         "NGCF", ("ngcf",), Published("gowalla", "given split", 0.1569, 0.1327, "NGCF paper"),
-        "240 epochs of a CPU in batches of 32,768, theirs 400 in batches of 1,024 at a thirtieth of the rate",
+        "360 epochs of a CPU in batches of 32,768, theirs 400 in batches of 1,024 at a thirtieth of the rate",
     ),
     System(
         "LightGCN", ("lightgcn",), Published("gowalla", "given split", 0.1830, 0.1554, GOWALLA),
