@@ -16,6 +16,7 @@ from pydantic import (
 )
 
 from engine.bundle.curve import TRAINING
+from engine.data.ragged import LONGEST
 from engine.text.tokenizer import TOLERABLE
 
 SCHEMA_VERSION = 7
@@ -27,10 +28,6 @@ TOO_MANY = TOLERABLE
 _FILE = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}\.(onnx|npy|npz|parquet)|tokenizer\.json")
 _SHA256 = r"^[0-9a-f]{64}$"
 _NAME = r"^[a-z0-9][a-z0-9_-]{0,63}$"
-
-
-LONGEST = 10_000
-"""Items that a model reads, at most."""
 
 
 class Strict(BaseModel):

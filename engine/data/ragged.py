@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+LONGEST = 10_000
+"""Items of a history that a model reads, at most."""
+
 
 @dataclass(frozen=True)
 class Ragged:

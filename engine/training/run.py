@@ -19,9 +19,9 @@ import torch
 
 from engine import __version__
 from engine.bundle.curve import TRAINING, WITH_VALIDATION, improving, refitted, validated
-from engine.bundle.manifest import LONGEST
 from engine.console import note
 from engine.data.dataset import Dataset
+from engine.data.ragged import LONGEST
 from engine.errors import SeqscopeError, UsageError
 from engine.evaluation.negatives import frozen
 from engine.evaluation.protocols import history_excluded, main

@@ -7,7 +7,7 @@ import types
 import typing
 from typing import Any, ClassVar, Literal
 
-from engine.bundle.manifest import LONGEST
+from engine.data.ragged import LONGEST
 from engine.errors import UsageError
 
 POSITIVE = 1e-12

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import functools
+import math
 import os
 import shutil
 import tempfile
@@ -28,6 +29,7 @@ from engine.evaluation.evaluate import evaluate
 from engine.registry import MODELS
 from engine.text.scratch import ScratchConfig, scratch
 from engine.training import checkpoint
+from engine.training.loop import Trainer
 from engine.training.recipe import Recipe, from_dict
 from engine.training.run import open_run, train
 
@@ -306,5 +308,7 @@ def interrupted(settings: Recipe, data: Dataset, folder: Path, after: int, **mor
             raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        # a checkpoint after every step
+        patch.setattr(Trainer, "saved", property(lambda self: -math.inf, lambda self, when: None), raising=False)
         patch.setattr(checkpoint, "save", stop)
         train(settings, data, folder, device="cpu", **more)
