@@ -1,6 +1,6 @@
 """All that is to be measured on a GPU, in slices that may be interrupted: what a result file has is not done again.
 
-    python -m benchmarks.gpu                                     what there is, and how far it is
+    python -m benchmarks.gpu                                     what was measured, and what is left
     python -m benchmarks.gpu parity epochs onnx tiger letter-tiger [--minutes 8] [--pmixer DIR] [--rectools PYTHON]
     python -m benchmarks.gpu parity epochs onnx tiger --small    the same with next to nothing to do, to see that it runs
 
@@ -101,6 +101,10 @@ class Slice:
 def _read(path: Path) -> dict[str, Any]:
     """The entries of a result file; none where there is none."""
     return dict(json.loads(path.read_text("utf-8"))["entries"]) if path.exists() else {}
+
+
+def _short(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 # --- parity
@@ -289,6 +293,7 @@ class GpuTraining(NamedTuple):
 
 
 PAIRS = ("training.batch_size=4096", "training.epochs=400", "optimiser.decay=cosine", "optimiser.average=0.999")
+"""Of models over a graph: as many steps as minutes of a GPU allow, at a rate that falls to 0."""
 TRAININGS = {
     "tiger": GpuTraining("beauty", "tiger"),
     "letter-tiger": GpuTraining("beauty", "letter-tiger"),
@@ -346,6 +351,8 @@ def main() -> None:
                 print(f"{name:<13} done: {path.name}")
                 continue
             print(f"{name:<13} {len(entries)} entries" if entries else f"{name:<13} not run")
+            for entry, figures in entries.items():
+                print(f"    {entry}: {' · '.join(f'{what} {_short(value)}' for what, value in figures.items())}")
         return
     device = compute.choose(args.device)
     args.results.mkdir(parents=True, exist_ok=True)

@@ -45,7 +45,7 @@ SEEDS = (1, 2, 3)
 """Of training.seed: tables are of the first, and what was trained with all of them has a table of its own."""
 PLAINEST = ("popularity", "markov")
 """What comparisons name beside the two that they are of: what is below has learned less than these count."""
-_FIRST = (*PLAINEST, "counting", "counting-text")
+_FIRST = (*PLAINEST, "counting", "counting-text")  # what everything else is held against
 FLOORS = (*_FIRST, *(family for family in untrained(declarations().models) if family not in _FIRST))
 """The families that need no training, in the order in which they stand first in every table."""
 REFIT = "-refit"

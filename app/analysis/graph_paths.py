@@ -90,7 +90,7 @@ def sentence(branches: Sequence[Branch], item: int, titles: Titles, model: str, 
 
 
 def _rounded(parts: Sequence[float], digits: int = 3) -> list[float]:
-    """Rounded so that they sum to their rounded sum: what is left over goes to the part that it changes least for its size."""
+    """Rounded so that they sum to their rounded sum: what rounding leaves over goes to the largest part, where it shows least."""
     rounded = [round(part, digits) for part in parts]
     largest = max(range(len(parts)), key=lambda place: abs(parts[place]))
     rounded[largest] += round(sum(parts), digits) - sum(rounded)

@@ -77,13 +77,8 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(record))
         return 0
     ndcg = record["valid_ndcg"]
-    best = (
-        ""
-        if ndcg is None
-        else f"best epoch {record['best_epoch']} of {record['epochs']}, validation NDCG@10 {ndcg:.4f}, "
-        if record["epochs"]
-        else f"validation NDCG@10 {ndcg:.4f}, "
-    )
+    best = f"best epoch {record['best_epoch']} of {record['epochs']}, " if ndcg is not None and record["epochs"] else ""
+    best += "" if ndcg is None else f"validation NDCG@10 {ndcg:.4f}, "
     early = unsettled(record["best_epoch"], validated(record["curve"]), record["recipe"])
     if early is not None:
         best += f"{early}, "

@@ -115,7 +115,8 @@ def evaluate(
                 cast(Generator, model), cases, exclude_history=excluded, histories=histories, progress=watch.update
             )
         write_json(folder / "generation.json", about)
-    took = milliseconds_per_list(lambda history: best_items(model.cpu(), history, 10, width), cases)
+    model.cpu()
+    took = milliseconds_per_list(lambda history: best_items(model, history, 10, width), cases)
     write_json(folder / COST, {"milliseconds": took, "device": "cpu"})
     write_json(folder / "metrics.json", measured)
     return measured

@@ -228,6 +228,7 @@ def walked(
 
 
 def _closed(branch: Branch, item: int) -> Branch:
+    """With no end but `item` by name."""
     steps = [step for step in branch.steps if step.item == item]
     return branch._replace(steps=steps, others=branch.others + len(branch.steps) - len(steps))
 

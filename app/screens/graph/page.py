@@ -22,8 +22,7 @@ def page() -> None:
     models = zoo.open_zoo(now.dataset)
     st.markdown(
         "Graph models propagate embeddings over user–item interactions. A path links an item of the history, through a user "
-        "who interacted with it, to another item of that user. The tree opens from the history; its widths tell how much each "
-        "path adds to the score of the item below."
+        "who interacted with it, to another item of that user. Below are the paths behind one recommendation."
     )
     able = graph_paths.carriers(models)
     if not able:
