@@ -2,13 +2,11 @@
 // opened from its beginning, and keeps what was clicked in its place when the details of an item open beside the page or close.
 const STEP = 100 // ms between two looks
 const LOOKED = 15_000 // ms that the answer to a step may take
-const QUIET = 400 // ms after the last letter until the results are those of the whole text
 const IDLE = '[data-testid="stApp"][data-test-script-state="notRunning"]'
 const ABLE = "button:not(:disabled), input:not(:disabled), [role=combobox], [tabindex='0']"
 
 export default function () {
   let watching = null
-  let typed = 0
 
   // The keys of the containers around an element, the nearest first.
   const around = element => {
@@ -38,15 +36,16 @@ export default function () {
       if (document.querySelector(IDLE)) refocus(keys)
     }, STEP)
   }
-  const take = (name, keys) => {
+  // The first result of this very text, as soon as it is there (item_picker.hits_of).
+  const take = (name, text, keys) => {
     stop()
     const until = performance.now() + LOOKED
+    const hex = [...new TextEncoder().encode(text)].map(byte => byte.toString(16).padStart(2, "0")).join("")
     watching = setInterval(() => {
       if (performance.now() > until) return stop()
-      if (performance.now() - typed < QUIET || !document.querySelector(IDLE)) return
+      const first = document.querySelector(`.${name}_hits_of_${hex} button`)
+      if (!first || !document.querySelector(IDLE)) return
       stop()
-      const first = document.querySelector(`.${CSS.escape(`${name}_hits`)} button`)
-      if (!first) return
       first.click()
       watch(keys)
     }, STEP)
@@ -74,7 +73,7 @@ export default function () {
     const search = keys[0]?.match(/^(st-key-.+)_search$/)
     // details of a hit would cover the others on a phone: its keyboard goes, and the hits are in view
     if (search?.[1].endsWith("catalogue") && event.key === "Enter" && innerWidth <= 640) return at.blur()
-    if (at.matches?.("input") && search && event.key === "Enter" && at.value.trim()) take(search[1], keys)
+    if (at.matches?.("input") && search && event.key === "Enter" && at.value.trim()) take(search[1], at.value.trim(), keys)
     else if (keys.length && !at.matches?.("input[type=text], input[type=search], textarea")) watch(keys)
   }
   // A section that is opened from far down in another one begins at its beginning. It may be short: below it is as much room as
@@ -137,9 +136,7 @@ export default function () {
     release()
     if (clicked && beside === !!panel()) clicked.top = where(clicked)
   }
-  const input = () => (typed = performance.now())
   document.addEventListener("keydown", down, true)
-  document.addEventListener("input", input, true)
   document.addEventListener("pointerdown", stop, true)
   document.addEventListener("pointerdown", opening, true) // a tab opens with this already
   document.addEventListener("keydown", opening, true)
@@ -151,7 +148,6 @@ export default function () {
     stop()
     reflowed.disconnect()
     document.removeEventListener("keydown", down, true)
-    document.removeEventListener("input", input, true)
     document.removeEventListener("pointerdown", stop, true)
     document.removeEventListener("pointerdown", opening, true)
     document.removeEventListener("keydown", opening, true)

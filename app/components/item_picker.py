@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from app import guard, zoo
 from app.analysis import facets, recommend
@@ -42,7 +43,7 @@ def search(label: str, *, key: str, act: str, on_pick: Callable[[str], None], ic
             st.caption(f"Nothing like “{md(text, 40)}” among {count(len(models), 'item')}.")
         elif meant != text:
             st.caption(facets.nearest(text, meant))
-        with st.container(gap=None, key=f"{key}_hits"):
+        with hits_of(text, key=key, gap=None):
             for hit in hits:
                 st.button(
                     md(zoo.titled(models, hit.item), 80) + reason(catalogue, hit, meant),
@@ -53,6 +54,13 @@ def search(label: str, *, key: str, act: str, on_pick: Callable[[str], None], ic
                     on_click=guard.callback(_pick),
                     args=(f"{key}_search", on_pick, hit.item_id),
                 )
+
+
+def hits_of(text: str, *, key: str, **layout: Any) -> DeltaGenerator:
+    """Where the results of a search are drawn. Named after its text: Enter takes the first of these (browser.js), not of those
+    before its last letters. key: of the search's widgets. layout: for st.container."""
+    name = text.strip().encode(errors="replace").hex()
+    return st.container(key=f"{key}_hits", **layout).container(key=f"{key}_hits_of_{name}", **layout)
 
 
 def reason(catalogue: Catalogue, hit: Hit, text: str) -> str:

@@ -101,7 +101,9 @@ def test_an_item_is_dragged_to_its_place(go: Callable[[str], Page]) -> None:
 def test_enter_takes_the_first_result_and_the_focus_stays(go: Callable[[str], Page]) -> None:
     page = go("/?ds=toys&h=toy-1~toy-2~toy-3")
     box = page.get_by_label("Add an item")
-    box.press_sequentially("toy 17")
+    box.press_sequentially("toy 1")
+    expect(page.locator(".st-key-history_hits button").first).to_contain_text("Toy 1 ")
+    box.press_sequentially("7")  # and at once, while the results of "toy 1" are there:
     box.press("Enter")
     until(page, lambda: history(page), [TOYS[1], TOYS[2], TOYS[3], TOYS[17]])
     expect(box).to_be_focused()

@@ -10,6 +10,7 @@ import streamlit as st
 from app import export, guard, zoo
 from app.analysis import facets as views
 from app.analysis import item_card
+from app.components import item_picker
 from app.screens.catalogue import parameters
 from app.session import state
 from app.store.attributes import caption
@@ -99,7 +100,7 @@ def results(models: Zoo, found: Catalogue, facets: list[Facet], text: str, wante
 
 def rows(models: Zoo, facets: list[Facet], found: list[dict[str, object]], text: str) -> None:
     known, searched = set(state.get().current), zoo.open_catalogue(state.get().dataset).searched
-    with st.container(gap="xsmall", key="catalogue_hits"):
+    with item_picker.hits_of(text, key="catalogue", gap="xsmall"):
         for row in found:
             item_id, title = str(row["item_id"]), zoo.titled(models, int(str(row["item"])))
             there = item_id in known

@@ -159,7 +159,7 @@ def _told(models: Zoo, found: Catalogue, text: str, meant: str, hits: list[Hit])
         return
     if meant != text:
         st.caption(facets.nearest(text, meant))
-    with st.container(horizontal=True, gap="xsmall", vertical_alignment="center", key="map_hits"):
+    with item_picker.hits_of(text, key="map", horizontal=True, gap="xsmall", vertical_alignment="center"):
         more = "at least " if len(hits) == MATCHES else ""
         st.caption(f"{more}{count(len(hits), 'item')} ringed. Choose one:", width="content")
         for hit in hits[:6]:
