@@ -1,11 +1,13 @@
 // Gives the focus back that a step of the keyboard lost, lets Enter take the first result of a search and arrows reach the others, shows a section that is
-// opened from its beginning, and keeps what was clicked in its place when the details of an item open beside the page or close.
+// opened from its beginning, keeps what was clicked in its place when the details of an item open beside the page or close, and
+// tells the app when the window is as narrow as a phone's, or no more.
 const STEP = 100 // ms between two looks
 const LOOKED = 15_000 // ms that the answer to a step may take
 const IDLE = '[data-testid="stApp"][data-test-script-state="notRunning"]'
+const NARROW = matchMedia("(max-width: 640px)")
 const ABLE = "button:not(:disabled), input:not(:disabled), [role=combobox], [tabindex='0']"
 
-export default function () {
+export default function ({ data, setStateValue }) {
   let watching = null
 
   // The keys of the containers around an element, the nearest first.
@@ -136,6 +138,9 @@ export default function () {
     release()
     if (clicked && beside === !!panel()) clicked.top = where(clicked)
   }
+  const measure = () => NARROW.matches === data.narrow || setStateValue("narrow", NARROW.matches)
+  measure()
+  NARROW.addEventListener("change", measure)
   document.addEventListener("keydown", down, true)
   document.addEventListener("pointerdown", stop, true)
   document.addEventListener("pointerdown", opening, true) // a tab opens with this already
@@ -147,6 +152,7 @@ export default function () {
   return () => {
     stop()
     reflowed.disconnect()
+    NARROW.removeEventListener("change", measure)
     document.removeEventListener("keydown", down, true)
     document.removeEventListener("pointerdown", stop, true)
     document.removeEventListener("pointerdown", opening, true)

@@ -186,8 +186,9 @@ def act(key: str) -> dict[str, Any]:
 
 
 def on_phone() -> bool:
-    """Whether the browser says that it is a phone's."""
-    return "Mobi" in (st.context.headers.get("User-Agent") or "")
+    """Whether the window is as narrow as a phone's. Until it has told its width: whether the browser says that it is a phone's."""
+    narrow = getattr(st.session_state.get("browser"), "narrow", None)
+    return narrow if isinstance(narrow, bool) else "Mobi" in (st.context.headers.get("User-Agent") or "")
 
 
 _BROWSER = st.components.v2.component(
@@ -200,8 +201,8 @@ _BROWSER = st.components.v2.component(
 
 
 def browser() -> None:
-    """Once per page, where it stays whatever else is drawn."""
-    _BROWSER(key="browser", height=1)
+    """Once per page, where it stays whatever else is drawn. Where the page was drawn for another width, it is drawn anew."""
+    _BROWSER(key="browser", height=1, data={"narrow": on_phone()}, on_narrow_change=lambda: None)
 
 
 _MAP = _component("map", "map.css")

@@ -183,7 +183,7 @@ def test_on_a_phone_without_a_clipboard(
 ) -> None:
     page = new_page(has_touch=True, is_mobile=True, viewport={"width": 390, "height": 844})
     page.add_init_script("delete Navigator.prototype.clipboard; document.execCommand = () => false")
-    page.goto(server.url + "/?ds=hostile&h=toy-9")
+    page.goto(server.url + "/?ds=hostile&h=toy-9&view=lists")
     settle(page)
     shown(page)
     assert small(page) == {}
@@ -227,10 +227,10 @@ def test_titles_and_ids_are_text_and_are_found_with_typing_errors(
     assert not foreign_requests
 
 
-def test_a_phone_shows_the_rank_table_first_and_it_is_sorted_by_any_model(
+def test_a_narrow_window_shows_the_rank_table_first_and_it_is_sorted_by_any_model(
     new_page: Callable[..., Page], server: Server
 ) -> None:
-    page = new_page(viewport={"width": 390, "height": 844}, user_agent="Mozilla/5.0 (Linux; Android 16) Mobile")
+    page = new_page(viewport={"width": 390, "height": 844})  # of a browser that does not say that it is a phone's
     page.goto(server.url + "/?ds=toys&h=toy-1~toy-2")
     page.locator(".ranks tbody tr").first.wait_for()
     for column in (2, 4):  # after the item and the mean
@@ -238,6 +238,8 @@ def test_a_phone_shows_the_rank_table_first_and_it_is_sorted_by_any_model(
         ranks = page.locator(f".ranks tbody tr td:nth-child({column + 1})").all_inner_texts()
         assert [float(rank) for rank in ranks] == sorted(float(rank) for rank in ranks)
     assert page.locator(".ranks").evaluate("e => e.scrollWidth - e.clientWidth") <= 0  # all columns are on the screen
+    page.set_viewport_size({"width": 1_440, "height": 900})
+    page.locator(".model").first.wait_for()
 
 
 @pytest.mark.parametrize("view", [".model .title", ".ranks .title"], ids=["lists", "ranks"])
@@ -265,7 +267,7 @@ def test_what_was_clicked_stays_under_the_pointer_when_the_details_open_and_clos
 
 
 def test_all_bars_are_drawn_on_tracks_of_one_length(page: Page, go: Callable[[str], Page]) -> None:
-    go("/?ds=toys&u=u3")  # with badges, a target in the list and one beyond it
+    go("/?ds=toys&u=u3&view=lists")  # with badges, a target in the list and one beyond it
     expect(page.locator("li.truth")).to_have_count(page.locator(".model").count())
     widths = "all => all.map(bar => bar.getBoundingClientRect().width)"
     for width in (1440, 390):
@@ -305,7 +307,7 @@ def test_beside_the_details_of_an_item_a_what_if_is_short_and_says_what_was_drop
 
 
 def test_a_model_says_what_it_can_and_cannot_do_without_a_rerun(page: Page, go: Callable[[str], Page]) -> None:
-    go("/?ds=toys&h=toy-1~toy-2")
+    go("/?ds=toys&h=toy-1~toy-2&view=lists")
     for width in (1440, 390):
         page.set_viewport_size({"width": width, "height": 844})
         settle(page)
