@@ -145,13 +145,14 @@ function told(model, grid) {
   box.ontoggle = ({ newState }) => {
     const scrolled = [[window, { capture: true }], [grid, {}]] // it would stay behind while its card moves away
     if (newState !== "open") return scrolled.forEach(([where, how]) => where.removeEventListener("scroll", close, how))
-    const corner = button.getBoundingClientRect()
+    const corner = button.getBoundingClientRect() // which may be out of view: the box is not
+    const [top, bottom] = [Math.min(corner.top, window.innerHeight), Math.max(corner.bottom, 0)]
     const left = Math.min(button.parentElement.getBoundingClientRect().left, window.innerWidth - box.offsetWidth - 12)
-    const below = window.innerHeight - corner.bottom - 18
-    const high = Math.min(box.scrollHeight + 2, Math.max(below, corner.top - 18))
+    const below = window.innerHeight - bottom - 18
+    const high = Math.min(box.scrollHeight + 2, Math.max(below, top - 18))
     box.style.left = `${Math.max(12, left)}px`
     box.style.maxHeight = `${high}px`
-    box.style.top = `${high <= below ? corner.bottom + 6 : corner.top - high - 6}px`
+    box.style.top = `${high <= below ? bottom + 6 : top - high - 6}px`
     scrolled.forEach(([where, how]) => where.addEventListener("scroll", close, how))
   }
   return [button, box]
