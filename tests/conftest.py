@@ -18,7 +18,8 @@ STAND_IN = ROOT / "tests" / "stand_in"
 LONGEST = (
     "browser/test_whole_path.py", "browser/test_pages.py", "jobs/test_engine.py", "browser/test_report.py",
     "export/test_export.py", "browser/test_owner.py", "browser/test_compare.py", "test_extending.py",
-    "browser/test_map.py", "generation/test_export.py", "test_readme.py", "training/test_resume.py", "browser/test_attention.py",
+    "browser/test_map.py", "generation/test_export.py", "browser/test_phone.py", "training/test_resume.py",
+    "browser/test_attention.py",
 )  # fmt: skip
 """Files that take longest, in that order: begun last, one of them would keep its worker busy when all the others are done."""
 COLLECTED = Path(tempfile.gettempdir(), f"seqscope-collected-{os.environ.get('PYTEST_XDIST_TESTRUNUID')}")

@@ -42,32 +42,34 @@ def raising(error: BaseException) -> Callable[[argparse.Namespace], object]:
 
 
 class TestExitCodes:
-    @pytest.mark.parametrize("answer", [0, None])
-    def test_done_is_0(self, stub: Callable[..., None], answer: object) -> None:
-        stub(lambda args: answer)
-        assert cli.main(["stub"]) == 0
-
-    def test_a_command_may_choose_its_code(self, stub: Callable[..., None]) -> None:
-        stub(lambda args: 1)
-        assert cli.main(["stub"]) == 1
-
-    def test_what_the_user_can_mend_is_1_and_one_line(
-        self, stub: Callable[..., None], capsys: pytest.CaptureFixture[str]
+    @pytest.mark.parametrize(
+        ("run", "code", "said"),
+        [
+            (lambda args: None, 0, ""),
+            (lambda args: 1, 1, ""),  # a command may choose its code
+            (raising(SeqscopeError("log.txt:3: two words.")), 1, "seqscope: log.txt:3: two words.\n"),
+            (raising(UsageError("--number and --all")), 2, "seqscope: --number and --all\n"),
+            (raising(KeyboardInterrupt()), 130, "seqscope: interrupted\n"),
+        ],
+        ids=["done", "its own", "what the user can mend", "wrong use", "interrupted"],
+    )
+    def test_how_it_ended_is_a_number_and_at_most_one_line(
+        self,
+        stub: Callable[..., None],
+        capsys: pytest.CaptureFixture[str],
+        run: Callable[[argparse.Namespace], object],
+        code: int,
+        said: str,
     ) -> None:
-        stub(raising(SeqscopeError("log.txt:3: two words expected, one found.")))
-        assert cli.main(["stub"]) == 1
-        assert capsys.readouterr().err == "seqscope: log.txt:3: two words expected, one found.\n"
-
-    def test_wrong_use_found_by_the_command_is_2(self, stub: Callable[..., None]) -> None:
-        stub(raising(UsageError("--number and --all exclude each other")))
-        assert cli.main(["stub"]) == 2
+        stub(run)
+        assert cli.main(["stub"]) == code
+        assert capsys.readouterr().err == said
 
     @pytest.mark.parametrize(
         ("argv", "said"),
         [
             ([], "COMMAND"),
             (["no-such-command"], "no-such-command"),
-            (["stub", "--no-such-option"], "--no-such-option"),
             (["stub", "--number", "three"], "invalid int value: 'three'"),
         ],
     )
@@ -95,40 +97,29 @@ class TestExitCodes:
             assert process.wait(60) == 1
             assert process.stderr.read() == b""
 
-    def test_interrupted_is_130(self, stub: Callable[..., None], capsys: pytest.CaptureFixture[str]) -> None:
-        stub(raising(KeyboardInterrupt()))
-        assert cli.main(["stub"]) == 130
-        assert capsys.readouterr().err == "seqscope: interrupted\n"
-
     def test_a_fault_of_the_program_keeps_its_traceback(self, stub: Callable[..., None]) -> None:
         stub(raising(ZeroDivisionError("a bug")))
         with pytest.raises(ZeroDivisionError):
             cli.main(["stub"])
 
 
-class TestHelp:
-    def test_the_manual_names_every_command(self, capsys: pytest.CaptureFixture[str]) -> None:
-        with pytest.raises(SystemExit) as stop:
-            cli.main(["--help"])
-        out = capsys.readouterr().out
-        assert stop.value.code == 0
-        assert all(f"\n    {name}" in out for name in cli.COMMANDS)
+def asked(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+    """What is printed where nothing is done."""
+    with pytest.raises(SystemExit) as stop:
+        cli.main(argv)
+    assert stop.value.code == 0
+    return capsys.readouterr().out
 
-    @pytest.mark.parametrize("name", list(cli.COMMANDS))
-    def test_every_command_explains_itself(self, name: str, capsys: pytest.CaptureFixture[str]) -> None:
-        with pytest.raises(SystemExit) as stop:
-            cli.main([name, "--help"])
-        out = capsys.readouterr().out
-        assert stop.value.code == 0
-        assert f"usage: seqscope {name}" in out
-        description = importlib.import_module(cli.COMMANDS[name][0]).__doc__
-        assert description and description.strip().splitlines()[0] in out
 
-    def test_version(self, capsys: pytest.CaptureFixture[str]) -> None:
-        with pytest.raises(SystemExit) as stop:
-            cli.main(["--version"])
-        assert stop.value.code == 0
-        assert capsys.readouterr().out == f"seqscope {__version__}\n"
+def test_the_manual_names_every_command_and_each_explains_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    manual = asked(capsys, "--help")
+    for name, (module, _) in cli.COMMANDS.items():
+        assert f"\n    {name}" in manual
+        shown = asked(capsys, name, "--help")
+        description = importlib.import_module(module).__doc__
+        assert f"usage: seqscope {name}" in shown
+        assert description and description.strip().splitlines()[0] in shown
+    assert asked(capsys, "--version") == f"seqscope {__version__}\n"
 
 
 # Run in a process of its own: as on a machine that has nothing but the packages in `allowed`.
@@ -166,35 +157,29 @@ def on_a_bare_machine(root: Path, allowed: set[str], program: str) -> subprocess
 
 
 class TestImports:
-    def test_training_needs_torch_numpy_scipy_pyarrow_and_safetensors_alone(self, root: Path) -> None:
-        done = on_a_bare_machine(
-            root,
-            FOR_TRAINING,
-            """
-            for name in ("engine.cli", "engine.commands.train", "engine.training", "engine.models"):
-                everything_in(name)
-            foreign = {name.partition(".")[0] for name in sys.modules} - allowed - set(sys.stdlib_module_names)
-            foreign -= {"sitecustomize"}  # what distributions add to their Python
-            print(sorted(name for name in foreign if not name.startswith("_")))
-            """,
-        )
-        assert done.returncode == 0, done.stderr
-        assert done.stdout.strip() == "[]"
-
-    def test_training_a_prepared_dataset_runs_on_a_bare_machine(self, root: Path, tmp_path: Path) -> None:
+    def test_training_needs_torch_numpy_scipy_pyarrow_and_safetensors_alone(self, root: Path, tmp_path: Path) -> None:
         tiny_dataset(tmp_path / "tiny")
         recipe = tmp_path / "short.toml"
         recipe.write_text('family = "sasrec"\n[training]\nepochs = 1\n')
         argv = ["train", "sasrec", "--dataset", str(tmp_path / "tiny"), "--recipe", str(recipe)]
         argv += ["--out", str(tmp_path / "run"), "--device", "cpu"]
-        done = on_a_bare_machine(root, FOR_TRAINING, f"from engine import cli\nsys.exit(cli.main({argv!r}))")
-        assert done.returncode == 0, done.stderr
+        done = on_a_bare_machine(
+            root,
+            FOR_TRAINING,
+            f"""
+            from engine import cli
+            assert cli.main({argv!r}) == 0
+            for name in ("engine.cli", "engine.commands.train", "engine.training", "engine.models"):
+                everything_in(name)
+            foreign = {{name.partition(".")[0] for name in sys.modules}} - allowed - set(sys.stdlib_module_names)
+            foreign -= {{"sitecustomize"}}  # what distributions add to their Python
+            print(sorted(name for name in foreign if not name.startswith("_")))
+            import duckdb  # is there, but not on this machine
+            """,
+        )
+        assert done.stdout.splitlines()[-1] == "[]", done.stderr
         assert (tmp_path / "run" / "best.safetensors").is_file()
-
-    def test_the_bare_machine_of_these_tests_is_bare(self, root: Path) -> None:
-        done = on_a_bare_machine(root, FOR_TRAINING, "import duckdb")
-        assert done.returncode == 1
-        assert "No module named 'duckdb'" in done.stderr
+        assert done.returncode == 1 and "No module named 'duckdb'" in done.stderr
 
     def test_the_runtime_answers_without_torch(self, root: Path) -> None:
         program = """

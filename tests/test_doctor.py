@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import stat
 from pathlib import Path
@@ -29,28 +28,19 @@ def without(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
     monkeypatch.setattr(doctor, "version", lambda package: None if package in names else version(package))
 
 
-def info(**changes: object) -> DatasetInfo:
-    facts: dict[str, object] = {
-        "name": "tiny", "title": "Tiny", "source": "made up", "licence": "none", "simulated": True,
-        "counts": {"users": 12, "items": 1345, "events": 60, "train": 40, "valid": 10, "test": 10},
-        "lengths": {}, "sparsity": 0.5, "time": {}, "split": {}, "options": {}, "left_out": {},
-        "fingerprint": "0" * 64, "created": "2026-01-01T00:00:00Z", "created_by": "a test",
-    }  # fmt: skip
-    known = {field.name for field in dataclasses.fields(DatasetInfo)}
-    return DatasetInfo(**{key: value for key, value in (facts | changes).items() if key in known})
+INFO = DatasetInfo(
+    name="tiny", title="Tiny", source="made up", licence="none", simulated=True,
+    counts={"users": 12, "items": 1345, "events": 60, "train": 40, "valid": 10, "test": 10},
+    lengths={}, sparsity=0.5, time={}, split={}, options={}, left_out={},
+    fingerprint="0" * 64, created="2026-01-01T00:00:00Z", created_by="a test",
+)  # fmt: skip
 
 
-def test_a_machine_with_everything_trains(empty: Path) -> None:
+def test_a_machine_with_everything_trains_but_has_nothing_to_serve_without_bundles(empty: Path) -> None:
     report = doctor.examine(empty, empty, None)
-    assert ability(report, "Train").works
-    assert ability(report, "Import logs").works
-    assert ability(report, "Export bundles").works
+    assert all(ability(report, name).works for name in ("Train", "Import logs", "Export bundles"))
     assert report.torch["version"].startswith("2.")
     assert report.inference["onnxruntime"]
-
-
-def test_without_bundles_the_app_has_nothing_to_serve(empty: Path) -> None:
-    report = doctor.examine(empty, empty, None)
     assert not ability(report, "Serve the app").works
     assert "no bundle in" in ability(report, "Serve the app").note
     assert not report.healthy
@@ -90,7 +80,7 @@ def test_torch_that_does_not_load_is_a_reason_of_its_own(monkeypatch: pytest.Mon
 def test_datasets_are_listed_and_damaged_ones_are_named(tmp_path: Path) -> None:
     for name in ("broken", "whole"):
         (tmp_path / name).mkdir()
-    (tmp_path / "whole" / "dataset.json").write_text(info().to_json())
+    (tmp_path / "whole" / "dataset.json").write_text(INFO.to_json())
     (tmp_path / "broken" / "dataset.json").write_text("{")
     (tmp_path / "no dataset").mkdir()
     broken, whole = doctor.describe_datasets(tmp_path)
@@ -116,38 +106,23 @@ def test_the_embedded_datasets_open(root: Path, empty: Path) -> None:
     assert report.healthy
 
 
-class TestChromium:
-    def test_the_variable_wins(self, tmp_path: Path) -> None:
-        browser = tmp_path / "my browser"
-        browser.write_text("#!/bin/sh\n")
-        browser.chmod(browser.stat().st_mode | stat.S_IXUSR)
-        assert doctor.find_chromium({"SEQSCOPE_CHROMIUM": str(browser)}) == str(browser)
-
-    def test_a_wrong_variable_is_not_papered_over(self, tmp_path: Path) -> None:
-        assert doctor.find_chromium({"SEQSCOPE_CHROMIUM": str(tmp_path / "no such browser")}) is None
-
-    def test_its_absence_is_told_with_the_cure(self, monkeypatch: pytest.MonkeyPatch, empty: Path) -> None:
-        monkeypatch.setenv("SEQSCOPE_CHROMIUM", "/no/such/browser")
-        tests = ability(doctor.examine(empty, empty, None), "Browser tests")
-        assert not tests.works
-        assert not tests.needed
-        assert "apt-get install chromium" in tests.note
+def test_the_browser_is_the_named_one_or_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, empty: Path) -> None:
+    browser = tmp_path / "my browser"
+    browser.write_text("#!/bin/sh\n")
+    browser.chmod(browser.stat().st_mode | stat.S_IXUSR)
+    assert doctor.find_chromium({"SEQSCOPE_CHROMIUM": str(browser)}) == str(browser)
+    monkeypatch.setenv("SEQSCOPE_CHROMIUM", "/no/such/browser")  # a wrong name is not papered over
+    tests = ability(doctor.examine(empty, empty, None), "Browser tests")
+    assert not tests.works and not tests.needed
+    assert "apt-get install chromium" in tests.note
 
 
-class TestPublicData:
-    def test_the_variable_wins(self, tmp_path: Path) -> None:
-        (tmp_path / "shared" / "data").mkdir(parents=True)
-        assert doctor.find_public_data(tmp_path / "repo", {"SEQSCOPE_DATA": "/logs"}) == Path("/logs")
-
-    def test_a_folder_beside_the_repository_is_found(self, tmp_path: Path) -> None:
-        (tmp_path / "shared" / "data").mkdir(parents=True)
-        assert doctor.find_public_data(tmp_path / "repo", {}) == tmp_path.resolve() / "shared" / "data"
-
-    def test_nothing_is_nothing(self, tmp_path: Path) -> None:
-        assert doctor.find_public_data(tmp_path / "repo", {}) is None
-
-    def test_a_named_folder_that_is_missing_is_said(self, empty: Path) -> None:
-        assert doctor.describe_public(empty) == {"folder": str(empty), "logs": None}
+def test_public_logs_lie_where_the_variable_says_or_beside_the_repository(tmp_path: Path, empty: Path) -> None:
+    assert doctor.find_public_data(tmp_path / "repo", {}) is None
+    (tmp_path / "shared" / "data").mkdir(parents=True)
+    assert doctor.find_public_data(tmp_path / "repo", {}) == tmp_path.resolve() / "shared" / "data"
+    assert doctor.find_public_data(tmp_path / "repo", {"SEQSCOPE_DATA": "/logs"}) == Path("/logs")
+    assert doctor.describe_public(empty) == {"folder": str(empty), "logs": None}
 
 
 class TestCommand:
@@ -159,21 +134,19 @@ class TestCommand:
         assert {entry["name"] for entry in report["abilities"]} >= {"Train", "Serve the app", "Browser tests"}
         assert report["machine"]["cores"].isdigit()
 
-    def test_text_has_every_section(self, tmp_path: Path, empty: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_text_has_every_section(
+        self, tmp_path: Path, empty: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         (tmp_path / "tiny").mkdir()
-        (tmp_path / "tiny" / "dataset.json").write_text(info().to_json())
+        (tmp_path / "tiny" / "dataset.json").write_text(INFO.to_json())
+        gpu = {"name": "Some GPU", "memory": "80.0 GiB", "capability": "9.0", "bf16": True}
+        facts = {"version": "2.13.0", "cuda": "13.0", "threads": 8, "devices": [gpu]}
+        monkeypatch.setattr(doctor, "describe_torch", lambda: facts)
         assert cli.main(["doctor", "--exports", str(empty), "--data", str(tmp_path)]) == 1
         out = capsys.readouterr().out
         for title in ("Machine", "PyTorch", "Inference", "Packages", "Data", "What works here"):
             assert f"\n{title}\n" in out
         assert "12 users, 1,345 items, 60 events" in out
         assert "✗ Serve the app" in out
-
-    def test_gpus_are_described(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        gpu = {"name": "Some GPU", "memory": "80.0 GiB", "capability": "9.0", "bf16": True}
-        facts = {"version": "2.13.0", "cuda": "13.0", "threads": 8, "devices": [gpu]}
-        monkeypatch.setattr(doctor, "describe_torch", lambda: facts)
-        cli.main(["doctor"])
-        out = capsys.readouterr().out
         assert "Some GPU, 80.0 GiB, capability 9.0, bf16" in out
         assert "✓ Train            on Some GPU (80.0 GiB)" in out

@@ -19,89 +19,219 @@ from engine.errors import SeqscopeError
 from engine.evaluation import metrics
 from tests.golden import ARCHIVE, unpack
 
+pytestmark = pytest.mark.timeout(600)
 
-def install(recipe: str, root: Path, folder: Path) -> None:
-    """Writes the files of the recipe below that heading into `folder`, as an installation would lay them out."""
+SCRIPT = """
+import json
+from pathlib import Path
+from streamlit.testing.v1 import AppTest
+from app.jobs import kinds
+from app.reports import document, files, html, pdf
+from app.screens import PAGES
+from engine.cli import build_parser, main
+from engine.runtime import Zoo
+from toys.test_gru import test_padding_changes_nothing
+
+def help_of(command):
+    parser = build_parser([command])._subparsers._group_actions[0].choices[command]
+    return " ".join(parser.format_help().split())
+
+def opened(name, **parameters):
+    app = AppTest.from_file(ROOT + "/app/main.py", default_timeout=120)
+    app.query_params.update({"v": "1", "ds": "golden", "h": "i1", **parameters})
+    app.run()
+    app.switch_page(str(PAGES[name].script))
+    app.query_params.update(parameters)
+    app.run()
+    assert not app.exception and not app.error, (app.exception, app.error)
+    return app
+
+def page(name, **parameters):
+    app = opened(name, **parameters)
+    kinds = ("subheader", "markdown", "caption", "table", "pills", "selectbox", "multiselect")
+    shown = [str(getattr(element, "options", element.value)) for kind in kinds for element in getattr(app, kind)]
+    return "\\n".join(shown + [table.value.to_csv() for table in app.dataframe])
+
+def verified(report):
+    return main(["report", "--verify", str(report), "--exports", "exports"])
+
+assert verified(*Path("report").glob("*.json")) == 0  # made without what is installed now
+
+test_padding_changes_nothing()
+data = json.loads(Path("runs/sasrec/run.json").read_text())["dataset_path"]
+quick = [word for setting in ("training.epochs=2", "model.dim=4", "training.precision=float32") for word in ("--set", setting)]
+assert main(["train", "gru", "--dataset", data, "--out", "runs/gru", "--device", "cpu", *quick]) == 0
+assert main(["evaluate", "runs/gru"]) == 0
+assert main(["tokenize", "hashing", "--dataset", data, "--out", "runs/hashing"]) == 0
+for run in ("gru", "hashing"):
+    assert main(["export", f"runs/{run}", "--to", "exports/golden"]) == 0
+zoo = Zoo.open("exports/golden")
+gru, hashing = zoo.bundles["gru"], zoo.tokenizations["hashing"].about
+
+words = ("--history", "i1", "i1", "--models", "gru", "markov", "--parts", "history", "length", "lists", "metrics")
+assert main(["report", "exports/golden", *words, "--to", "made", "--forms", "json"]) == 0
+(file,) = Path("made").glob("*.json")
+assert verified(file) == 0
+report = document.load(file)
+pdf.render(report)
+raw = json.loads(file.read_text())
+raw["length"]["items"] = 3
+file.write_text(json.dumps(raw))
+
+request = kinds.JobRequest("id", Path("shop"), Path("jobs"), name="shop", title="A shop", log=("user", "item"))
+choice = kinds.TrainingChoice(model="gru", settings=kinds.batches("gru", 20))
+
+plain, chosen, wrong = opened("lengths"), opened("lengths", least="9"), opened("lengths", least="13")
+(link,) = [str(element.proto) for element in chosen.get("bidi_component") if "Copy link" in str(element.proto)]
+lengths = [len(app.table[0].value) for app in (plain, chosen, wrong)]
+chosen.selectbox(key="lengths_least").set_value(10).run()
+
+print(json.dumps({
+    "metric": {
+        "bundle": list(gru.manifest.metrics["full"]),
+        "report": sorted({one.metric for one in report.metrics.estimates}),
+        "largest": [one.value("largest") for one in report.metrics.beyond],
+        "table": files.tables(report)["metrics-beyond"].columns,
+    },
+    "model": {
+        "help": help_of("train"),
+        "order": gru.manifest.order,
+        "reason": gru.cannot("attention"),
+        "items": len(gru.scores([0, 1])),
+        "offered": [kinds.models()["gru"].title, kinds.models()["gru"].declaration.learns],
+        "steps": [step.words for step in kinds.train(request, [choice]).steps],
+        "lists": [one.model for one in report.lists],
+    },
+    "tokenizer": {
+        "help": help_of("tokenize"),
+        "about": [hashing.title, hashing.order, hashing.paper],
+        "steps": [step.words for step in kinds.prepare(request, items=500).steps],
+    },
+    "part": {
+        "asked": report.asked.parts,
+        "files": list(files.files(report, ["csv"])),
+        "forged": verified(file),
+    },
+    "page": {
+        "navigation": list(PAGES),
+        "title": plain.title[0].value,
+        "lengths": lengths,
+        "link": link,
+        "warnings": [element.value for element in wrong.warning],
+        "address": [chosen.query_params["least"], chosen.query_params["h"]],
+    },
+    "html": html.render(report).decode(),
+    "pages": {
+        "compare": page("compare", m="gru"),
+        "metrics": page("metrics", m="gru", metric="RR", at="5", section="beyond"),
+        "terms": page("about", section="terms"),
+        "sequential": page("about", m="gru", section="sequential"),
+        "semantic_ids": page("semantic_ids"),
+        "report": page("report"),
+    },
+}))
+"""
+
+
+@dataclasses.dataclass
+class Carried:
+    """What SCRIPT printed: as JSON last, and all of it."""
+
+    seen: dict[str, Any]
+    printed: str
+
+
+@pytest.fixture(scope="module")
+def carried(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Carried:
+    """All recipes, installed beside each other and beside the golden dataset."""
+    folder = tmp_path_factory.mktemp("extended")
+    install(root, folder / "site")
+    unpack(ARCHIVE, folder / "golden")
+    site = [str(folder / "site"), str(root), os.environ.get("PYTHONPATH", "")]
+    environment = {
+        **os.environ, "PYTHONPATH": os.pathsep.join(filter(None, site)), "OMP_NUM_THREADS": "1",
+        "SEQSCOPE_EXPORTS": str(folder / "golden" / "exports"), "SEQSCOPE_HOME": str(folder / "home"),
+    }  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", f"ROOT = {str(root)!r}\n{SCRIPT}"],
+        cwd=folder / "golden", env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3_000:]
+    return Carried(json.loads(done.stdout.splitlines()[-1]), done.stdout)
+
+
+def install(root: Path, folder: Path) -> None:
+    """Writes the files of the recipes into `folder`, as an installation would lay them out."""
     text = (root / "docs" / "extending.md").read_text("utf-8")
-    part = text.partition(f"\n## {recipe}\n")[2].partition("\n## ")[0]
-    for path, code in re.findall(r"```(?:python|toml)\n# (\S+)\n(.*?)```", part, re.DOTALL):
+    points: dict[str, dict[str, str]] = {}
+    for path, code in re.findall(r"```(?:python|toml)\n# (\S+)(?: of that package)?\n(.*?)```", text, re.DOTALL):
+        if path == "pyproject.toml":
+            for group, named in tomllib.loads(code)["project"]["entry-points"].items():
+                points.setdefault(group, {}).update(named)
+            continue
+        assert not (folder / path).exists(), path
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(code, "utf-8")
-    project = tomllib.loads("".join(re.findall(r"```toml\n# pyproject.*?\n(.*?)```", part, re.DOTALL)))["project"]
     about = folder / "toys-1.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: toys\nVersion: 1\n")
     lines = [
         line
-        for group, points in project["entry-points"].items()
-        for line in (f"[{group}]", *(f"{name} = {value}" for name, value in points.items()))
+        for group, named in points.items()
+        for line in (f"[{group}]", *(f"{name} = {value}" for name, value in named.items()))
     ]
     (about / "entry_points.txt").write_text("\n".join(lines))
 
 
-def carry_out(recipe: str, script: str, root: Path, tmp_path: Path) -> tuple[dict[str, Any], str]:
-    """What `script` prints as JSON last, and all that it prints, beside the golden dataset and with the recipe installed."""
-    install(recipe, root, tmp_path / "site")
-    unpack(ARCHIVE, tmp_path / "golden")
-    site = [str(tmp_path / "site"), str(root), os.environ.get("PYTHONPATH", "")]
-    environment = {
-        **os.environ, "PYTHONPATH": os.pathsep.join(filter(None, site)), "OMP_NUM_THREADS": "1",
-        "SEQSCOPE_EXPORTS": str(tmp_path / "golden" / "exports"), "SEQSCOPE_HOME": str(tmp_path / "home"),
-    }  # fmt: skip
-    done = subprocess.run(
-        [sys.executable, "-c", f"ROOT = {str(root)!r}\n{script}"],
-        cwd=tmp_path / "golden", env=environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3_000:]
-    return json.loads(done.stdout.splitlines()[-1]), done.stdout
-
-
-METRIC = """
-import json
-from pathlib import Path
-from streamlit.testing.v1 import AppTest
-from app.reports import build, document, files, html, pdf
-from engine.cli import main
-from engine.runtime import Zoo
-
-assert main(["report", "--verify", str(*Path("report").glob("*.json")), "--exports", "exports"]) == 0  # made without them
-assert main(["evaluate", "runs/popularity"]) == 0
-assert main(["export", "runs/popularity", "--to", "exports/golden"]) == 0
-zoo = Zoo.open("exports/golden")
-measured = zoo.bundles["popularity"].manifest.metrics["full"]
-report = build.build(zoo, document.Asked(history=["i1"], models=["popularity", "markov"], parts=["metrics"]))
-again = document.read(document.write(report))
-seen = {
-    "bundle": list(measured),
-    "report": sorted({one.metric for one in again.metrics.estimates}),
-    "largest": [one.value("largest") for one in again.metrics.beyond],
-    "tables": [files.tables(report)["metrics-beyond"].columns],
-    "html": html.render(report).decode(),
-    "pdf": len(pdf.render(report)),
-}
-app = AppTest.from_file(ROOT + "/app/main.py", default_timeout=120)
-app.query_params.update({"v": "1", "ds": "golden", "h": "i1", "metric": "RR", "at": "5"})
-app.run()
-for page, section in (("metrics", "beyond"), ("about", "terms")):
-    app.switch_page(f"screens/{page}/page.py")
-    app.query_params["section"] = section
-    app.run()
-    assert not app.exception, app.exception
-    seen[page] = "\\n".join(str(one.value) for kind in ("markdown", "caption") for one in getattr(app, kind))
-    seen[page] += " ".join(column for table in app.dataframe for column in table.value.columns)
-print(json.dumps(seen))
-"""
-
-
-@pytest.mark.timeout(600)
-def test_a_metric_is_one_declaration(root: Path, tmp_path: Path) -> None:
-    seen, printed = carry_out("A metric", METRIC, root, tmp_path)
-    assert re.search(r"^ +RR +0\.\d+", printed, re.MULTILINE)  # by evaluate
+def test_a_metric_is_one_declaration(carried: Carried) -> None:
+    seen, pages = carried.seen["metric"], carried.seen["pages"]
+    assert re.search(r"^ +RR +0\.\d+", carried.printed, re.MULTILINE)  # by evaluate
     assert {"NDCG@10", "RR", "largest@10"} <= set(seen["bundle"])
     assert "RR" in seen["report"] and all(0 < value <= 1 for value in seen["largest"])
-    assert "largest" in seen["tables"][0] and "Largest@10" in seen["html"] and ">RR</th>" in seen["html"]
-    assert " RR (" in seen["metrics"] and "Largest@5" in seen["metrics"]
-    assert "however far down it is" in seen["about"] and "Made up for this recipe" in seen["about"]
+    assert "largest" in seen["table"]
+    assert "Largest@10" in carried.seen["html"] and ">RR</th>" in carried.seen["html"]
+    assert " RR (" in pages["metrics"] and "Largest@5" in pages["metrics"]
+    assert "however far down it is" in pages["terms"] and "Made up for this recipe" in pages["terms"]
+
+
+def test_a_model_is_one_file_and_a_recipe(carried: Carried) -> None:
+    seen, pages = carried.seen["model"], carried.seen["pages"]
+    assert "popularity, gru)" in seen["help"]
+    assert seen["order"] == 15 and seen["reason"] == "It keeps one state and looks back at nothing."
+    assert seen["offered"] == ["GRU", True]
+    train, evaluate, export = seen["steps"][2:]
+    assert train[:2] == ["train", "gru"] and "training.batch_size=16" in train  # few users, smaller batches
+    assert evaluate[0] == "evaluate" and export[0] == "export"
+    assert "gru" in seen["lists"]
+    for name in ("compare", "metrics", "sequential"):
+        assert "GRU" in pages[name], name
+
+
+def test_a_tokenizer_is_one_file_and_a_recipe(carried: Carried) -> None:
+    seen = carried.seen["tokenizer"]
+    assert "random, hashing)" in seen["help"]
+    assert seen["about"] == ["Hashed titles", 85, "Made up for this recipe"]
+    assert ["tokenize", "hashing"] in [words[:2] for words in seen["steps"]]
+    assert "Hashed titles" in carried.seen["pages"]["semantic_ids"]
+
+
+def test_a_part_of_a_report_is_one_file(carried: Carried) -> None:
+    seen, html = carried.seen["part"], carried.seen["html"]
+    assert seen["asked"] == ["history", "length", "lists", "metrics"]
+    assert any(name.endswith("-length.csv") for name in seen["files"])
+    assert "How long is the history?" in html and "2 items, 1 of them different." in html
+    assert seen["forged"] == 1 and "length: items was" in carried.printed
+    assert "Length" in carried.seen["pages"]["report"]
+
+
+def test_a_page_is_one_folder(carried: Carried) -> None:
+    seen = carried.seen["page"]
+    assert seen["navigation"][5:8] == ["map", "lengths", "metrics"]
+    every, some, again = seen["lengths"]
+    assert seen["title"] == "Lengths" and 0 < some < every == again
+    assert "least=9" in seen["link"]
+    assert any("length of a history “13”; possible is 1 to 12" in words for words in seen["warnings"])
+    assert seen["address"] == ["10", "i1"]
 
 
 def test_a_metric_that_lacks_something_says_what() -> None:
@@ -114,195 +244,6 @@ def test_a_metric_that_lacks_something_says_what() -> None:
             metrics.register([taken])
     with pytest.raises(SeqscopeError, match="no metric"):
         metrics.register([metrics.hit])
-
-
-PAGES = """
-import json
-from pathlib import Path
-from streamlit.testing.v1 import AppTest
-from engine.cli import build_parser, main
-
-def help_of(command):
-    parser = build_parser([command])._subparsers._group_actions[0].choices[command]
-    return " ".join(parser.format_help().split())
-
-def page(name, **parameters):
-    app = AppTest.from_file(ROOT + "/app/main.py", default_timeout=120)
-    app.query_params.update({"v": "1", "ds": "golden", "h": "i1", **parameters})
-    app.run()
-    app.switch_page(f"screens/{name}/page.py")
-    app.query_params.update(parameters)
-    app.run()
-    assert not app.exception, app.exception
-    kinds = ("subheader", "markdown", "caption", "table", "pills", "selectbox", "multiselect")
-    return "\\n".join(
-        str(getattr(element, "options", element.value)) for kind in kinds for element in getattr(app, kind)
-    )
-"""
-
-MODEL = (
-    PAGES
-    + """
-from app.jobs import kinds
-from app.jobs.kinds import TrainingChoice
-from app.reports import build, document
-from engine.runtime import Zoo
-from toys.test_gru import test_padding_changes_nothing
-
-test_padding_changes_nothing()
-data = json.loads(Path("runs/sasrec/run.json").read_text())["dataset_path"]
-quick = [word for setting in ("training.epochs=2", "model.dim=4", "training.precision=float32") for word in ("--set", setting)]
-assert main(["train", "gru", "--dataset", data, "--out", "runs/gru", "--device", "cpu", *quick]) == 0
-assert main(["evaluate", "runs/gru"]) == 0
-assert main(["export", "runs/gru", "--to", "exports/golden"]) == 0
-zoo = Zoo.open("exports/golden")
-report = build.build(zoo, document.Asked(history=["i1"], models=["gru"], parts=["lists", "metrics"]))
-job = kinds.train(
-    kinds.JobRequest("id", Path("shop"), Path("jobs"), name="shop", title="A shop", log=("user", "item")),
-    [TrainingChoice(model="gru", settings=kinds.batches("gru", 20))],
-)
-seen = {
-    "help": help_of("train"),
-    "order": zoo.bundles["gru"].manifest.order,
-    "reason": zoo.bundles["gru"].cannot("attention"),
-    "items": len(zoo.bundles["gru"].scores([0, 1])),
-    "offered": [kinds.models()["gru"].title, kinds.models()["gru"].declaration.learns],
-    "steps": [step.words for step in job.steps],
-    "report": document.write(report).decode(),
-    "pages": {
-        "compare": page("compare", m="gru"), "metrics": page("metrics", m="gru"),
-        "about": page("about", m="gru", section="sequential"),
-    },
-}
-print(json.dumps(seen))
-"""
-)
-
-
-@pytest.mark.timeout(600)
-def test_a_model_is_one_file_and_a_recipe(root: Path, tmp_path: Path) -> None:
-    seen, _ = carry_out("A model", MODEL, root, tmp_path)
-    assert "popularity, gru)" in seen["help"]
-    assert seen["order"] == 15 and seen["reason"] == "It keeps one state and looks back at nothing."
-    assert seen["offered"] == ["GRU", True]
-    train, evaluate, export = seen["steps"][2:]
-    assert train[:2] == ["train", "gru"] and "training.batch_size=16" in train  # few users, smaller batches
-    assert evaluate[0] == "evaluate" and export[0] == "export"
-    assert '"gru"' in seen["report"]
-    for name, text in seen["pages"].items():
-        assert "GRU" in text, name
-
-
-TOKENIZER = (
-    PAGES
-    + """
-from app.jobs import kinds
-from engine.runtime import Zoo
-
-data = json.loads(Path("runs/sasrec/run.json").read_text())["dataset_path"]
-assert main(["tokenize", "hashing", "--dataset", data, "--out", "runs/hashing"]) == 0
-assert main(["export", "runs/hashing", "--to", "exports/golden"]) == 0
-about = Zoo.open("exports/golden").tokenizations["hashing"].about
-job = kinds.prepare(kinds.JobRequest("id", Path("shop"), Path("jobs"), name="shop", title="A shop"), items=500)
-seen = {
-    "help": help_of("tokenize"),
-    "about": [about.title, about.order, about.paper],
-    "steps": [step.words for step in job.steps],
-    "page": page("semantic_ids"),
-}
-print(json.dumps(seen))
-"""
-)
-
-
-@pytest.mark.timeout(600)
-def test_a_tokenizer_is_one_file_and_a_recipe(root: Path, tmp_path: Path) -> None:
-    seen, _ = carry_out("A tokenizer", TOKENIZER, root, tmp_path)
-    assert "random, hashing)" in seen["help"]
-    assert seen["about"] == ["Hashed titles", 85, "Made up for this recipe"]
-    assert ["tokenize", "hashing"] in [words[:2] for words in seen["steps"]]
-    assert "Hashed titles" in seen["page"]
-
-
-PART = (
-    PAGES
-    + """
-from app.reports import document, html
-from app.reports.files import files
-
-(before,) = Path("report").glob("*.json")
-assert main(["report", "--verify", str(before), "--exports", "exports"]) == 0  # made without it
-words = ("--history", "i1", "i1", "--models", "popularity", "--parts", "history", "length", "lists", "--to", "made")
-assert main(["report", "exports/golden", *words, "--forms", "json"]) == 0
-(file,) = Path("made").glob("*.json")
-assert main(["report", "--verify", str(file), "--exports", "exports"]) == 0
-report = document.load(file)
-raw = json.loads(file.read_text())
-raw["length"]["items"] = 3
-file.write_text(json.dumps(raw))
-seen = {
-    "asked": report.asked.parts,
-    "files": list(files(report, ["csv"])),
-    "html": html.render(report).decode(),
-    "forged": main(["report", "--verify", str(file), "--exports", "exports"]),
-    "page": page("report"),
-}
-print(json.dumps(seen))
-"""
-)
-
-
-@pytest.mark.timeout(600)
-def test_a_part_of_a_report_is_one_file(root: Path, tmp_path: Path) -> None:
-    seen, printed = carry_out("A part of a report", PART, root, tmp_path)
-    assert seen["asked"] == ["history", "length", "lists"] and any(
-        name.endswith("-length.csv") for name in seen["files"]
-    )
-    assert "How long is the history?" in seen["html"] and "2 items, 1 of them different." in seen["html"]
-    assert seen["forged"] == 1 and "length: items was" in printed
-    assert "Length" in seen["page"]
-
-
-PAGE = """
-import json
-from streamlit.testing.v1 import AppTest
-from app.screens import PAGES
-
-def lengths_page(**parameters):
-    app = AppTest.from_file(ROOT + "/app/main.py", default_timeout=120)
-    app.query_params.update({"v": "1", "ds": "golden", "h": "i1"})
-    app.run()
-    app.switch_page(str(PAGES["lengths"].script))
-    app.query_params.update(parameters)
-    app.run()
-    assert not app.exception and not app.error, (app.exception, app.error)
-    return app
-
-plain, chosen, wrong = lengths_page(), lengths_page(least="9"), lengths_page(least="13")
-(link,) = [str(element.proto) for element in chosen.get("bidi_component") if "Copy link" in str(element.proto)]
-lengths = [len(app.table[0].value) for app in (plain, chosen, wrong)]
-chosen.selectbox(key="lengths_least").set_value(10).run()
-seen = {
-    "navigation": list(PAGES),
-    "title": plain.title[0].value,
-    "lengths": lengths,
-    "link": link,
-    "warnings": [element.value for element in wrong.warning],
-    "address": [chosen.query_params["least"], chosen.query_params["h"]],
-}
-print(json.dumps(seen))
-"""
-
-
-@pytest.mark.timeout(600)
-def test_a_page_is_one_folder(root: Path, tmp_path: Path) -> None:
-    seen, _ = carry_out("A page", PAGE, root, tmp_path)
-    assert seen["navigation"][5:8] == ["map", "lengths", "metrics"]
-    every, some, again = seen["lengths"]
-    assert seen["title"] == "Lengths" and 0 < some < every == again
-    assert "least=9" in seen["link"]
-    assert any("length of a history “13”; possible is 1 to 12" in words for words in seen["warnings"])
-    assert seen["address"] == ["10", "i1"]
 
 
 def test_a_page_that_lacks_something_says_what(tmp_path: Path) -> None:

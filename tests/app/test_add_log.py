@@ -21,7 +21,6 @@ from app.uploads.runner import UploadFailed
 from engine.errors import SeqscopeError
 from engine.files import write_json
 from tests.app.own import ANNA, BEN, page, put, ready, said
-from tests.app.test_upload import key, press
 
 LOG = "user,item,time\n" + "".join(f"u{n % 4},toy-{n},{1_700_000_000 + 60 * n}\n" for n in range(20))
 MESSY = LOG + "u1,nothing,1700000000\nu1,toy-1,never\n"
@@ -110,20 +109,6 @@ def test_a_log_of_another_catalogue_is_refused(root: Path, shop: StoredDataset) 
     assert not [path for path in (home.root() / "tmp").iterdir()]
 
 
-def test_both_uploads_of_a_page_are_apart(root: Path, shop: StoredDataset) -> None:
-    test = page(root, ANNA)
-    drop(test, shop, LOG)
-    test.file_uploader(key=key(test, "file_uploader", "file", "catalogue")).set_value(
-        ("other.csv", b"item_id,title\na,A thing\nb,B thing\n", "text/csv")
-    ).run()
-    press(test, "check")
-    press(test, "use")
-    assert sorted(one.rows_items for one in open_store().datasets.of(ANNA)) == [2, 40]
-    later(test, shop, "check")
-    later(test, shop, "use")
-    assert {one.id: one.rows_events for one in open_store().datasets.of(ANNA)}[shop.id] == 20
-
-
 def staged(events: int = 20) -> Path:
     folder = home.here().stage()
     (folder / "clean").mkdir()
@@ -141,10 +126,9 @@ def test_what_is_refused_leaves_the_dataset_as_it_was(
     root: Path, shop: StoredDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     exports, folder = root / "exports", home.here().dataset(ANNA, shop.id)
-    with pytest.raises(SeqscopeError, match="no such dataset"):
-        work.add_log(BEN, shop.id, staged(), exports=exports)
-    with pytest.raises(SeqscopeError, match="not been checked"):
-        work.add_log(ANNA, shop.id, home.here().stage(), exports=exports)
+    for who, log, why in ((BEN, staged(), "no such dataset"), (ANNA, home.here().stage(), "not been checked")):
+        with pytest.raises(SeqscopeError, match=why):
+            work.add_log(who, shop.id, log, exports=exports)
     with monkeypatch.context() as patch:
         patch.setenv("SEQSCOPE_QUOTA_ROWS", "50")
         with pytest.raises(SeqscopeError, match="20 rows more"):
@@ -162,25 +146,13 @@ def test_what_is_refused_leaves_the_dataset_as_it_was(
         assert set(files.readings(folder.path)) == {"catalogue"}
     assert not (folder.clean / "log.parquet").exists() and files.find(folder.path, "log") is None
     assert open_store().datasets.get(ANNA, shop.id).rows_events == 0
+    monkeypatch.setenv("SEQSCOPE_QUOTA_JOBS", "0")  # the log is kept, and its preparation can be asked for later
     work.add_log(ANNA, shop.id, staged(), exports=exports)
+    assert len(work.of(ANNA, shop.id)) == 1 and "at most 0" in work.refusal(shop.id)
     with pytest.raises(SeqscopeError, match="has a log already"):
         work.add_log(ANNA, shop.id, staged(), exports=exports)
     with pytest.raises(UploadFailed, match="not been checked"):
         files.add_log(home.here().stage(), folder.path)
-
-
-def test_where_the_preparation_cannot_begin_the_card_offers_it(
-    root: Path, shop: StoredDataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first = work.prepare(ANNA, shop.id, exports=root / "exports")
-    put(first.id, Status(state="done", progress=1.0))
-    monkeypatch.setenv("SEQSCOPE_QUOTA_JOBS", "0")
-    work.add_log(ANNA, shop.id, staged(), exports=root / "exports")
-    assert len(work.of(ANNA, shop.id)) == 1 and "at most 0" in work.refusal(shop.id)
-    monkeypatch.delenv("SEQSCOPE_QUOTA_JOBS")
-    test = page(root, ANNA)
-    test.button(key=f"data_prepare_{shop.id}").click().run()
-    assert not test.exception and len(work.of(ANNA, shop.id)) == 3 and not work.refusal(shop.id)
 
 
 def test_another_title_is_no_other_dataset(root: Path, shop: StoredDataset) -> None:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from app.session.address import MAX_HISTORY, MAX_ID, Address, decode, encode
@@ -27,11 +23,3 @@ def test_what_is_missing_is_none_and_an_empty_history_is_none_of_these() -> None
     assert (link.history, link.variant, link.user, link.length) == ((), ("a b", "c~d"), None, None)
     assert Address.read({"u": "anna%20b"}).user == "anna b"
     assert len("".join(Address.read({"h": "x" * 10**6}).history or ())) == MAX_HISTORY * MAX_ID
-
-
-def test_decoding_needs_next_to_nothing_of_the_program(root: Path) -> None:
-    command = (
-        "import sys, app.session.address; print(sum(name.split('.')[0] in ('app', 'engine') for name in sys.modules))"
-    )
-    loaded = subprocess.run([sys.executable, "-c", command], cwd=root, capture_output=True, text=True, check=True)
-    assert int(loaded.stdout) < 20

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -42,6 +44,11 @@ _WEIGHTS = np.array(
 FOUND = WordAttention(_WORDS, _WEIGHTS)
 
 
+@pytest.fixture(scope="module")
+def models() -> Zoo:
+    return Zoo.open(SAMPLE)
+
+
 def shares(layer: int | None = 1, head: int | None = None) -> word_attention.Parts:
     return word_attention.parts(FOUND, word_attention.weigh(FOUND, layer, head), TITLES, ATTRIBUTES)
 
@@ -49,9 +56,8 @@ def shares(layer: int | None = 1, head: int | None = None) -> word_attention.Par
 def many(items: int) -> tuple[WordAttention, np.ndarray, word_attention.Parts]:
     """Item i gets i + 1 parts of the whole, its title all of them."""
     weights = np.arange(1, items + 1, dtype=np.float32) / sum(range(1, items + 1))
-    found = WordAttention(
-        tuple(Word(at, at, f"w{at}", "title", False) for at in range(items)), weights[None, None].astype(np.float32)
-    )
+    words = tuple(Word(at, at, f"w{at}", "title", False) for at in range(items))
+    found = WordAttention(words, weights[None, None].astype(np.float32))
     titles = [f"Title {at}" for at in range(items)]
     return found, weights, word_attention.parts(found, weights, titles, ("title",))
 
@@ -67,12 +73,10 @@ def test_shares_by_item_and_attribute() -> None:
     found = shares()
     assert found.attributes == ("title", "genres")
     assert found.weights == pytest.approx(np.array([[0.3, 0.0], [0.5, 0.0]]), abs=1e-6)
-    assert found.by_place() == pytest.approx({0: 0.3, 1: 0.5})
     assert shares(0).weights == pytest.approx(np.array([[0.15, 0.15], [0.55, 0.0]]), abs=1e-6)
     # 3 of the 5 words that are read are the first item's; together they got .8
     assert found.even == pytest.approx([0.48, 0.32])
-    assert found.titles == ("Old film", "New film") and found.numbers == ["1", "2"]
-    assert found.only([1]).totals == pytest.approx([0.5])
+    assert found.titles == ("Old film", "New film") and found.only([1]).totals == pytest.approx([0.5])
 
 
 def test_what_is_beyond_the_tokens_is_not_a_word_that_got_nothing() -> None:
@@ -85,7 +89,6 @@ def test_what_is_beyond_the_tokens_is_not_a_word_that_got_nothing() -> None:
     quiet = WordAttention(_WORDS, np.where(np.arange(6) == 4, 0, _WEIGHTS).astype(np.float32))
     assert word_attention.read(quiet).tolist() == [True, True, True, False, True, True]
     assert "1 word of the oldest items lie beyond the 100 tokens" in word_attention.left_out(FOUND, shares(), 12, 100)
-    assert word_attention.left_out(many(3)[0], many(3)[2], 12, 100) == ""
 
 
 def test_what_is_drawn_of_many_items_keeps_the_order_of_time_and_the_whole() -> None:
@@ -134,7 +137,7 @@ def test_the_samples_reader_cuts_long_lists_of_genres(models: Zoo) -> None:
     assert found == {(aliens, "genres")}
     limit = models.bundles[READER].manifest.text.limit  # type: ignore[union-attr]
     reader = models.bundles[READER].reader.tokenizer
-    for item in range(0, 200, 4):
+    for item in range(0, 200, 20):
         own_text = word_attention.text(models.items.slice(item, 1).to_pylist()[0], ["title", "franchise", "genres"])
         long = {
             (item, name)
@@ -144,13 +147,7 @@ def test_the_samples_reader_cuts_long_lists_of_genres(models: Zoo) -> None:
         assert word_attention.cut_words(models, READER, (item,)) == long
 
 
-def test_no_rollout_of_a_map_that_is_summed_by_item(models: Zoo) -> None:
-    bundle = models.bundles["recformer"]
-    assert "summed by item" in (bundle.cannot("rollout") or "")
-    assert bundle.attention([1, 2]).no_rollout == bundle.cannot("rollout")
-
-
-@pytest.mark.parametrize("title", HOSTILE)
+@pytest.mark.parametrize("title", HOSTILE[:2])
 def test_hostile_words_and_titles_are_text(title: str) -> None:
     words = (Word(0, 7, title, title, False),)
     found = WordAttention(words, np.ones((1, 1, 1), np.float32))
@@ -162,12 +159,6 @@ def test_hostile_words_and_titles_are_text(title: str) -> None:
     )
     for figure in (figures.items(parts), figures.own(table)):
         assert "<script" not in figure.to_json() and "$\\\\frac" not in figure.to_json()
-
-
-def test_bars_are_told_apart_by_more_than_colour() -> None:
-    traces = figures.stacked(shares())
-    assert len({trace.marker.pattern.shape for trace in traces}) == len(traces) == 2
-    assert [trace.name for trace in traces] == ["title", "genres"]
 
 
 # --- an item's own words
@@ -197,13 +188,7 @@ def test_what_the_catalogue_says() -> None:
         "fame": 3,
     }
     found = word_attention.text(row, ("title", "genres", "release year", "cast"))
-    assert found == {"title": "The Thing", "genres": "Horror, Drama", "release year": "1982"}
-    assert list(found) == ["title", "genres", "release year"]
-
-
-@pytest.fixture(scope="module")
-def models() -> Zoo:
-    return Zoo.open(SAMPLE)
+    assert list(found.items()) == [("title", "The Thing"), ("genres", "Horror, Drama"), ("release year", "1982")]
 
 
 def test_effects_are_what_the_model_answers(models: Zoo) -> None:
@@ -222,6 +207,8 @@ def test_effects_are_what_the_model_answers(models: Zoo) -> None:
     others = np.delete(scores, [*history, item])
     assert line["rank_without"] == 1 + (others > without).sum()
     assert found.table["effect"].abs().max() > 0.1  # words matter to a model that reads nothing else
+    longest = max(models.users["history"].to_pylist(), key=len)
+    assert not word_attention.read(bundle.word_attention(longest)).all()  # the oldest words lie beyond what it reads
     assert len(word_attention.strongest(found.table, 2)) == (found.table["word"] == "").sum() + 2
 
 
@@ -231,19 +218,13 @@ def test_where_repeats_count_both_ranks_are_among_the_history_too(models: Zoo, m
     item = int(np.argsort(-bundle.scores(history))[40])
     ablated = word_attention.measure(models, READER, history, item)
     assert ablated is not None
-    same = ablated.table[ablated.table["effect"].abs() < 1e-6]
     others = np.delete(bundle.scores(history), item)
     scores = ablated.score - ablated.table["effect"].to_numpy()
-    assert ablated.table["rank_without"].tolist() == pytest.approx(
-        [1 + (others > score).sum() for score in scores], abs=1
-    )
-    assert same.empty or (same["rank_without"] == ablated.rank).all()
+    ranks = [1 + (others > score).sum() for score in scores]
+    assert ablated.table["rank_without"].tolist() == pytest.approx(ranks, abs=1)
 
 
 def test_a_catalogue_that_says_something_else_is_not_asked(tmp_path: Path) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     path = make_readers(tmp_path)
     items = pq.read_table(path / "items.parquet")
     titles = pa.array([f"Another {at}" for at in range(items.num_rows)])
@@ -274,16 +255,9 @@ def opened(exports: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., AppT
     return lambda **address: run_without_fault(alone("attention", **usual | address))
 
 
-def test_the_page_of_a_reader(opened: Open) -> None:
-    page = opened()
-    assert headings(page)[:2] == ["What the prediction looked at", "Word by word"]
-    assert "Attention is not an explanation" in told(page)
-    assert "layer 2 of 2, mean over 2 heads" in told(page)
-    assert page.get_by_key("attention_word_layer_2").value == "2"
-
-
 def test_layer_and_head_are_in_the_address(opened: Open) -> None:
     page = opened(word_layer="1", word_head="2")
+    assert headings(page)[:2] == ["What the prediction looked at", "Word by word"]
     assert "layer 1 of 2, head 2 of 2" in told(page) and not page.warning
     page.get_by_key("attention_word_layer_2").set_value("mean").run()
     run_without_fault(page.get_by_key("attention_word_head_2").set_value("mean"))
@@ -316,12 +290,5 @@ def test_effects_on_the_item_of_the_address_stand_beside_the_weights_that_are_ch
     assert table["log_probability"].notna().all()
 
 
-def test_long_histories_are_shown(models: Zoo, opened: Open) -> None:
-    longest = max(models.users["history"].to_pylist(), key=len)
-    page = opened(h="~".join(models.item_ids[item] for item in longest))
-    assert "lie beyond the 100 tokens that it reads" in told(page)
-
-
 def test_one_item_is_enough(opened: Open) -> None:
-    page = opened(h=HISTORY[0], section="effects")
-    assert "Token ablation of the item" in headings(page)
+    assert "Token ablation of the item" in headings(opened(h=HISTORY[0], section="effects"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,41 +17,21 @@ from app.jobs.status import Status
 from app.store.quota import QuotaReached
 from app.store.records import Job
 from app.store.server import open_store
-from app.uploads.limits import UploadLimits
-from app.work import Work
 from engine.errors import SeqscopeError
 from tests.app.own import ANNA, BEN, Nobody, page, put, ready, said, visit
 from tests.waiting import wait
 
 
-@pytest.fixture
-def real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A queue that starts processes."""
-    monkeypatch.setenv("SEQSCOPE_HOME", str(tmp_path / "home"))
-    yield
-    work.close()
-    open_store().close()
-
-
-def start(
-    zoo: Path, content: bytes | None = None, *, owner: str = ANNA, name: str = "histories.csv", own: str = ""
-) -> Job:
+def start(zoo: Path, content: bytes | None = None, *, owner: str = ANNA, own: str = "") -> Job:
     given = home.here().stage()
     if content is not None:
-        (given / name).write_bytes(content)
-    return batches.start(
-        owner, own or zoo.name, zoo, is_own=bool(own), given=given, models=["alpha", "popular"], k=3, form="parquet",
-        titles=False, name="mine.parquet",
-    )  # fmt: skip
+        (given / "histories.csv").write_bytes(content)
+    asked = {"models": ["alpha", "popular"], "k": 3, "form": "parquet", "titles": False, "name": "mine.parquet"}
+    return batches.start(owner, own or zoo.name, zoo, is_own=bool(own), given=given, **asked)
 
 
-def over(job: Job, seconds: float = 120) -> Work:
-    wait(lambda: work.one(job.owner, job.id).over, seconds)
-    return work.one(job.owner, job.id)
-
-
-def report(root: Path, owner: str, **address: str) -> AppTest:
-    return visit(root, owner, "report", **address)
+def report(root: Path, owner: str = ANNA, dataset: str = "toys") -> AppTest:
+    return visit(root, owner, "report", ds=dataset, h="toy-9" if dataset == "toys" else "")
 
 
 def keys(test: AppTest, kind: str) -> list[str]:
@@ -76,11 +55,21 @@ def test_a_job_may_make_as_much_as_its_owner_has_left(
 # --- with processes
 
 
+@pytest.fixture
+def real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A queue that starts processes."""
+    monkeypatch.setenv("SEQSCOPE_HOME", str(tmp_path / "home"))
+    yield
+    work.close()
+    open_store().close()
+
+
 @pytest.mark.usefixtures("real")
 def test_it_runs_and_is_there_for_the_next_server(exports: Path) -> None:
     job = start(exports / "toys", b"user,item\nann,toy-9\nann,toy-12\nbob,toy-20\nbob,nope\n")
     work.close()  # the server ends; its successor finds the job
-    one = over(job)
+    wait(lambda: work.one(job.owner, job.id).over, 120)
+    one = work.one(job.owner, job.id)
     path = batches.result(one)
     assert one.row.state == "done", one.row.message
     assert path is not None and {row["history"] for row in pq.read_table(path).to_pylist()} == {"ann", "bob"}
@@ -93,56 +82,21 @@ def test_it_runs_and_is_there_for_the_next_server(exports: Path) -> None:
     assert not path.exists() and batches.of(ANNA) == []
 
 
-@pytest.mark.usefixtures("real")
-def test_a_bomb_is_refused_and_nothing_is_left(exports: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SEQSCOPE_QUOTA_ROWS", "100000")
-    some = gzip.compress(b"ann,toy-9\n" * 1_000_000)  # members, one after the other, are one stream
-    bomb = [gzip.compress(b"user,item\n"), *[some] * 60]
-    job = start(exports / "toys", b"".join(bomb), name="histories.csv.gz")
-    one = over(job)
-    assert one.row.state == "failed"
-    assert "histories.csv.gz: The file grows to more than 200 times its size" in one.row.message
-    assert not (home.here().job(job.id) / FILES).exists() and home.size(home.root() / "tmp") == 0
-    assert home.size(home.here().job(job.id)) < 20_000
-
-
-@pytest.mark.usefixtures("real")
-def test_over_ones_own_dataset(exports: Path) -> None:
-    dataset = ready(ANNA, "Mine", events=30)
-    folder = home.here().dataset(ANNA, dataset.id)
-    job = start(folder.exports, own=dataset.id)  # its people
-    one = over(job)
-    path = batches.result(one)
-    assert one.row.state == "done" and path is not None, one.row.message
-    assert (
-        one.job is not None and one.job.place(home.here().job(job.id)) == folder.path
-    )  # no other job works there meanwhile
-    open_store().datasets.delete(ANNA, dataset.id)
-    assert not path.exists()
-
-
-def test_a_file_is_looked_at_by_a_child(tmp_path: Path) -> None:
-    (tmp_path / "h.csv").write_text('user,history,item\nann,"[""toy-9"", ""toy-12""]",toy-20\n', "utf-8")
-    seen = batches.look(tmp_path, tmp_path / "h.csv", {}, UploadLimits())
-    assert seen.columns is not None and (seen.columns.per_row, seen.columns.items) == ("history", "history")
-    assert "has no column" in batches.look(tmp_path, tmp_path / "h.csv", {"user": "nope"}, UploadLimits()).fault
-
-
 # --- on pages
 
 
 def test_the_page_finds_it_again(root: Path, exports: Path, launcher: Nobody) -> None:
-    test = report(root, ANNA, ds="toys", h="toy-9")
+    test = report(root)
     test.button(key="report_batch_start").click().run()
     (one,) = batches.of(ANNA, "toys")
     assert one.job is not None and one.job.kind == "batch" and "--bounded" in one.job.steps[0].words
     assert one.job.steps[0].words[3] == "people" and one.row.spec["k"] == 10
     wait(lambda: launcher.started == [one.row.id])
     put(one.row.id, Status(state="running", words="Lists for many histories: Alpha", progress=0.4))
-    for again in (test.run(), report(root, ANNA, ds="toys", h="toy-9"), page(root, ANNA)):
+    for again in (test.run(), page(root, ANNA)):
         assert f"data_cancel_{one.row.id}" in [button.key for button in again.button]
         assert "report_batch_start" not in [button.key for button in again.button]
-    other = report(root, BEN, ds="toys", h="toy-9")
+    other = report(root, BEN)
     assert f"data_cancel_{one.row.id}" not in [button.key for button in other.button]
     assert "report_batch_start" in [button.key for button in other.button]
     assert "Lists for many histories" not in said(page(root, BEN))
@@ -153,7 +107,7 @@ def test_the_page_finds_it_again(root: Path, exports: Path, launcher: Nobody) ->
 
 
 def test_columns_of_a_file_are_mapped_and_it_is_answered_for(root: Path, exports: Path, launcher: Nobody) -> None:
-    test = report(root, ANNA, ds="toys", h="toy-9")
+    test = report(root)
     next(one for one in test.get("button_group") if one.key == "report_batch_source_2").set_value("file").run()
     content = b"a,b,label\nann,toy-9,1\n=bob,toy-12,2\n"
     test.file_uploader(key="report_batch_file").set_value(("h.csv", content, "text/csv")).run()
@@ -175,10 +129,9 @@ def test_what_came_out_is_offered_until_it_is_deleted(root: Path, exports: Path,
     (home.here().job(job.id) / FILES / "lists.parquet").write_bytes(b"PAR1")
     (home.here().job(job.id) / "log.txt").write_text("../lists.parquet: 5 histories, 30 rows in 0.1 s\n")
     put(job.id, Status(state="done", progress=1.0))
-    for test in (report(root, ANNA, ds="toys", h="toy-9"), page(root, ANNA)):
+    assert "Download Parquet" not in keys(report(root, dataset="hostile"), "download_button")
+    for test in (page(root, ANNA), report(root)):
         assert "5 histories, 30 rows in 0.1 s" in said(test) and "Download Parquet" in keys(test, "download_button")
-    assert "Download Parquet" not in keys(report(root, ANNA, ds="hostile"), "download_button")
-    test = report(root, ANNA, ds="toys", h="toy-9")
     assert "report_batch_start" in [button.key for button in test.button]
     test.button(key=f"batch_delete_{job.id}").click().run()
     assert "Download Parquet" not in keys(test, "download_button") and not home.here().job(job.id).exists()
@@ -188,17 +141,25 @@ def test_why_it_failed_and_that_no_files_stay_without_a_result(root: Path, expor
     cancelled, failed = (start(exports / "toys", b"a,b\n") for _ in range(2))
     put(cancelled.id, Status(state="cancelled"))
     put(failed.id, Status(state="failed", message="histories.csv: which column is the <b>user</b>?"))
-    test = report(root, ANNA, ds="toys", h="toy-9")
+    test = report(root)
     assert any("which column is the" in error.value for error in test.error)
     assert not any((home.here().job(job.id) / FILES).exists() for job in (cancelled, failed))
 
 
-def test_on_the_card_of_ones_own_dataset(root: Path, exports: Path, launcher: Nobody) -> None:
+def test_over_ones_own_dataset_it_stands_on_its_card_and_goes_with_it(
+    root: Path, exports: Path, launcher: Nobody
+) -> None:
     dataset = ready(ANNA, "Mine", events=30)
-    job = start(home.here().dataset(ANNA, dataset.id).exports, own=dataset.id)
+    folder = home.here().dataset(ANNA, dataset.id)
+    job = start(folder.exports, own=dataset.id)
     test = page(root, ANNA)
     assert f"data_cancel_{job.id}" in [button.key for button in test.button]
     assert [one.value for one in test.header].count("Lists for many histories") == 0
+    files = home.here().job(job.id)
+    assert spec.read(files).place(files) == folder.path  # no other job works there meanwhile
+    put(job.id, Status(state="done", progress=1.0))
+    open_store().datasets.delete(ANNA, dataset.id)
+    assert not files.exists()
 
 
 def test_it_counts_as_a_job(exports: Path, launcher: Nobody, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,6 @@ import threading
 import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -90,22 +89,14 @@ def test_what_goes_wrong_is_tried_again() -> None:
 def test_nobody_can_change_what_others_get() -> None:
     effect = LeaveOneOut(3, 1.0, np.ones(2), -0.5, np.zeros(2, np.float32), 0.5, np.zeros(2, np.float32), range(2))
     (shared,) = cached(2)(lambda: [effect])()
-    with pytest.raises(ValueError, match="read-only"):
-        shared.effect[0] = 1
-    with pytest.raises(ValueError, match="read-only"):
-        shared.rank_without[0] = 1
+    for array in (shared.effect, shared.rank_without):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
     table = cached(2)(lambda: pd.DataFrame({"a": [1, 2]}))
     frame = table()
     frame.loc[0, "a"] = 7
     frame["b"] = 0
     assert table().to_dict("list") == {"a": [1, 2]}
-
-
-def test_who_waits_reads_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    texts: list[str] = []
-    monkeypatch.setattr(cache._session, "spinner", lambda text: texts.append(text) or nullcontext())
-    slow = cached(2, spinner="Computing …")(lambda: 1)
-    assert [slow(), slow()] == [1, 1] and texts == ["Computing …"]
 
 
 def test_a_run_of_a_page_looks_at_the_folder_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,11 +10,9 @@ from streamlit.runtime.scriptrunner import ScriptRunContext
 from streamlit.testing.v1 import AppTest
 
 from app import zoo
-from app.analysis import attention
 from app.components import sections
 from app.screens import PAGES
 from app.screens import attention as attention_page
-from app.screens.attention import weights
 from app.session import state
 from app.session.pages import read
 from engine.runtime import Zoo
@@ -38,16 +36,10 @@ def test_layers_are_those_of_the_model_that_is_shown(models: Zoo) -> None:
     assert attention_page.attended(models, {"model": "gone"}) == "alpha"
 
 
-def test_the_menu_from_the_front_needs_no_address(open_app: Open) -> None:
-    app = open_app()
-    go(app, ATTENTION)
-    assert not app.query_params
-    go(app, ATTENTION, ds="toys", view="rollout")
-    assert app.session_state[state._KEY].own == {"view": "rollout"}
-
-
 def test_a_page_remembers_its_own_and_does_not_lend_it(open_app: Open) -> None:
-    app = go(open_app(ds="toys", h="toy-1~toy-2"), ATTENTION, ds="toys", h="toy-1~toy-2", model="beta", item="toy-9")
+    app = go(open_app(), ATTENTION)
+    assert not app.query_params  # from the front, nothing needs an address
+    go(app, ATTENTION, ds="toys", h="toy-1~toy-2", model="beta", item="toy-9")
     go(app, "screens/metrics/page.py")
     assert "model" not in app.query_params and app.query_params["item"] == "toy-9"  # the item is of all pages
     go(app, ATTENTION)
@@ -72,12 +64,6 @@ def test_back_to_a_page_of_the_menu_does_not_lose_the_history(open_app: Open, mo
     assert (app.query_params["h"], app.query_params["k"]) == ("toy-1~toy-2", "5")
     go(app, "screens/compare/page.py")  # where the visitor's way began without an address
     assert app.session_state[state._KEY] == state.default(next(iter(zoo.datasets())), zoo.open_zoo)
-
-
-def test_every_choice_of_the_page_can_be_named_in_a_link() -> None:
-    assert tuple(weights._VIEWS) == attention_page.VIEWS
-    assert tuple(weights._SCALES) == attention_page.SCALES
-    assert attention.MAX_POSITIONS == attention_page.MAX_LATEST
 
 
 def test_a_section_that_the_browser_sends_must_be_one_of_the_tabs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 
 import pytest
 from streamlit.testing.v1 import AppTest
+
+from app import guard
+from engine.errors import SeqscopeError
 
 
 def test_what_fails_becomes_one_message_and_the_rest_is_shown(caplog: pytest.LogCaptureFixture) -> None:
@@ -77,17 +81,10 @@ def test_what_fails_in_a_callback_is_shown_once() -> None:
 
 
 def test_a_full_disk_is_said_whoever_met_it() -> None:
-    def script() -> None:
-        import errno
-
-        from app import guard
-        from engine.errors import SeqscopeError
-
-        with guard.watch("the map"):
-            try:
-                raise OSError(errno.ENOSPC, "No space left on device", "/srv/home")
-            except OSError as error:
-                raise SeqscopeError(f"The job cannot be written ({error}).") from None
-
-    app = AppTest.from_function(script).run()
-    assert "disk of this server is full" in app.error[0].value and "srv" not in app.error[0].value
+    with pytest.raises(SeqscopeError) as raised:
+        try:
+            raise OSError(errno.ENOSPC, "No space left on device", "/srv/home")
+        except OSError as error:
+            raise SeqscopeError(f"The job cannot be written ({error}).") from None
+    _, words = guard.noted(raised.value, "the map")
+    assert "disk of this server is full" in words and "srv" not in words

@@ -12,7 +12,6 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
 from app import door
-from engine.runtime import time_limit
 
 PATH = "/_stcore/health"
 Ask = Callable[..., httpx.Response]
@@ -56,27 +55,6 @@ def test_what_hangs_is_said_until_it_goes_on(ask: Ask, works: list[Callable[[], 
         if ask().status_code == 200:
             return
     raise AssertionError("it went on, and nobody said so")
-
-
-def test_models_that_hang_are_said(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "HANGS", 0.1 / time_limit.SECONDS)
-    release = threading.Event()
-
-    def hold() -> None:
-        with time_limit.place("x"):
-            release.wait(60)
-
-    threads = [threading.Thread(target=hold) for _ in range(time_limit.PLACES)]
-    for thread in threads:
-        thread.start()
-    while time_limit.stalled() < 0.2:
-        pass
-    answer = ask()
-    release.set()
-    for thread in threads:
-        thread.join()
-    assert answer.status_code == 503 and "Models are not answered" in answer.text
-    assert ask().text == "ok"
 
 
 def test_a_page_that_fails_is_no_hanging_one(ask: Ask, works: list[Callable[[], None]]) -> None:

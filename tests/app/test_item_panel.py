@@ -65,11 +65,8 @@ def test_the_panel_shows_the_ranks_and_probabilities_that_the_models_give(models
             share = recommend.placement(models, name, HISTORY, 9, 10).share
             assert share == pytest.approx(everything.share[everything.items == 9][0])
     assert next(iter(rows)) == "popular"  # what needs no training stands first
-
-
-def test_a_model_that_cannot_answer_says_why(models: Zoo) -> None:
-    rows = {row["name"]: row for row in contents.ranks(models, ["alpha", "popular"], (), 9, 10)}
-    assert "needs at least one item" in rows["alpha"]["cannot"] and "rank" in rows["popular"]
+    (row,) = contents.ranks(models, ["alpha"], (), 9, 10)
+    assert "needs at least one item" in row["cannot"]
 
 
 def test_leave_one_out_has_a_cell_per_event_and_model(models: Zoo) -> None:
@@ -93,21 +90,17 @@ def test_parts_that_a_query_adds_up_are_told(exports: Path, tmp_path: Path) -> N
     (words,) = contents.why(models, ["alpha", "popular"], HISTORY, 9, slow=False)["sums"]
     score = models.bundles["alpha"].scores(HISTORY)[9]
     assert words.startswith(f"Alpha adds up to {score:.3g}, exactly: an average item ")
-    assert all(f", {part} " in words or f"{part} " in words for part in PARTS)
+    assert all(f"{part} " in words for part in PARTS)
 
 
 def test_it_stands_beside_every_page_while_an_item_is_selected(open_app: Open) -> None:
-    for page in ("", "about"):
-        app = open_app(page=page, **ADDRESS)
-        (panel,) = panels(app)
-        assert panel["id"] == "toy-9" and not any("failed" in section for section in panel["sections"].values())
+    (panel,) = panels(open_app(ds="hostile", item="a.b"))
+    assert panel["title"] == "<script>alert(1)</script>"  # its widget writes text
+    app = open_app(page="about", **ADDRESS)
+    (panel,) = panels(app)
+    assert panel["id"] == "toy-9" and not any("failed" in section for section in panel["sections"].values())
     del app.query_params["item"]
     assert not panels(app.run())
-
-
-def test_titles_are_text_and_every_item_has_its_card(open_app: Open) -> None:
-    (panel,) = panels(open_app(ds="hostile", item="a.b"))
-    assert panel["title"] == "<script>alert(1)</script>"
 
 
 def test_sections_that_are_closed_compute_nothing(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:

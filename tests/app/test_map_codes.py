@@ -6,7 +6,6 @@ import json
 
 import numpy as np
 import pyarrow as pa
-import pytest
 
 from app.figures import map_codes as views
 from app.figures.map import Look
@@ -61,12 +60,8 @@ def test_colours_by_cluster_and_by_use() -> None:
     figure = drawn("items")
     nobody, used = figure["data"]
     assert nobody["customdata"] == ["1-2", "2-0"] and used["customdata"] == ["1-0", "1-1", "2-1", "2-2"]
-    assert views.figure(codes(), "items", views.Marks(), LOOK, TITLES).data[1].marker.color.tolist() == [
-        3,
-        1,
-        2,
-        1,
-    ]
+    colours = views.figure(codes(), "items", views.Marks(), LOOK, TITLES).data[1].marker.color
+    assert colours.tolist() == [3, 1, 2, 1]
     assert not figure["layout"]["showlegend"] and drawn()["layout"]["showlegend"]
 
 
@@ -80,20 +75,11 @@ def test_a_code_says_its_most_taken_items_and_titles_are_text() -> None:
 
 
 def test_what_stands_out() -> None:
-    traces = {
-        (trace["name"], trace["mode"]): trace
-        for trace in drawn(history=(0, 1, 0), found=(4,), path=(0, 4), chosen=5, selection=(1,))["data"]
-    }
-    assert traces["History", "markers+text"]["customdata"] == ["1-0", "1-1"]
+    marks = drawn(history=(0, 1, 0), found=(4,), path=(0, 4), chosen=5, selection=(1,))["data"]
+    traces = {(trace["name"], trace["mode"]): trace for trace in marks}
     assert traces["History", "markers+text"]["text"] == ["3", "2"]
-    assert traces["Found", "markers"]["customdata"] == ["2-1"]
-    assert traces["Codes of the chosen item", "markers"]["customdata"] == ["1-0", "2-1"]
-    assert traces["Chosen", "markers"]["customdata"] == ["2-2"]
+    known = {name: trace.get("customdata") for (name, _), trace in traces.items()}
+    assert (known["History"], known["Found"], known["Chosen"]) == (["1-0", "1-1"], ["2-1"], ["2-2"])
+    assert known["Codes of the chosen item"] == ["1-0", "2-1"]
     lit = views.figure(codes(), "level", views.Marks(selection=(1,)), LOOK, TITLES)
     assert [list(trace.selectedpoints) for trace in lit.data] == [[1], []]
-
-
-def test_numbers_stand_beside_codes_where_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(views, "NUMBERED_SMALL", 5)
-    small = views.figure(codes(), "level", views.Marks(), LOOK, TITLES, small=True)
-    assert small.data[0].mode == "markers" and drawn()["data"][0]["mode"] == "markers+text"

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import httpx
 import pytest
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -43,12 +44,12 @@ class TestKeys:
         key = keys.make()
         letters = key.replace("-", "")
         taken = 0
-        for place in range(len(letters)):
+        for place in range(0, len(letters), 3):
             for other in "0123456789abcdefghjkmnpqrstvwxyz":
                 if other != letters[place]:
                     taken += keys.read(letters[:place] + other + letters[place + 1 :]) is not None
-        assert taken == 0  # 30 × 31 misspellings, each taken with a chance of one in a million
-        for wrong in ("", "a", letters[:-1], letters + "0", "u" * 30, "x" * 10_000, "\x00" * 30, "é" * 30):
+        assert taken == 0  # 10 × 31 misspellings, each taken with a chance of one in a million
+        for wrong in ("", letters[:-1], letters + "0", "u" * 30, "x" * 10_000, "é" * 30):
             assert keys.read(wrong) is None
 
     def test_owners_do_not_tell_the_key(self) -> None:
@@ -87,33 +88,17 @@ def served(needed: Callable[[], bool] = lambda: True) -> Starlette:
 
 
 def ask(
-    app: Starlette, path: str, method: str = "GET", body: bytes = b"", scheme: str = "http", **headers: str
+    app: Starlette, path: str, method: str = "GET", body: str = "", scheme: str = "http", **headers: str
 ) -> tuple[int, dict[str, str], str]:
-    """(status, headers, body)"""
-    sent: list[dict[str, Any]] = []
-    names = {"host": HOST, **{name.replace("_", "-"): value for name, value in headers.items()}}
-    scope = {
-        "type": "http",
-        "method": method,
-        "path": path,
-        "query_string": b"",
-        "scheme": scheme,
-        "server": (HOST, 80),
-        "headers": [(name.encode(), value.encode("latin-1")) for name, value in names.items()],
-    }
-    parts = [body[start : start + 100] for start in range(0, len(body), 100)] or [b""]
+    """(status, headers with cookies one per line, body)"""
+    sent = {name.replace("_", "-"): value.encode("latin-1") for name, value in headers.items()}
 
-    async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": parts.pop(0), "more_body": bool(parts)}
+    async def answered() -> httpx.Response:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=f"{scheme}://{HOST}") as client:
+            return await client.request(method, path, content=body, headers=sent)
 
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    asyncio.run(app(scope, receive, send))
-    headers: dict[str, str] = {}
-    for name, value in sent[0]["headers"]:  # cookies one per line
-        headers[name.decode()] = "\n".join(filter(None, (headers.get(name.decode()), value.decode())))
-    return sent[0]["status"], headers, b"".join(message.get("body", b"") for message in sent[1:]).decode()
+    answer = asyncio.run(answered())
+    return answer.status_code, {name: "\n".join(answer.headers.get_list(name)) for name in answer.headers}, answer.text
 
 
 def given(headers: dict[str, str]) -> str:
@@ -138,7 +123,7 @@ class TestCookie:
         assert given(headers) == key
         assert "Max-Age=34560000" in headers["set-cookie"]
 
-    @pytest.mark.parametrize("sent", ["", "x", "a" * 30, "'; drop table", '"', "a=b=c", "\xff" * 50])
+    @pytest.mark.parametrize("sent", ["", "a" * 30, "'; drop table", "\xff" * 50])
     def test_what_is_no_key_is_replaced(self, sent: str) -> None:
         assert given(ask(served(), "/", cookie=f"{keys.COOKIE}={sent}")[1]) != sent
 
@@ -176,7 +161,7 @@ class TestCookie:
 
 class TestForm:
     def post(self, body: str, **headers: str) -> tuple[int, dict[str, str], str]:
-        return ask(served(), "/key", "POST", body.encode(), **{"origin": f"https://{HOST}", **headers})
+        return ask(served(), "/key", "POST", body, **{"origin": f"https://{HOST}", **headers})
 
     def test_a_key_is_taken(self) -> None:
         key = keys.make()
@@ -186,12 +171,11 @@ class TestForm:
 
     def test_a_new_one_is_given(self) -> None:
         old = keys.make()
-        status, headers, _ = self.post("do=new", cookie=f"{keys.COOKIE}={old}")
-        assert status == 303 and given(headers) != old
+        assert given(self.post("do=new", cookie=f"{keys.COOKIE}={old}")[1]) != old
 
     @pytest.mark.parametrize(
         "body",
-        ["", "key=abc", "key=" + "a" * 30, "key=%3Cscript%3E", "key=" + "a" * 5000, "key=é", "&" * 100, "key=a&" * 50],
+        ["key=abc", "key=%3Cscript%3E", "key=" + "a" * 5000, "key=é", "key=a&" * 50],
     )
     def test_what_is_no_key_changes_nothing_and_is_not_repeated(self, body: str) -> None:
         status, headers, page = self.post(body)
@@ -205,9 +189,7 @@ class TestForm:
             {"origin": "https://evil.example.org"},
             {"origin": "null"},
             {"origin": f"https://{HOST}.evil.org"},
-            {"origin": f"https://evil.org/{HOST}"},
             {"sec_fetch_site": "cross-site"},
-            {"sec_fetch_site": "same-site"},
         ],
     )
     def test_another_site_cannot_send_it(self, headers: dict[str, str]) -> None:
@@ -215,8 +197,7 @@ class TestForm:
         assert status == 403 and "set-cookie" not in answered
 
     def test_without_an_origin_it_is_refused(self) -> None:
-        status, headers, _ = ask(served(), "/key", "POST", f"key={keys.make()}".encode())
-        assert status == 403 and "set-cookie" not in headers
+        assert ask(served(), "/key", "POST", f"key={keys.make()}")[0] == 403
 
     def test_the_page_loads_and_runs_nothing(self) -> None:
         key = keys.make()
@@ -247,12 +228,6 @@ def who(monkeypatch: pytest.MonkeyPatch, jar: dict[str, str]) -> AppTest:
 
 
 class TestOwner:
-    def test_a_browser_is_its_key(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        key = keys.make()
-        found = who(monkeypatch, {keys.COOKIE: key}).run().text[0].value
-        assert found.split() == ["browser", keys.owner(key)]
-        assert key not in found
-
     def test_without_a_cookie_a_tab_is_its_own(self, monkeypatch: pytest.MonkeyPatch) -> None:
         for jar in ({}, {keys.COOKIE: "not-a-key"}):
             one, two = who(monkeypatch, jar).run(), who(monkeypatch, jar).run()
@@ -264,6 +239,7 @@ class TestOwner:
         first, second = keys.make(), keys.make()
         test = who(monkeypatch, {keys.COOKIE: first}).run()
         assert test.session_state["of_the_last"] == keys.owner(first)
+        assert test.text[0].value.split() == ["browser", keys.owner(first)]
         monkeypatch.setattr("streamlit.runtime.context.ContextProxy.cookies", {keys.COOKIE: second})
         assert test.run().session_state["of_the_last"] == keys.owner(second)
 
@@ -272,27 +248,17 @@ class TestOwner:
         test.secrets["auth"] = {"client_id": "c", "redirect_uri": "http://localhost/oauth2callback"}
         assert test.run().text[0].value == "nobody"
 
-    @pytest.mark.parametrize(
-        ("claims", "expected"),
-        [
-            ({"is_logged_in": True, "iss": "https://a.org", "sub": "1", "name": "Anna"}, "account"),
-            ({"is_logged_in": True, "iss": "https://a.org", "sub": "1"}, "account"),
-            ({"is_logged_in": False, "iss": "https://a.org", "sub": "1"}, "nobody"),
-            ({"is_logged_in": True, "email": "anna@a.org"}, "nobody"),  # who that is may change
-            ({"is_logged_in": True, "iss": "https://a.org", "sub": ""}, "nobody"),
-        ],
-    )
-    def test_an_account_is_provider_and_subject(
-        self, monkeypatch: pytest.MonkeyPatch, claims: dict[str, Any], expected: str
-    ) -> None:
-        test = who(monkeypatch, {})
-        test.secrets["auth"] = {"client_id": "c"}
-        monkeypatch.setattr("streamlit.user_info._get_user_info", lambda: claims)
-        found = test.run().text[0].value
-        assert found.split()[0] == expected
-        if expected == "account":
-            assert found.split()[1] == keys.account("https://a.org", "1")
-            assert found.split()[2:] == ([claims["name"]] if "name" in claims else [])
+    def test_an_account_is_provider_and_subject(self) -> None:
+        signed_in = {"is_logged_in": True, "iss": "https://a.org", "sub": "1"}
+        id = keys.account("https://a.org", "1")
+        assert owner._account(signed_in | {"name": "Anna"}) == owner.Owner(id, "account", "Anna")
+        assert owner._account(signed_in) == owner.Owner(id, "account")
+        for wrong in (
+            {"is_logged_in": False},
+            {"iss": None, "email": "anna@a.org"},
+            {"sub": ""},
+        ):  # an address may change
+            assert owner._account(signed_in | wrong) is None
 
 
 SECRET = "a server's secret"
@@ -304,31 +270,26 @@ def signed(claims: dict[str, Any], secret: str = SECRET) -> str:
     return f"{USER_COOKIE_NAME}={create_signed_value(secret, USER_COOKIE_NAME, written).decode()}"
 
 
-def requester(scheme: str, sent: str, host: str = HOST) -> owner.Owner | None:
+def requester(sent: str, host: str = HOST) -> owner.Owner | None:
     headers = [(b"host", host.encode()), (b"cookie", sent.encode())]
-    return owner.of_request({"type": scheme, "path": "/", "query_string": b"", "headers": headers})
+    return owner.of_request({"type": "websocket", "path": "/", "query_string": b"", "headers": headers})
 
 
-@pytest.mark.parametrize("scheme", ["http", "websocket"])
 class TestRequest:
-    def test_its_key_says_whose_it_is(self, scheme: str) -> None:
+    def test_its_key_says_whose_it_is(self) -> None:
         key = keys.make()
-        who = requester(scheme, f"a=b; {keys.COOKIE}={key}")
-        assert who is not None and (who.kind, who.id) == ("browser", keys.owner(key))
-        assert requester(scheme, f"{keys.COOKIE}=made-up") is None
+        assert requester(f"a=b; {keys.COOKIE}={key}") == owner.Owner(keys.owner(key), "browser")
+        assert requester(f"{keys.COOKIE}=made-up") is None
 
-    def test_with_sign_in_the_signed_cookie_of_this_server_does(
-        self, scheme: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_with_sign_in_the_signed_cookie_of_this_server_does(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("streamlit.secrets", _Secrets({"auth": {"client_id": "c", "cookie_secret": SECRET}}))
         monkeypatch.setattr("streamlit.web.server.server_util.get_cookie_secret", lambda: SECRET)
         anna = {"iss": "https://a.org", "sub": "1"}
-        who = requester(scheme, signed(anna))
-        assert who is not None and (who.kind, who.id) == ("account", keys.account("https://a.org", "1"))
-        assert requester(scheme, f"{keys.COOKIE}={keys.make()}") is None
-        assert requester(scheme, signed(anna, secret="another one's")) is None
-        assert requester(scheme, signed(anna), host="other.example.org") is None
-        assert requester(scheme, signed(anna | {"is_logged_in": False})) is None
+        assert requester(signed(anna)) == owner.Owner(keys.account("https://a.org", "1"), "account")
+        assert requester(f"{keys.COOKIE}={keys.make()}") is None
+        assert requester(signed(anna, secret="another one's")) is None
+        assert requester(signed(anna), host="other.example.org") is None
+        assert requester(signed(anna | {"is_logged_in": False})) is None
 
 
 class _Secrets(dict[str, Any]):
@@ -336,54 +297,41 @@ class _Secrets(dict[str, Any]):
         return True
 
 
-@pytest.mark.parametrize(
-    ("secrets", "named"),
-    [
-        ({}, None),
-        ({"other": {"client_id": "x"}}, None),
+def test_providers_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    google, okta = {"client_id": "x"}, {"client_id": "y"}
+    for secrets, named in (
+        ({"other": google}, None),
         ({"auth": {"client_id": "x"}}, [""]),
-        (
-            {"auth": {"cookie_secret": "x", "google": {"client_id": "x"}, "okta": {"client_id": "y"}}},
-            ["google", "okta"],
-        ),
-    ],
-)
-def test_providers_are_named(
-    monkeypatch: pytest.MonkeyPatch, secrets: dict[str, object], named: list[str] | None
-) -> None:
-    monkeypatch.setattr("streamlit.secrets", _Secrets(secrets))
-    assert owner.providers() == named
+        ({"auth": {"cookie_secret": "x", "google": google, "okta": okta}}, ["google", "okta"]),
+    ):
+        monkeypatch.setattr("streamlit.secrets", _Secrets(secrets))
+        assert owner.providers() == named
 
 
 # --- saved things, on the page
 
 
-class TestSaved:
-    def by_name(self, test: AppTest, label: str) -> Any:
-        return next(button for button in test.button if button.label == label)
+def save(test: AppTest, name: str, what: str) -> None:
+    next(button for button in test.button if button.label == "Saved …").click().run()
+    test.text_input(key="saved_name").set_value(name)
+    test.button(key=f"saved_{what}").click().run()
+    assert not test.exception
 
-    def save(self, test: AppTest, name: str, what: str) -> None:
-        self.by_name(test, "Saved …").click().run()
-        test.text_input(key="saved_name").set_value(name)
-        test.button(key=f"saved_{what}").click().run()
-        assert not test.exception
 
-    @pytest.fixture
-    def anna(self, monkeypatch: pytest.MonkeyPatch) -> str:
-        key = keys.make()
-        monkeypatch.setattr("streamlit.runtime.context.ContextProxy.cookies", {keys.COOKIE: key})
-        return keys.owner(key)
-
-    def test_a_history_and_a_comparison_are_saved_and_opened(self, open_app: Callable[..., AppTest], anna: str) -> None:
-        test = open_app(ds="toys", k="7")
-        self.save(test, "  First\n ones ", "history")
-        (history,) = open_store().histories.of(anna)
-        assert (history.name, history.dataset) == ("First ones", "toys")
-        assert history.items == test.session_state["seqscope_state"].history
-        self.save(test, "Seven", "comparison")
-        (comparison,) = open_store().comparisons.of(anna)
-        assert comparison.address.startswith("/?") and {"k=7", "ds=toys"} <= set(comparison.address[2:].split("&"))
-        again = open_app(saved=history.id)
-        assert again.session_state["seqscope_state"].history == history.items
-        assert "saved" not in again.query_params and not again.warning
-        assert open_app(saved=comparison.id).session_state["seqscope_state"].k == 7
+def test_a_history_and_a_comparison_are_saved_and_opened(
+    open_app: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = keys.make()
+    monkeypatch.setattr("streamlit.runtime.context.ContextProxy.cookies", {keys.COOKIE: key})
+    test = open_app(ds="toys", k="7")
+    save(test, "  First\n ones ", "history")
+    (history,) = open_store().histories.of(keys.owner(key))
+    assert (history.name, history.dataset) == ("First ones", "toys")
+    assert history.items == test.session_state["seqscope_state"].history
+    save(test, "Seven", "comparison")
+    (comparison,) = open_store().comparisons.of(keys.owner(key))
+    assert comparison.address.startswith("/?") and {"k=7", "ds=toys"} <= set(comparison.address[2:].split("&"))
+    again = open_app(saved=history.id)
+    assert again.session_state["seqscope_state"].history == history.items
+    assert "saved" not in again.query_params and not again.warning
+    assert open_app(saved=comparison.id).session_state["seqscope_state"].k == 7

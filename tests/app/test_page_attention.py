@@ -41,16 +41,10 @@ def called(*titles: str) -> views.Names:
     return views.names(list(range(len(titles))), list(range(len(titles))), titles)
 
 
-def test_repeated_titles_stay_distinct() -> None:
-    names = called("Alien", "Alien")
-    assert len(set(names.ticks())) == 2
-    assert names.ticks()[1].startswith("2 · ")
-
-
-def test_titles_have_the_room_there_is_and_lose_their_year_first() -> None:
-    names = called("Indiana Jones and the Temple of Doom (1984)", "Alien (1979)")
-    assert names.ticks(36) == ["1 · Indiana Jones and the Temple of Doom", "2 · Alien (1979)"]
-    shown, _ = views.strongest(np.array([0.9, 0.1]), names)
+def test_titles_have_the_room_there_is_lose_their_year_first_and_stay_distinct() -> None:
+    names = called("Indiana Jones and the Temple of Doom (1984)", "Alien (1979)", "Alien (1979)")
+    assert names.ticks(36) == ["1 · Indiana Jones and the Temple of Doom", "2 · Alien (1979)", "3 · Alien (1979)"]
+    shown, _ = views.strongest(np.array([0.8, 0.1, 0.1]), names)
     alone, beside, narrow = (
         figures.bars(shown, "#000", 0.5, *options).layout.yaxis.ticktext[0] for options in ((), ([shown],), ([], True))
     )
@@ -68,12 +62,7 @@ def test_the_strongest_are_kept_in_the_order_of_time_and_nothing_is_lost() -> No
 
 @pytest.mark.parametrize(
     ("weights", "even"),
-    [
-        ([0.24, 0.26, 0.25, 0.25], True),
-        ([0.2, 0.368, 0.126, 0.306], False),
-        ([0.39, 0.61], False),
-        ([0.0, 0.0, 1.0], False),
-    ],
+    [([0.24, 0.26, 0.25, 0.25], True), ([0.2, 0.368, 0.126, 0.306], False), ([0.0, 0.0, 1.0], False)],
 )
 def test_weights_that_differ_by_a_factor_are_not_called_even(weights: list[float], even: bool) -> None:
     """The largest was below one and a half even shares in all but the last."""
@@ -82,16 +71,13 @@ def test_weights_that_differ_by_a_factor_are_not_called_even(weights: list[float
     assert ("almost evenly" in beam_search.sentence("M", "z", np.array([weights]), names)) == even
 
 
-@pytest.mark.parametrize("title", HOSTILE)
-def test_hostile_titles_are_text_in_sentences_and_figures(title: str) -> None:
-    names = called(title, "b")
-    text = views.sentence(title, np.array([0.9, 0.1]), names, False)
-    assert not re.search(r"(?<!\\)[<$]", text)
-    shown, _ = views.strongest(np.array([0.9, 0.1]), names)
-    fig = figures.bars(shown, "#000", 0.5).to_json()
-    map_ = figures.heatmap(np.eye(2), names, 1.0, "weight").to_json()
-    for figure in (fig, map_):
-        assert "<script" not in figure and "$\\\\frac" not in figure
+def test_hostile_titles_are_text_in_sentences_and_figures() -> None:
+    names, weights = called(*HOSTILE), np.linspace(0.9, 0.1, len(HOSTILE))
+    for title in HOSTILE:
+        assert not re.search(r"(?<!\\)[<$]", views.sentence(title, np.array([0.9, 0.1]), called(title, "b"), False))
+    bars = figures.bars(views.strongest(weights, names)[0], "#000", 0.5)
+    for figure in (bars, figures.heatmap(np.eye(len(HOSTILE)), names, 1.0, "weight")):
+        assert "<script" not in figure.to_json() and "$\\\\frac" not in figure.to_json()
 
 
 def test_blank_cells_are_not_zero() -> None:
@@ -136,7 +122,6 @@ def test_agreement_is_spearmans() -> None:
     assert "**+1.00**, n = 3" in views.agreement_words(table)
     assert "too few" in views.agreement_words(table.head(2))
     assert "cannot be compared" in views.agreement_words(table.assign(rank_without=5.0))
-    assert "disagree" in views.agreement_words(table.assign(rank_without=[3.0, 2.0, 1.0]))
 
 
 @pytest.fixture(scope="module")
@@ -162,13 +147,8 @@ def test_the_mean_over_people_is_that_of_each(zoo: Zoo, name: str) -> None:
     assert np.nan_to_num(found.rows) == pytest.approx(expected, abs=1e-5)
     if not bundle.manifest.attention.pooled:  # type: ignore[union-attr]
         assert found.last.mean(1) == pytest.approx(expected[:, -1], abs=1e-5)
-    assert len(views.distances(found)) == 2 * size
-    assert "layer" in views.distance_words(found, "M")
-    figures.by_distance(found), figures.by_position(found)
-
-
-def test_no_mean_without_people_or_attention(zoo: Zoo) -> None:
-    assert views.measure(zoo, zoo.bundles["plain"]) is None
+    assert len(views.distances(found)) == 2 * size and figures.by_position(found).data
+    assert views.measure(zoo, zoo.bundles["plain"]) is None, "which has no attention"
 
 
 def test_effects_beside_attention(zoo: Zoo) -> None:
@@ -177,14 +157,12 @@ def test_effects_beside_attention(zoo: Zoo) -> None:
     table = views.beside(bundle.attention(history), bundle.leave_one_out(history, 9), zoo.titles, history)
     assert table["weight"].isna().tolist() == [True, True, False, False, False]
     assert views.agreement(table)[1] == 3
-    fig = figures.effects(table, "#000")
-    _, ranks, probabilities = fig.data
+    _, ranks, probabilities = figures.effects(table, "#000").data
     without = np.array(ranks.base) + np.array(ranks.x)  # bars begin at the rank with all events, on a log scale
     assert 10**without == pytest.approx(table["rank_without"].to_numpy())
     assert list(probabilities.x) == table["log_probability"].tolist()
-    panels = {trace.yaxis for trace in figures.effects(table, "#000", narrow=True).data}
     stacked = figures.effects(table, "#000", narrow=True).layout
-    assert len(panels) == 3 and stacked.yaxis.domain[0] > stacked.yaxis2.domain[1] > stacked.yaxis3.domain[1]
+    assert stacked.yaxis.domain[0] > stacked.yaxis2.domain[1] > stacked.yaxis3.domain[1]
     assert all(axis.ticktext == stacked.yaxis.ticktext for axis in (stacked.yaxis2, stacked.yaxis3))
     alone = views.beside(None, zoo.bundles["plain"].leave_one_out(history, 9), zoo.titles, history)
     assert len(figures.effects(alone, "#000").data) == 2
@@ -204,15 +182,13 @@ def test_what_does_the_most_is_what_costs_the_most_places() -> None:
     assert "stays 3rd" in views.effect_words(table.assign(rank_without=3.0), "Dune")
 
 
-@pytest.mark.parametrize("size", [1, 41, 200])
-def test_a_map_of_any_size(size: int) -> None:
-    names = called(*[f"Title {i}" for i in range(size)])
-    fig = figures.heatmap(views.matrix(causal(size), "mean", 0, 0), names, 1.0, "weight")
-    assert len(fig.to_json()) < 1_000_000
-    assert np.asarray(fig.data[0].z).shape == (size, size)
+def test_a_large_map_stays_small_for_the_browser() -> None:
+    names = called(*[f"Title {i}" for i in range(200)])
+    fig = figures.heatmap(views.matrix(causal(200), "mean", 0, 0), names, 1.0, "weight")
+    assert len(fig.to_json()) < 1_000_000 and np.asarray(fig.data[0].z).shape == (200, 200)
 
 
-@pytest.mark.parametrize(("layers", "heads"), [(1, 2), (5, 1), (2, 12)])
+@pytest.mark.parametrize(("layers", "heads"), [(5, 1), (2, 12)])
 def test_small_maps_share_one_scale(layers: int, heads: int) -> None:
     fig = figures.small_maps(causal(6, layers, heads).weights, 1.0)
     assert len(fig.data) == layers * heads
@@ -252,8 +228,6 @@ def test_gates_are_shown_in_place_of_attention(open_changed: Open) -> None:
     assert chart["data"][0]["text"] == ["0.017", "0.250", "0.033"]
     assert chart["layout"]["xaxis"]["range"][1] > 1 and "even share" not in json.dumps(chart)
     assert any("Toy 30" in text.value and "0.25" in text.value for text in page.markdown)
-    page.query_params["section"] = "effects"
-    assert run_without_fault(page).get("plotly_chart")
 
 
 def test_filters_are_shown_in_place_of_attention(open_changed: Open) -> None:
@@ -272,15 +246,15 @@ def test_filters_are_shown_in_place_of_attention(open_changed: Open) -> None:
     shares = json.loads(page.get("plotly_chart")[1].proto.spec)["data"][0]
     assert shares["y"] == [0, 1], "of a row of two items there is one, which ends with the latest"
     page.query_params["h"] = "toy-1~toy-2"  # fewer than the filters weigh: the latest places are theirs
-    page.run()
+    run_without_fault(page)
     assert any("Toy 2" in text.value and "-0.90 in filter 1" in text.value for text in page.markdown)
 
 
 def test_gates_in_words() -> None:
-    titles = ["Alien", "Brazil", "Clue"]
-    words = views.gate_words("HGN", np.array([0.2, 0.9, 0.5]), called(*titles))
+    names = called("Alien", "Brazil", "Clue")
+    words = views.gate_words("HGN", np.array([0.2, 0.9, 0.5]), names)
     assert "furthest open for **Brazil** (0.90)" in words and "least for **Alien** (0.20)" in words
-    assert "about equally open" in views.gate_words("HGN", np.array([0.997, 0.999, 0.998]), called(*titles))
+    assert "about equally open" in views.gate_words("HGN", np.array([0.997, 0.999, 0.998]), names)
     assert "**Alien** (0.90)" in views.gate_words("HGN", np.array([0.9]), called("Alien"))
 
 
@@ -291,25 +265,17 @@ def test_without_a_history_one_action_is_offered(page: AppTest) -> None:
     assert run_without_fault(example.click()).get("plotly_chart")
 
 
-def test_two_models_stand_beside_each_other(page: AppTest) -> None:
-    page.query_params["model"] = "alpha"
-    page.run()
+def test_a_second_model_or_both_histories_of_a_what_if_stand_beside_the_first(page: AppTest) -> None:
+    page.query_params.update(model="alpha", b="toy-2~toy-1")
+    run_without_fault(page)
+    assert [heading.value[0] for heading in page.header] == ["A", "B"] and len(page.get("plotly_chart")) == 2
     run_without_fault(page.selectbox(key="attention_beside_alpha").set_value("gamma"))
     charts = [json.loads(chart.proto.spec) for chart in page.get("plotly_chart")]
     assert page.query_params["beside"] == "gamma" and len(charts) == 2
     first, second = (chart["layout"] for chart in charts)
     assert first["xaxis"]["range"] == second["xaxis"]["range"]  # bars of one length are of one weight
     assert first["margin"]["l"] == second["margin"]["l"]
-    longest = max(float(text) for chart in charts for text in chart["data"][0]["text"])
-    assert first["xaxis"]["range"][1] > longest
-    page.selectbox(key="attention_beside_alpha").set_value("none").run()
-    assert len(page.get("plotly_chart")) == 1
-
-
-def test_both_histories_of_a_what_if_stand_beside_each_other(page: AppTest) -> None:
-    page.query_params.update(model="alpha", b="toy-2~toy-1")
-    run_without_fault(page)
-    assert [heading.value[0] for heading in page.header] == ["A", "B"] and len(page.get("plotly_chart")) == 2
+    assert first["xaxis"]["range"][1] > max(float(text) for chart in charts for text in chart["data"][0]["text"])
     page.selectbox(key="attention_beside_alpha").set_value("none").run()
     assert len(page.get("plotly_chart")) == 1
 
@@ -332,48 +298,20 @@ def test_choices_go_into_the_address(page: AppTest) -> None:
     assert "layer" not in page.query_params and "head" not in page.query_params
     assert (page.query_params["model"], page.query_params["item"]) == ("beta", f"toy-{chosen}")
     assert page.selectbox(key="attention_item_beta").value == chosen
-
-
-def test_any_item_can_be_explained(page: AppTest) -> None:
-    page.query_params.update(h="toy-1~toy-2~toy-3", model="popular")
-    page.run()
-    before = page.selectbox(key="attention_item_popular")
-    assert len(before.options) == 10 and before.options[0].startswith("1. ")
-    page.text_input(key="attention_search").set_value("toy 2").run()
-    run_without_fault(page.button(key="attention_pick_2").click())  # one of the history, which no model would recommend
-    assert page.query_params["item"] == "toy-2"
-    now = page.selectbox(key="attention_item_popular")
-    assert now.value == 2 and len(now.options) == 11 and "in the history" in now.options[-1]
-    assert page.text_input(key="attention_search").value == ""
-
-
-def test_what_truly_came_next_is_offered_where_it_is_known(models: Zoo, page: AppTest) -> None:
-    page.query_params["u"] = "u3"
-    page.run()
-    truth = models.titles[models.users["target"][3].as_py()].split(" – ")[0]
-    options = page.selectbox(key="attention_item_alpha").options
-    assert [truth in option for option in options if "the held-out item" in option] == [True]
-
-
-def test_a_link_made_with_a_longer_history_shows_what_there_is(page: AppTest) -> None:
-    page.query_params.update(h="toy-1~toy-2~toy-3", latest="150", section="positions")
+    page.query_params.update(model="alpha", h="toy-1~toy-2~toy-3", latest="150")  # a link made with a longer history
     assert run_without_fault(page).slider[0].value == 3
 
 
-@pytest.mark.usefixtures("models")
-def test_many_layers_are_chosen_from_a_list() -> None:
-    few = AppTest.from_function(_layers, default_timeout=60)
-    few.run()
-    assert few.selectbox(key="layer").value == 9
-    few.selectbox(key="layer").set_value(4).run()
-    assert few.query_params["layer"] == "4" and few.selectbox(key="layer").value == 4
-
-
-def _layers() -> None:
-    from app import zoo
-    from app.components import choice
-    from app.screens import PAGES
-    from app.session import state
-
-    state.sync(list(zoo.datasets()), zoo.open_zoo, PAGES["attention"])
-    choice.numbered("Layer", "layer", 9, 9, key="layer")
+def test_any_item_can_be_explained(models: Zoo, page: AppTest) -> None:
+    page.query_params.update(u="u3", model="popular")
+    page.run()
+    before, history = page.selectbox(key="attention_item_popular"), models.users["history"][3].as_py()
+    truth = models.titles[models.users["target"][3].as_py()].split(" – ")[0]
+    assert before.options[0].startswith("1. ")
+    assert [truth in option for option in before.options if "the held-out item" in option] == [True]
+    page.text_input(key="attention_search").set_value(models.titles[history[0]]).run()
+    run_without_fault(page.button(key=f"attention_pick_{history[0]}").click())  # which no model would recommend
+    now = page.selectbox(key="attention_item_popular")
+    assert now.value == history[0] and "in the history" in now.options[-1]
+    assert page.query_params["item"] == models.item_ids[history[0]]
+    assert page.text_input(key="attention_search").value == ""

@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 from app.analysis import studies
 from app.figures import studies as figures
 from engine.runtime import Study, Zoo, judge
-from tests.app.conftest import told
+from tests.app.conftest import run_without_fault, told
 from tests.runtime.bundles import TOYS, make_zoo
 from tests.runtime.studies import outcome, published, study, toy_studies, write
 
@@ -41,15 +41,14 @@ def test_the_table_by_hand(found: dict[str, Study]) -> None:
     assert table["verdict"].to_dict() == {"plain": "baseline", "better": "better", "level": "level", "torn": "level"}
     assert table["mean"].to_dict() == pytest.approx({one.name: one.figure(METRIC) for one in pieces.variants})
     test = judge.paired(pieces.variant("better").per_person(METRIC), pieces.variant("plain").per_person(METRIC))
-    assert tuple(table.loc["better", ["difference", "lowest", "highest", "p"]]) == (
-        test.mean,
-        test.low,
-        test.high,
-        test.p,
-    )
+    shown = table.loc["better", ["difference", "lowest", "highest", "p"]].tolist()
+    assert shown == [test.mean, test.low, test.high, test.p]
     others = table[table["verdict"] != "baseline"]
     assert others["holm"].tolist() == judge.holm(others["p"].tolist())
     assert np.isnan(table.loc["plain", "difference"])
+    ranks = np.array(pieces.variant("plain").outcomes[0].ranks)
+    gains = np.where((ranks > 0) & (ranks <= 5), 1 / np.maximum(ranks, 1), 0)
+    assert studies.table(pieces, "MRR@5")["mean"].iloc[0] == pytest.approx(gains.mean())
 
 
 def test_seeds_that_disagree_are_no_claim(found: dict[str, Study]) -> None:
@@ -76,31 +75,15 @@ def test_an_interval_that_contains_zero_is_no_claim() -> None:
     assert "One seed each" in studies.how_sure(far, studies.table(far, METRIC))
 
 
-def test_any_metric_of_the_page(found: dict[str, Study]) -> None:
-    table = studies.table(found["pieces"], "MRR@5").set_index("variant")
-    ranks = np.array(found["pieces"].variant("plain").outcomes[0].ranks)
-    gains = np.where((ranks > 0) & (ranks <= 5), 1 / np.maximum(ranks, 1), 0)
-    assert table.loc["plain", "mean"] == pytest.approx(gains.mean())
-
-
-def test_the_grid(found: dict[str, Study]) -> None:
+def test_the_grid_says_verdicts_and_what_codes_were_measured(found: dict[str, Study]) -> None:
     grid = studies.grid(found["pieces"], studies.table(found["pieces"], METRIC), METRIC)
     assert list(grid.columns) == ["Variant", METRIC, "Difference", "Verdict"]
-    assert grid["Difference"].iloc[0] == "baseline" and grid["Verdict"].tolist() == [
-        "",
-        "**better**",
-        "≈ level",
-        "≈ level",
-    ]
-    both = made(
-        a=[outcome([1.0], perplexity=7.0, lost=0.25, expressed=0.1)],
-        b=[outcome([1.0], perplexity=8.0, lost=0.5, expressed=0.1)],
-    )
+    assert grid["Difference"].iloc[0] == "baseline"
+    assert grid["Verdict"].tolist() == ["", "**better**", "≈ level", "≈ level"]
+    both = made(a=[outcome([1.0], perplexity=7.0, lost=0.25)], b=[outcome([1.0], perplexity=8.0, lost=0.5)])
     grid = studies.grid(both, studies.table(both, METRIC), METRIC)
-    assert grid["Perplexity, level 1"].tolist() == ["7.00", "8.00"] and grid["Variance lost"].tolist() == [
-        "0.2500",
-        "0.5000",
-    ]
+    assert grid["Perplexity, level 1"].tolist() == ["7.00", "8.00"]
+    assert grid["Variance lost"].tolist() == ["0.2500", "0.5000"]
 
 
 def test_the_floor_stands_before_the_variants(found: dict[str, Study]) -> None:
@@ -117,7 +100,6 @@ def test_what_is_downloaded_is_all_there_is(found: dict[str, Study]) -> None:
     assert len(table) == 4 * 2 * 2 + 3 + 3 * 2 + 3 * 2 * 4
     of_paper = table[table["source"] != ""]
     assert of_paper["variant"].tolist() == ["plain", "better", "torn"] and of_paper["seed"].isna().all()
-    assert of_paper["source"].iloc[0] == "A & B 2018, table 4: ML-<b>1M, among 100 negatives"
     row = table[(table["study"] == "Study alpha") & (table["seed"] == 2) & (table["measure"] == "perplexity")]
     assert row["figure"].tolist() == [2.5, 2.0, 7.0] and row["low"].isna().all()
 
@@ -125,10 +107,8 @@ def test_what_is_downloaded_is_all_there_is(found: dict[str, Study]) -> None:
 def test_a_paper_and_this_study_are_each_set_against_their_own_baseline(found: dict[str, Study]) -> None:
     pieces = found["pieces"]
     table = studies.beside(pieces, 0).set_index("variant")
-    here, test = (
-        pieces.variant("plain").figure(METRIC),
-        studies.table(pieces, METRIC).set_index("variant").loc["better"],
-    )
+    here = pieces.variant("plain").figure(METRIC)
+    test = studies.table(pieces, METRIC).set_index("variant").loc["better"]
     assert table.loc["better", ["change", "lowest", "highest"]].tolist() == pytest.approx(
         [100 * test[name] / here for name in ("difference", "lowest", "highest")]
     )
@@ -138,10 +118,7 @@ def test_a_paper_and_this_study_are_each_set_against_their_own_baseline(found: d
     assert list(grid.columns) == ["Variant", "Here, NDCG@10", "ML-\\<b\\>1M, NDCG@\u206010"]
     assert grid.iloc[0].tolist() == ["plain", f"baseline :small[({here:.4f})]", "baseline :small[(0.5000)]"]
     assert grid.iloc[1, 2] == "+20.0\u00a0% :small[(0.6000)]" and grid.iloc[2, 2] == "–"
-    words = studies.beside_words(pieces)
-    assert words[0].startswith("Two measurements") and words[1] == (
-        "ML-<b>1M, NDCG@10: A & B 2018, table 4, among 100 negatives. Another log."
-    )
+    assert "A & B 2018, table 4, among 100 negatives. Another log." in studies.beside_words(pieces)[1]
     assert studies.beside_words(found["width"]) == []
 
 
@@ -153,24 +130,15 @@ def test_other_figures_than_those_of_the_file_stand_beside_a_paper_s() -> None:
         published("training time", beside="seconds", a=60, b=600),
         published("code similarity", beside="similarity", a=0.1, b=0.2),
     ]
-    both = Study.model_validate(
-        json.loads(json.dumps(study("made", variants, schema_version=2, published=tables, trained_users=True)))
-    )
+    written = study("made", variants, schema_version=2, published=tables, trained_users=True)
+    both = Study.model_validate(json.loads(json.dumps(written)))
     grid = studies.beside_grid(both)
     assert [column.replace("\u2060", "").partition(",")[2].strip() for column in grid.columns[1:]] == [
         "HR@20", "Recall@20", "time", "training time", "Code similarity", "code similarity",
     ]  # fmt: skip
-    assert grid.iloc[1, 1:].tolist() == [
-        "+0.0\u00a0% :small[(+0.0\u00a0…\u00a0+0.0; 1.0000)]",
-        "+100.0\u00a0% :small[(0.2000)]",
-        "+200.0\u00a0% :small[(36.0 s)]",
-        "+900.0\u00a0% :small[(10.0 min)]",
-        "+0.0\u00a0% :small[(0.500)]",
-        "+100.0\u00a0% :small[(0.200)]",
-    ]
+    changes = [cell.partition("\u00a0%")[0] for cell in grid.iloc[1, 1:]]
+    assert changes == ["+0.0", "+100.0", "+200.0", "+900.0", "+0.0", "+100.0"]
     assert "known by the vectors that they were trained with" in studies.judged_by(both)
-    assert len(studies.beside_all(both)) == 6
-    assert studies.download([both])["source"].value_counts()[""] == 2 * 3
 
 
 # --- figures
@@ -202,8 +170,6 @@ def test_the_reach_shows_everything_and_does_not_blow_noise_up() -> None:
     assert low < 1 and high > 2
     low, high = figures.reach([0.500, 0.501])
     assert high - low > 0.05
-    low, high = figures.reach([0.0, 0.0])
-    assert low < 0 < high
 
 
 def test_dots_stand_in_the_studys_order(found: dict[str, Study]) -> None:
@@ -216,9 +182,8 @@ def test_dots_stand_in_the_studys_order(found: dict[str, Study]) -> None:
     assert "<i>" not in fig.to_json()
 
 
-@pytest.mark.parametrize("narrow", [False, True])
-def test_a_paper_has_a_panel_and_a_scale_of_its_own(found: dict[str, Study], narrow: bool) -> None:
-    fig = figures.beside(studies.beside(found["pieces"], 0), "Here, NDCG@10", "ML-<b>1M, NDCG@10", narrow)
+def test_a_paper_has_a_panel_and_a_scale_of_its_own(found: dict[str, Study]) -> None:
+    fig = figures.beside(studies.beside(found["pieces"], 0), "Here, NDCG@10", "ML-<b>1M, NDCG@10", True)
     here, paper = (trace for trace in fig.data if trace.mode == "markers")
     assert (here.xaxis, paper.xaxis) == ("x", "x2") and fig.layout.xaxis2.matches is None
     assert list(fig.layout.yaxis.ticktext) == ["better", "level", "torn"]
@@ -249,11 +214,9 @@ def test_the_page_shows_a_study_beside_its_papers_and_follows_the_metric(opened:
         "plain", "better", "level", "torn",
     ]  # fmt: skip
     assert "Beside the papers" in [heading.value for heading in page.header]
-    assert "Another log." in text and "table 4, among 100 negatives" in text
     beside = next(table for table in page.table if "Here, NDCG@10" in table.value.columns)
     assert beside.value["Variant"].tolist() == ["plain", "better", "level", "torn"]
-    page.segmented_control(key="metrics_k").select("5").run()
-    assert not page.exception and not page.error
+    run_without_fault(page.segmented_control(key="metrics_k").select("5"))
     table = next(table for table in page.table if "Verdict" in table.value.columns)
     assert "NDCG@5" in table.value.columns and "NDCG@5" in told(page)
 
@@ -265,31 +228,24 @@ def test_of_several_ablations_one_is_shown_and_the_address_says_which(opened: Op
 
     page = opened(two)
     assert page.header[0].value == "What \\<b\\>pieces\\</b\\> add"
-    page.segmented_control(key="metrics_study_of_2").select("others").run()
-    assert not page.exception and not page.error
+    run_without_fault(page.segmented_control(key="metrics_study_of_2").select("others"))
     assert [heading.value for heading in page.header] == ["Study others"]
     assert page.query_params["study"] in ("others", ["others"])
 
 
-def test_sweeps_have_a_section_of_their_own_where_there_are_any(opened: Opened) -> None:
-    page = opened(section="sweeps")
-    assert not page.warning
+def test_sweeps_have_a_section_of_their_own_and_alone_leave_none_of_ablations(opened: Opened) -> None:
+    def leave_sweeps(path: Path) -> None:
+        toy_studies(path)
+        (path / "studies" / "pieces.json").unlink()
+
+    page = opened(leave_sweeps, section="sweeps")
+    assert not page.warning and "Ablations" not in [tab.label for tab in page.tabs]
     assert len(page.get("plotly_chart")) == 2 and [heading.value for heading in page.header] == ["Of the tokenizer"]
 
 
 def test_without_studies_it_says_how_to_make_one(opened: Opened) -> None:
     page = opened(lambda path: None)
     assert "`seqscope study`" in told(page) and "Hyper-parameter sweeps" not in [tab.label for tab in page.tabs]
-
-
-def test_sweeps_alone_leave_no_section_of_ablations(opened: Opened) -> None:
-    def leave_sweeps(path: Path) -> None:
-        toy_studies(path)
-        (path / "studies" / "pieces.json").unlink()
-
-    page = opened(leave_sweeps)
-    tabs = [tab.label for tab in page.tabs]
-    assert "Hyper-parameter sweeps" in tabs and "Ablations" not in tabs
 
 
 def test_one_of_other_data_is_not_shown_and_the_rest_is(opened: Opened) -> None:

@@ -19,8 +19,6 @@ from engine.runtime import Zoo, judge
 from engine.training.run import open_run, train
 from tests.training.tiny import clusters, recipe, write_log
 
-PAGES = ("compare", "attention", "report", "about")
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -49,10 +47,8 @@ def test_a_bundle_knows_its_protocol(folder: Path) -> None:
 
 def test_metrics_are_those_of_sets(open_app: Callable[..., AppTest], folder: Path) -> None:
     test = open_app(folder, page="metrics", ds="sets")
-    assert not test.exception
     shown = " ".join(element.value for kind in ("markdown", "caption") for element in test.get(kind))
-    assert "30 users with held-out items" in shown
-    assert "floor is missing" not in shown
+    assert "30 users with held-out items" in shown and "floor is missing" not in shown
     tables = " ".join(str(table.value.columns.tolist()) for table in test.dataframe)
     assert "Recall@20" in tables and "HR@" not in tables and "MRR@" not in tables
 
@@ -69,10 +65,10 @@ def test_the_split_is_told_as_it_was_made(folder: Path) -> None:
     assert "1 user with held-out items" in told and "1 user that not every model was evaluated on was" in told
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", ["compare", "attention", "report"])
 def test_every_page_opens(open_app: Callable[..., AppTest], folder: Path, page: str) -> None:
     person = Zoo.open(folder / "sets").users["user_id"][3].as_py()
     test = open_app(folder, page="" if page == "compare" else page, ds="sets", u=person)
     assert not test.error
     shown = " ".join(element.value for kind in ("markdown", "caption", "title") for element in test.get(kind))
-    assert "came next" not in shown or page in ("about", "metrics", "report")
+    assert "came next" not in shown or page == "report"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -59,12 +57,3 @@ def contrast(first: str, second: str) -> float:
 
     low, high = sorted((light(first), light(second)))
     return (high + 0.05) / (low + 0.05)
-
-
-def test_colours_of_both_themes_that_the_style_sheet_repeats_are_the_themes_own(root: Path) -> None:
-    themes = tomllib.loads((root / ".streamlit" / "config.toml").read_text("utf-8"))["theme"]
-    own = {(themes["light"][name], themes["dark"][name]) for name in themes["light"] if name != "sidebar"}
-    repeated = re.findall(
-        r"light-dark\(([^\s,]+), ([^\s)]+)\)", (root / "app" / "components" / "browser.css").read_text("utf-8")
-    )
-    assert len(repeated) > 1 and set(repeated) <= own

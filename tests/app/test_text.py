@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from xml.etree import ElementTree
-
 import pytest
 
 from app.text import apart, cell, clean, count, label, listed, md, ordinal, percent, short, wide
@@ -17,11 +14,9 @@ from app.text import apart, cell, clean, count, label, listed, md, ordinal, perc
         ("$5 and $6", "\\$5 and \\$6"),
         (":red[x]", "\\:red\\[x\\]"),
         ("**a** _b_ `c`", "\\*\\*a\\*\\* \\_b\\_ \\`c\\`"),
-        ("# title", "\\# title"),
         ("- item", "\\- item"),
         ("1984. x", "1984\\. x"),
         ("Mission: Impossible", "Mission: Impossible"),
-        ("Amélie (2001), 8½", "Amélie (2001), 8½"),
         ("&lt;", "\\&lt;"),
         ("a\\b", "a\\\\b"),
     ],
@@ -43,15 +38,10 @@ def test_plotly_labels() -> None:
     assert "$" not in label("$\\href{javascript:x}{y}$")
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x", "\tx", "\rx", "  =1", "\ufeff=1", "＝1"])
-def test_cells_that_a_spreadsheet_would_run(text: str) -> None:
-    assert cell(text) == f"'{text}"
-
-
-def test_other_cells_stay() -> None:
-    assert cell(-1.5) == -1.5
-    assert cell("a=b") == "a=b"
-    assert cell(None) is None
+def test_cells_that_a_spreadsheet_would_run() -> None:
+    for text in ("=1+1", "+1", "-1", "@x", "\tx", "\rx", "  =1", "\ufeff=1", "＝1"):
+        assert cell(text) == f"'{text}"
+    assert [cell(value) for value in (-1.5, "a=b", None)] == [-1.5, "a=b", None]
 
 
 def test_one_line_without_control_characters() -> None:
@@ -68,11 +58,6 @@ def test_plain_titles_take_a_shorter_way_to_the_same(text: str) -> None:
     assert longer == (whole if len(whole) <= 22 else f"{whole[:21].rstrip()}…")
     short_way = " ".join(text.replace("\x7f", "").split())
     assert clean(text, 20) == (short_way if len(short_way) <= 20 else f"{short_way[:19].rstrip()}…")
-
-
-def test_right_to_left_is_kept_to_itself() -> None:
-    assert clean("أفلام") == "\u2068أفلام\u2069"
-    assert clean("Alien") == "Alien"
 
 
 @pytest.mark.parametrize(
@@ -92,43 +77,30 @@ def test_cut_between_characters_as_people_see_them(text: str, limit: int, cut: s
     assert short(text, limit) == cut
 
 
-def test_cut_right_to_left_text_is_still_closed() -> None:
+def test_right_to_left_is_kept_to_itself_and_still_closed_where_it_is_cut() -> None:
+    assert clean("أفلام") == "\u2068أفلام\u2069"
     found = short(clean("أفلام " * 20), 10)
     assert found.startswith("\u2068") and found.endswith("\u2069") and "…" in found
 
 
-def test_very_long_text_is_quick() -> None:
-    assert len(clean("x" * 10_000_000)) <= 500
-
-
 def test_words() -> None:
-    assert count(1, "item") == "1 item"
-    assert count(2_000, "item") == "2,000 items"
-    assert count(2, "person", "people") == "2 people"
-    assert listed(["a", "b", "c"]) == "a, b and c"
-    assert listed(["a"]) == "a"
-    assert listed([]) == ""
-    assert [percent(share) for share in (0.996, 0.3545, 0.0181, 0.0061, 0.0)] == [
-        "100%",
-        "35%",
-        "1.8%",
-        "0.61%",
-        "<0.01%",
+    assert [count(1, "item"), count(2_000, "item"), count(2, "person", "people")] == [
+        "1 item",
+        "2,000 items",
+        "2 people",
     ]
+    assert [listed(words) for words in (["a", "b", "c"], ["a"], [])] == ["a, b and c", "a", ""]
+    assert [percent(share) for share in (0.996, 0.0181, 0.0061, 0.0)] == ["100%", "1.8%", "0.61%", "<0.01%"]
 
 
-@pytest.mark.parametrize(
-    ("text", "pixels"), [("LETTER-TIGER", 71), ("Popularity", 52), ("Markov chain", 67), ("기생충", 36), ("", 0)]
-)
+@pytest.mark.parametrize(("text", "pixels"), [("LETTER-TIGER", 71), ("Popularity", 52), ("기생충", 36), ("", 0)])
 def test_width_is_rather_too_much_than_too_little(text: str, pixels: int) -> None:
     assert pixels <= wide(text) <= 1.2 * pixels  # as a browser measured them at 12 pixels
     assert wide(text, 24) == pytest.approx(2 * wide(text), abs=1)
 
 
 def test_titles_that_begin_alike_stay_apart() -> None:
-    wars = [
-        f"Star Wars: Episode {part} – {name}" for part, name in (("IV", "A New Hope"), ("V", "The Empire Strikes Back"))
-    ]
+    wars = ["Star Wars: Episode IV – A New Hope", "Star Wars: Episode V – The Empire Strikes Back"]
     found = apart([*wars, "Alien", "The Lord of the Rings: The Two Towers"], 20)
     assert found == ["Star … IV – A New H…", "Star … V – The Empi…", "Alien", "The Lord of the Rin…"]
     assert apart(["Star Wars: The Force Awakens", "Star Trek: The Motion Picture"], 20) == [
@@ -140,11 +112,6 @@ def test_titles_that_begin_alike_stay_apart() -> None:
     longer = apart(["반지의 제왕: 반지 원정대", "반지의 제왕: 반지 원정대 확장판"], 10)
     assert len(set(longer)) == 2
     assert all(len(text) <= 10 for text in longer)
-
-
-def test_the_wordmark_needs_no_font(root: Path) -> None:
-    drawing = ElementTree.parse(root / "app" / "logo.svg")
-    assert not [one.tag for one in drawing.iter() if one.tag.endswith(("text", "image", "use"))]
 
 
 def test_ordinals() -> None:

@@ -34,12 +34,6 @@ def test_who_had_a_turn_comes_after_those_who_waited_meanwhile() -> None:
     assert names(in_turn(waiting, {}, busy=["a"])) == ["b10", "c30", "a1"]
 
 
-def test_what_one_waits_for_in_words() -> None:
-    assert "next" in Ahead(0, 0).words("job", "jobs")
-    assert "1 job of yours comes" in Ahead(1, 0).words("job", "jobs")
-    assert "1 job of yours and 2 jobs of others come" in Ahead(1, 2).words("job", "jobs")
-
-
 class Crowd:
     """Threads that hold places until they are let go."""
 

@@ -75,13 +75,13 @@ def pytest_runtest_setup() -> None:
 
 @pytest.fixture
 def own_server(tmp_path: Path) -> Iterator[Callable[..., Server]]:
-    """own_server(exports, *options, home=folder) starts an app of this test's own, which ends with it."""
+    """own_server(exports, *options, home=folder, script=file) starts an app of this test's own, which ends with it."""
     running: list[Server] = []
 
-    def start(exports: Path, *options: str, home: Path | None = None) -> Server:
+    def start(exports: Path, *options: str, home: Path | None = None, **more: str) -> Server:
         folder = tmp_path / f"server-{len(running)}"
         folder.mkdir()
-        running.append(clients.start(exports, home or folder / "home", folder / "log.txt", *options))
+        running.append(clients.start(exports, home or folder / "home", folder / "log.txt", *options, **more))
         return running[-1]
 
     yield start
@@ -160,9 +160,15 @@ def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
 
 
 @pytest.fixture(scope="module")
-def first_page(open_page: Callable[..., Page]) -> Page:
+def screen() -> dict[str, Any]:
+    """Of the page that the tests of a file share, as options of `open_page`: a file about telephones has its own."""
+    return {"viewport": WIDE}
+
+
+@pytest.fixture(scope="module")
+def first_page(open_page: Callable[..., Page], screen: dict[str, Any]) -> Page:
     """The page that the tests of a file share: a browser reads the app's scripts anew for every context, 2 to 10 seconds."""
-    return open_page()
+    return open_page(**screen)
 
 
 @pytest.fixture
@@ -181,14 +187,15 @@ def new_page(open_page: Callable[..., Page], heard: Heard) -> Iterator[Callable[
 
 
 @pytest.fixture
-def page(first_page: Page, heard: Heard) -> Iterator[Page]:
-    """A visitor who was never here before, at 1440 × 900 in light colours."""
+def page(first_page: Page, screen: dict[str, Any], heard: Heard) -> Iterator[Page]:
+    """A visitor who was never here before, at 1440 × 900 unless `screen` says otherwise, in light colours."""
     first_page.context.clear_cookies()
-    first_page.set_viewport_size(WIDE)
+    first_page.set_viewport_size(screen["viewport"])
     first_page.emulate_media(color_scheme="light", reduced_motion="reduce")
     stop = _listen(first_page, heard)
     yield first_page
     stop()
+    first_page.evaluate("try { localStorage.clear() } catch {}")  # Streamlit remembers that a sidebar was opened
     first_page.goto("about:blank")
 
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from tests.app.conftest import HOSTILE, ODD_IDS, rename
 from tests.app.readers import make_readers
 from tests.app.test_page_catalogue import films
-from tests.app.writers import WRITER, make_writers
+from tests.app.writers import WRITER
 from tests.runtime.bundles import make_zoo, seal
 from tests.runtime.generators import with_attention, write_generator
 from tests.runtime.spaces import write_space
@@ -25,7 +25,6 @@ def write(exports: Path) -> None:
     make_zoo(exports, name="toys")
     hostile(exports)
     codes(exports)
-    rename(make_writers(exports), HOSTILE * 5, ODD_IDS)
     make_readers(exports / "made", TITLES).rename(exports / "readers")
     (exports / "made").rmdir()
 

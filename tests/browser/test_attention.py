@@ -1,4 +1,4 @@
-"""Attention in a real browser: from Compare to the figures, by keyboard, their files, and what is chosen in the address."""
+"""Attention in a real browser: from Compare to the figures, words and their files."""
 
 from __future__ import annotations
 
@@ -12,61 +12,13 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import download, settle, until
+from tests.browser.conftest import download, for_everybody, settle, until
 from tests.browser.datasets import TITLES
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
 WORDS = ".st-key-attention_words"
-
-
-@pytest.fixture
-def go(visit: Callable[[str], Page]) -> Callable[[str], Page]:
-    def open_(address: str, last: str = "Is that why?") -> Page:
-        page = visit(address)
-        page.get_by_role("heading", name=last).wait_for()
-        settle(page)
-        return page
-
-    return open_
-
-
-def test_from_compare_to_attention_and_what_is_chosen_there_is_in_the_link(
-    visit: Callable[[str], Page], console_errors: list[str]
-) -> None:
-    page = visit("/?v=1&ds=hostile&h=toy-21~toy-22~toy-23&item=toy-10")
-    page.get_by_role("complementary").get_by_role("link", name="Attention").click()
-    page.get_by_role("tab", name="All positions and heads").wait_for()
-    settle(page)
-    query = parse_qs(urlsplit(page.url).query)
-    assert urlsplit(page.url).path == "/attention"
-    assert (query["h"], query["item"]) == (["toy-21~toy-22~toy-23"], ["toy-10"])
-
-    page.get_by_role("tab", name="All positions and heads").click()
-    page.locator(".st-key-attention_view").get_by_text("One head", exact=True).click()
-    page.wait_for_url("**view=head**")
-    settle(page)
-    page.locator(".st-key-attention_layer").get_by_text("1", exact=True).click()
-    page.wait_for_url("**layer=1**")
-    settle(page)
-    page.get_by_label("Another item").press_sequentially("기생충")
-    hit = page.locator("[class*='st-key-attention_pick_']").first.get_by_role("button")
-    hit.wait_for()
-    settle(page)
-    hit.click()
-    page.wait_for_function("!location.search.includes('item=toy-10')")
-    settle(page)
-    page.reload()  # what the link says is what is there
-    page.get_by_role("tab", name="All positions and heads").wait_for()
-    settle(page)
-    assert page.get_by_text("Layer 1 of 2, head 1 of 2").is_visible()
-    assert "기생충" in page.get_by_role("combobox", name="Item to explain").input_value()
-    assert "item=toy-10" not in page.url
-    assert not console_errors
-
-
-# --- the words that Recformer looked at
 
 
 def cards(page: Page) -> Locator:
@@ -77,8 +29,10 @@ def shares(page: Page) -> list[str]:
     return page.locator(WORDS).locator(".share").all_inner_texts()
 
 
-def test_words_in_cards_and_files(go: Callable[..., Page], console_errors: list[str], tmp_path: Path) -> None:
-    page = go("/attention?ds=readers&model=recformer&h=safety-last-1923~the-kid-1921~nosferatu-1922", "Word by word")
+def test_words_in_cards_and_files(visit: Callable[[str], Page], console_errors: list[str], tmp_path: Path) -> None:
+    page = visit("/attention?ds=readers&model=recformer&h=safety-last-1923~the-kid-1921~nosferatu-1922")
+    page.get_by_role("heading", name="Word by word").wait_for()
+    settle(page)
     expect(cards(page)).to_have_count(3)
     words = page.locator(WORDS).locator(".value .word bdi").all_inner_texts()
     assert {word[:8] for word in words} >= {TITLES[0][:8], "기생충"}  # as text
@@ -107,14 +61,24 @@ def test_words_in_cards_and_files(go: Callable[..., Page], console_errors: list[
     assert changed[0] == f"{first:.0%}"  # the card says what the file says
     page.go_back()
     until(page, lambda: shares(page), before)
+    settle(page)
     assert page.evaluate("window.hit") is None
+    for_everybody(page)
     assert not console_errors
 
 
-def test_what_is_pointed_at_is_lit_in_the_figure_and_in_the_history(
-    go: Callable[..., Page], console_errors: list[str]
+def test_from_compare_to_attention_and_what_is_pointed_at_is_lit_in_the_figure_and_in_the_history(
+    visit: Callable[[str], Page], console_errors: list[str]
 ) -> None:
-    page = go("/attention?ds=hostile&h=toy-21~toy-22~toy-23&section=positions", "Layers and heads")
+    page = visit("/?v=1&ds=hostile&h=toy-21~toy-22~toy-23&item=toy-10")
+    page.get_by_role("complementary").get_by_role("link", name="Attention").click()
+    page.get_by_role("tab", name="All positions and heads").click()
+    page.get_by_role("heading", name="Layers and heads").wait_for()
+    settle(page)
+    query = parse_qs(urlsplit(page.url).query)
+    assert urlsplit(page.url).path == "/attention"
+    assert (query["h"], query["item"]) == (["toy-21~toy-22~toy-23"], ["toy-10"])
+
     chips, bands = page.locator(".history li"), page.locator(".st-key-attention_map i.lit")
     grid = page.locator(".st-key-attention_map .nsewdrag").first
     box = grid.bounding_box()

@@ -1,11 +1,11 @@
-"""Compare, the tray and the beam in a real browser: clicks, the keyboard, the address, foreign text, phones."""
+"""Compare in a real browser: clicks, the keyboard, the address, foreign text. Telephones: test_phone.py."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import expect
@@ -71,22 +71,7 @@ def test_a_recommendation_can_be_added_and_taken_back(go: Callable[[str], Page])
     assert page.url.endswith("/?ds=toys&h=toy-1~toy-2")
 
 
-def test_the_history_can_be_edited_by_keyboard(go: Callable[[str], Page]) -> None:
-    page = go("/?ds=toys&h=toy-1~toy-2~toy-3")
-    chip_button(page, "Move", TOYS[1]).focus()
-    page.keyboard.press("ArrowRight")
-    until(page, lambda: history(page), [TOYS[2], TOYS[1], TOYS[3]])
-    page.keyboard.press("ArrowRight")  # the focus has gone along with the item
-    until(page, lambda: history(page), [TOYS[2], TOYS[3], TOYS[1]])
-    chip_button(page, "Remove", TOYS[2]).focus()
-    page.keyboard.press("Enter")
-    until(page, lambda: history(page), [TOYS[3], TOYS[1]])
-    page.keyboard.press("Enter")  # the next item's button has the focus
-    until(page, lambda: history(page), [TOYS[1]])
-    page.wait_for_url(re.compile(r"[?&]h=toy-1(&|$)"))
-
-
-def test_an_item_is_dragged_to_its_place(go: Callable[[str], Page]) -> None:
+def test_the_history_is_edited_by_dragging_by_keyboard_and_by_typing(go: Callable[[str], Page]) -> None:
     page = go("/?ds=toys&h=toy-1~toy-2~toy-3")
     start, end = (chip_button(page, "Details", TOYS[toy]).bounding_box() for toy in (1, 3))
     assert start is not None and end is not None
@@ -96,23 +81,33 @@ def test_an_item_is_dragged_to_its_place(go: Callable[[str], Page]) -> None:
     page.mouse.up()
     until(page, lambda: history(page), [TOYS[2], TOYS[3], TOYS[1]])
     until(page, lambda: "h=toy-2~toy-3~toy-1" in page.url, True)
+    settle(page)
 
+    chip_button(page, "Move", TOYS[2]).focus()
+    page.keyboard.press("ArrowRight")
+    until(page, lambda: history(page), [TOYS[3], TOYS[2], TOYS[1]])
+    page.keyboard.press("ArrowRight")  # the focus has gone along with the item
+    until(page, lambda: history(page), [TOYS[3], TOYS[1], TOYS[2]])
+    chip_button(page, "Remove", TOYS[3]).focus()
+    page.keyboard.press("Enter")
+    until(page, lambda: history(page), [TOYS[1], TOYS[2]])
+    page.keyboard.press("Enter")  # the next item's button has the focus
+    until(page, lambda: history(page), [TOYS[2]])
+    page.wait_for_url(re.compile(r"[?&]h=toy-2(&|$)"))
 
-def test_enter_takes_the_first_result_and_the_focus_stays(go: Callable[[str], Page]) -> None:
-    page = go("/?ds=toys&h=toy-1~toy-2~toy-3")
     box = page.get_by_label("Add an item")
     box.press_sequentially("toy 1")
     expect(page.locator(".st-key-history_hits button").first).to_contain_text("Toy 1 ")
     box.press_sequentially("7")  # and at once, while the results of "toy 1" are there:
-    box.press("Enter")
-    until(page, lambda: history(page), [TOYS[1], TOYS[2], TOYS[3], TOYS[17]])
+    box.press("Enter")  # takes the first result, and the focus stays
+    until(page, lambda: history(page), [TOYS[2], TOYS[17]])
     expect(box).to_be_focused()
     expect(box).to_have_value("")
     settle(page)
     swap = page.get_by_role("button", name="Swap last two")
     swap.focus()
     page.keyboard.press("Enter")
-    until(page, lambda: history(page), [TOYS[1], TOYS[2], TOYS[17], TOYS[3]])
+    until(page, lambda: history(page), [TOYS[17], TOYS[2]])
     settle(page)
     expect(swap).to_be_focused()
 
@@ -152,55 +147,11 @@ def test_a_link_shows_another_person_the_same(
     shown(other)
     until(other, lambda: history(other), history(page))
     until(other, lambda: lists(other), lists(page))
-
-
-def small(page: Page) -> dict[str, list[int]]:
-    """What is touched on less than 44 px in a direction, by its name; heads of columns, links in sentences and the arrows beside
-    tabs are left out, and of signs of help the room around them counts."""
-    return dict(page.evaluate(_SMALL))
-
-
-_SMALL = """() => {
-  const found = []
-  const look = root => {
-    for (const e of root.querySelectorAll("*")) {
-      if (e.shadowRoot) look(e.shadowRoot)
-      if (!e.matches("button, summary, select, [role=tab], .download a, .actions a")) continue
-      if (e.matches(".sort, [data-testid^=stTabsScroll]") || e.disabled || e.closest("[data-testid=stSidebar]")) continue
-      const { width, height } = e.getBoundingClientRect()
-      const around = 2 * Math.max(0, -parseFloat(getComputedStyle(e, "::after").inset) || 0)
-      if (width && height && Math.min(width, height) + around < 43.5)
-        found.push([e.ariaLabel ?? e.textContent, [width, height].map(Math.round)])
-    }
-  }
-  look(document)
-  return found
-}"""
-
-
-def test_on_a_phone_without_a_clipboard(
-    new_page: Callable[..., Page], server: Server, console_errors: list[str]
-) -> None:
-    page = new_page(has_touch=True, is_mobile=True, viewport={"width": 390, "height": 844})
-    page.add_init_script("delete Navigator.prototype.clipboard; document.execCommand = () => false")
-    page.goto(server.url + "/?ds=hostile&h=toy-9&view=lists")
-    settle(page)
-    shown(page)
-    assert small(page) == {}
-    page.get_by_role("tab", name="Agreement").click()
-    page.locator(".modebar").first.wait_for(state="attached")
-    assert not any(bar.is_visible() for bar in page.locator(".modebar").all())  # it would lie on what a finger touches
-    page.get_by_test_id("stExpandSidebarButton").click()
-    page.get_by_role("button", name="Copy link").click()
-    field = page.get_by_label("Address")  # the link stands there, selected
-    expect(field).to_have_value(re.compile("ds=hostile&h=toy-9"))
-    assert (
-        field.evaluate("field => [field.selectionStart, field.selectionEnd, field.value.length]")[1:]
-        == [len(field.input_value())] * 2
-    )
-    box = field.bounding_box()
-    assert box is not None and box["x"] >= 0 and box["x"] + box["width"] <= 390
-    assert not console_errors
+    # the same rank of both lists stands at the same height
+    tops = "all => all.map(row => row.getBoundingClientRect().top)"
+    card = other.locator(".model .both").first
+    original, edited = (card.locator(f"> div:nth-child({side}) li").evaluate_all(tops) for side in (1, 2))
+    assert len(original) == 10 and edited[:10] == pytest.approx(original, abs=1)
 
 
 def test_titles_and_ids_are_text_and_are_found_with_typing_errors(
@@ -227,27 +178,18 @@ def test_titles_and_ids_are_text_and_are_found_with_typing_errors(
     assert not foreign_requests
 
 
-def test_a_narrow_window_shows_the_rank_table_first_and_it_is_sorted_by_any_model(
-    new_page: Callable[..., Page], server: Server
-) -> None:
-    page = new_page(viewport={"width": 390, "height": 844})  # of a browser that does not say that it is a phone's
-    page.goto(server.url + "/?ds=toys&h=toy-1~toy-2")
-    page.locator(".ranks tbody tr").first.wait_for()
-    for column in (2, 4):  # after the item and the mean
-        page.locator(".ranks thead th").nth(column).get_by_role("button").click()
-        ranks = page.locator(f".ranks tbody tr td:nth-child({column + 1})").all_inner_texts()
-        assert [float(rank) for rank in ranks] == sorted(float(rank) for rank in ranks)
-    assert page.locator(".ranks").evaluate("e => e.scrollWidth - e.clientWidth") <= 0  # all columns are on the screen
+def test_a_narrow_window_is_laid_out_as_a_phones_is(page: Page, visit: Callable[[str], Page]) -> None:
+    """Whatever its browser calls itself."""
+    page.set_viewport_size({"width": 390, "height": 844})
+    visit("/?ds=toys&h=toy-1~toy-2")
+    page.locator(".ranks").first.wait_for()
     page.set_viewport_size({"width": 1_440, "height": 900})
     page.locator(".model").first.wait_for()
 
 
-@pytest.mark.parametrize("view", [".model .title", ".ranks .title"], ids=["lists", "ranks"])
-def test_what_was_clicked_stays_under_the_pointer_when_the_details_open_and_close(
-    page: Page, visit: Callable[[str], Page], view: str
-) -> None:
-    """The page is narrower then, and what stands above the lists takes more lines."""
-    visit(f"/?ds=films&view={'ranks' if 'ranks' in view else 'lists'}")
+def stays_under_the_pointer(page: Page, view: str) -> None:
+    """What was clicked, when the details open and close: the page is narrower then, and what stands above the lists takes more
+    lines."""
     name = page.locator(view).nth(1).get_attribute("aria-label")
     title, details = page.get_by_role("button", name=name, exact=True), page.locator(".st-key-item_panel")
 
@@ -266,33 +208,15 @@ def test_what_was_clicked_stays_under_the_pointer_when_the_details_open_and_clos
     assert top() == pytest.approx(before, abs=2)
 
 
-def test_all_bars_are_drawn_on_tracks_of_one_length(page: Page, go: Callable[[str], Page]) -> None:
-    go("/?ds=toys&u=u3&view=lists")  # with badges, a target in the list and one beyond it
-    expect(page.locator("li.truth")).to_have_count(page.locator(".model").count())
-    widths = "all => all.map(bar => bar.getBoundingClientRect().width)"
-    for width in (1440, 390):
-        page.set_viewport_size({"width": width, "height": 900})
-        settle(page)
-        tracks, bars = (page.locator(f".model .bar{part}").evaluate_all(widths) for part in ("", " > span"))
-        assert len(tracks) == 40  # four of the five models give probabilities
-        assert min(tracks) > 100 and max(tracks) - min(tracks) < 1
-        assert max(bars) == pytest.approx(max(tracks), abs=1) and min(bars) < max(bars) / 2
+def test_what_was_clicked_in_the_rank_table_stays_under_the_pointer(visit: Callable[[str], Page]) -> None:
+    stays_under_the_pointer(visit("/?ds=films&view=ranks"), ".ranks .title")
 
 
-def test_the_same_rank_of_both_lists_of_a_what_if_stands_at_the_same_height(
-    page: Page, go: Callable[[str], Page]
-) -> None:
-    go("/?ds=hostile&h=toy-1~toy-2~toy-3&b=toy-2~toy-1")
-    tops = "all => all.map(row => row.getBoundingClientRect().top)"
-    card = page.locator(".model .both").first
-    original, edited = (card.locator(f"> div:nth-child({side}) li").evaluate_all(tops) for side in (1, 2))
-    assert len(original) == 10 and edited[:10] == pytest.approx(original, abs=1)
-
-
-def test_beside_the_details_of_an_item_a_what_if_is_short_and_says_what_was_dropped(
+def test_beside_the_details_of_an_item_lists_stay_where_they_were_and_a_what_if_says_what_was_dropped(
     visit: Callable[[str], Page],
 ) -> None:
     page = visit("/?ds=films&view=lists&h=star-wars-1977~star-wars-episode-v-the-empire-strikes-back-1980~jaws-1975")
+    stays_under_the_pointer(page, ".model .title")
     page.get_by_role("button", name="Remove last").click()
     page.locator(".model .pinned").first.wait_for()
     of_a = page.locator(".model .pinned li")
@@ -306,8 +230,21 @@ def test_beside_the_details_of_an_item_a_what_if_is_short_and_says_what_was_drop
     assert page.get_by_test_id("stMain").evaluate("main => main.scrollHeight") <= 3_500
 
 
-def test_a_model_says_what_it_can_and_cannot_do_without_a_rerun(page: Page, go: Callable[[str], Page]) -> None:
-    go("/?ds=toys&h=toy-1~toy-2&view=lists")
+def test_all_bars_are_drawn_on_tracks_of_one_length(go: Callable[[str], Page]) -> None:
+    page = go("/?ds=toys&u=u3&view=lists")  # with badges, a target in the list and one beyond it
+    expect(page.locator("li.truth")).to_have_count(page.locator(".model").count())
+    widths = "all => all.map(bar => bar.getBoundingClientRect().width)"
+    for width in (1440, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        settle(page)
+        tracks, bars = (page.locator(f".model .bar{part}").evaluate_all(widths) for part in ("", " > span"))
+        assert len(tracks) == 40  # four of the five models give probabilities
+        assert min(tracks) > 100 and max(tracks) - min(tracks) < 1
+        assert max(bars) == pytest.approx(max(tracks), abs=1) and min(bars) < max(bars) / 2
+
+
+def test_a_model_says_what_it_can_and_cannot_do_without_a_rerun(go: Callable[[str], Page]) -> None:
+    page = go("/?ds=toys&h=toy-1~toy-2&view=lists")
     for width in (1440, 390):
         page.set_viewport_size({"width": width, "height": 844})
         settle(page)
@@ -329,27 +266,6 @@ def can_and_cannot(page: Page, width: int) -> None:
     page.keyboard.press("Escape")
     expect(told).to_have_count(0)
     assert page.evaluate("window.traffic.sent") == sent  # the server was not asked
-
-
-# --- the beam
-
-
-def test_figures_have_room_for_their_labels_before_they_are_drawn(page: Page, visit: Callable[[str], Page]) -> None:
-    """Plotly widens a margin that is too narrow, and draws everything a second time."""
-    page.set_viewport_size({"width": 390, "height": 900})
-    visit(f"/?ds=writers&h=toy-11~{quote('ключ')}&beam=writer&section=beam")
-    until(page, lambda: page.locator(".js-plotly-plot .main-svg").count() >= 1, True)
-    settle(page)
-    margins = page.locator(".js-plotly-plot").evaluate_all(
-        "all => all.map(g => ['l', 'r', 't', 'b'].map(side => [g._fullLayout._size[side], g.layout.margin[side]]))"
-    )
-    assert margins  # of the beam
-    for figure in margins:
-        assert all(drawn == given for drawn, given in figure), margins
-    hidden = page.locator(".js-plotly-plot .xtick text, .js-plotly-plot .ytick text").evaluate_all(
-        "all => all.filter(text => text.style.display === 'none').map(text => text.textContent)"
-    )
-    assert hidden == []
 
 
 def without_marks(text: str) -> str:

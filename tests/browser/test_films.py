@@ -21,6 +21,7 @@ def test_a_newcomers_path(visit: Callable[[str], Page], console_errors: list[str
     expect(page.get_by_text(re.compile("^What came next for .* users"))).to_be_visible()
     assert naming(page, "Jedi|Star Wars|Indiana Jones") >= 2  # both sagas are in the history
     fits(page, 1440)
+    assert page.get_by_test_id("stMain").evaluate("main => main.scrollHeight") <= 3_500  # not long as it is opened
 
     # counting stands beside neural models; one click tells why it has an item, event by event
     neural, counting = (page.locator(".model").filter(has_text=name) for name in ("SASRec", "Counting transitions"))

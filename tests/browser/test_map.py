@@ -17,8 +17,6 @@ from tests.runtime.tokenizations import toy_codes
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-    from tests.clients import Server
-
 PLOT = ".st-key-map_alpha .js-plotly-plot"
 CODES = ".st-key-map_codes-rqvae .js-plotly-plot"
 DRAWN = f"document.querySelector('{PLOT}')?._fullLayout?.xaxis?.range && document.querySelector('{PLOT} canvas')"
@@ -41,8 +39,10 @@ def span(page: Page) -> float:
     return float(found[1] - found[0])
 
 
-def test_zoom_survives_another_colour_and_another_history(go: Callable) -> None:
-    page = go("/map?ds=codes")
+def test_zoom_survives_another_colour_and_a_box_becomes_a_table_and_a_history(
+    go: Callable, console_errors: list[str]
+) -> None:
+    page = go("/map?ds=codes&h=toy-1")
     carried = page.evaluate(f"document.querySelector('{PLOT}').data.flatMap(trace => trace.customdata ?? [])")
     assert {f"toy-{i}" for i in range(40)} <= set(carried)
     expect(page.get_by_role("figure", name="Map of 40 items as Alpha arranges them")).to_have_count(1)
@@ -65,6 +65,32 @@ def test_zoom_survives_another_colour_and_another_history(go: Callable) -> None:
     settle(page)
     page.get_by_role("button", name="Reset view").click()
     until(page, lambda: span(page) > 0.8 * whole, True)
+    settle(page)
+
+    page.locator(PLOT).hover()
+    page.locator(f'{PLOT} [data-title="Box Select"]').click()
+    page.wait_for_function(f"document.querySelector('{PLOT}')._fullLayout.dragmode === 'select'")
+    frame = page.locator(f"{PLOT} .nsewdrag").first.bounding_box()
+    assert frame is not None
+    page.mouse.move(frame["x"] + 5, frame["y"] + 5)
+    page.mouse.down()
+    page.mouse.move(frame["x"] + frame["width"] - 5, frame["y"] + frame["height"] - 5, steps=5)
+    page.mouse.up()
+    page.get_by_text("40 items.").wait_for()
+    page.wait_for_url(re.compile(r"[?&]area=alpha~[-0-9._]+(&|$)"))
+    page.reload()
+    page.get_by_text("40 items.").wait_for()
+    settle(page)
+    page.get_by_role("button", name="Add the most popular 20 of the others to the history").click()
+    page.wait_for_url(re.compile(r"[?&]h=(?:[^&~]+~){20,}"))
+    items = re.search(r"[?&]h=([^&]+)", page.url)
+    assert items is not None
+    ids = items[1].split("~")
+    assert len(ids) == len(set(ids)) == 21  # what was there is not added again
+    settle(page)
+    page.get_by_role("button", name="Clear selection").click()
+    page.get_by_text("Nothing is selected").wait_for()
+    assert not console_errors
 
 
 def test_the_map_fills_any_window_and_its_names_leave_each_other_room(visit: Callable[[str], Page]) -> None:
@@ -86,24 +112,6 @@ def test_the_map_fills_any_window_and_its_names_leave_each_other_room(visit: Cal
         assert not [
             (a, b) for a, b in combinations(placed, 2) if a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
         ]
-
-
-def test_on_a_phone_the_title_stands_above_the_map_and_both_are_on_the_first_screen(
-    new_page: Callable[..., Page], server: Server
-) -> None:
-    page = new_page(has_touch=True, is_mobile=True, viewport={"width": 390, "height": 844})
-    page.goto(f"{server.url}/map?ds=sample&space=sasrec")
-    plot, bar = page.locator(".st-key-map_sasrec .js-plotly-plot"), page.locator(".st-key-map_sasrec .modebar")
-    plot.locator("canvas").first.wait_for()
-    settle(page)
-    title, drawn, tools, space = (
-        part.bounding_box() for part in (page.get_by_role("heading", level=1), plot, bar, page.get_by_label("Space"))
-    )
-    assert title and drawn and tools and space
-    assert title["y"] + title["height"] <= drawn["y"] and drawn["y"] + drawn["height"] <= space["y"]
-    assert drawn["y"] + drawn["height"] < 600
-    assert tools["y"] >= title["y"] + title["height"] and tools["x"] >= 0 and tools["x"] + tools["width"] <= 390
-    assert tools["height"] < 50  # one row
 
 
 def test_two_maps_are_linked_and_bars_filter_both(visit: Callable[[str], Page]) -> None:
@@ -135,34 +143,6 @@ def test_two_maps_are_linked_and_bars_filter_both(visit: Callable[[str], Page]) 
     page.get_by_role("button", name=re.compile("^Horror: ")).click()
     page.wait_for_url(re.compile(r"[?&]only=genres(~|%7E)Horror(&|$)"))
     until(page, lambda: shown(left) < items and shown(right) < items, True)
-
-
-def test_a_box_becomes_a_table_and_a_history(go: Callable, console_errors: list[str]) -> None:
-    page = go("/map?ds=codes&h=toy-1")
-    page.locator(PLOT).hover()
-    page.locator(f'{PLOT} [data-title="Box Select"]').click()
-    page.wait_for_function(f"document.querySelector('{PLOT}')._fullLayout.dragmode === 'select'")
-    frame = page.locator(f"{PLOT} .nsewdrag").first.bounding_box()
-    assert frame is not None
-    page.mouse.move(frame["x"] + 5, frame["y"] + 5)
-    page.mouse.down()
-    page.mouse.move(frame["x"] + frame["width"] - 5, frame["y"] + frame["height"] - 5, steps=5)
-    page.mouse.up()
-    page.get_by_text("40 items.").wait_for()
-    page.wait_for_url(re.compile(r"[?&]area=alpha~[-0-9._]+(&|$)"))
-    page.reload()
-    page.get_by_text("40 items.").wait_for()
-    settle(page)
-    page.get_by_role("button", name="Add the most popular 20 of the others to the history").click()
-    page.wait_for_url(re.compile(r"[?&]h=(?:[^&~]+~){20,}"))
-    items = re.search(r"[?&]h=([^&]+)", page.url)
-    assert items is not None
-    ids = items[1].split("~")
-    assert len(ids) == len(set(ids)) == 21  # what was there is not added again
-    settle(page)
-    page.get_by_role("button", name="Clear selection").click()
-    page.get_by_text("Nothing is selected").wait_for()
-    assert not console_errors
 
 
 def wait_for_codes(page: Page) -> None:

@@ -3,7 +3,6 @@ Report, from choosing to downloads and a batch."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -83,7 +82,7 @@ def test_it_opens_without_a_network_and_asks_for_nothing(
         for name in ("attention-alpha", "map", "metrics"):
             page.locator(f"[data-figure={name}] .plotly").first.hover()
             page.mouse.move(*middle(page, name))
-    page.wait_for_timeout(200)
+        page.wait_for_timeout(200)
     assert page.evaluate("window.hit") is None
     page.set_viewport_size({"width": 390, "height": 844})
     until(page, lambda: page.evaluate("document.documentElement.scrollWidth") <= 390, True)
@@ -92,15 +91,15 @@ def test_it_opens_without_a_network_and_asks_for_nothing(
         assert box is None or box["x"] + box["width"] <= 391
     if kind == "interactive":
         drawn_again(page)
-    printed(page, tmp_path)
+        printed(page, tmp_path)
     assert not heard, heard
     # axe's own script is not among those that the page lets run: it looks at the same elements with the rules lifted
     loose = re.sub(rb'<meta http-equiv="Content-Security-Policy"[^>]*>', b"", html.render(report, kind))
     again, _ = offline(kind, loose, color_scheme="light")
-    for scheme, paper in (("light", "rgb(252, 252, 251)"), ("dark", "rgb(17, 23, 24)")):
-        again.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-        assert again.evaluate("getComputedStyle(document.documentElement).backgroundColor") == paper
-        accessible(again)
+    accessible(again)
+    again.emulate_media(color_scheme="dark")
+    assert again.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(17, 23, 24)"
+    accessible(again, runOnly=["color-contrast"])  # names, roles and order are the same in both
 
 
 def drawn_again(page: Page) -> None:
@@ -131,25 +130,24 @@ def middle(page: Page, name: str) -> tuple[float, float]:
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
-def test_no_bar_lies_on_figures_under_a_finger(offline: Callable[..., tuple[Page, list[str]]]) -> None:
-    page, _ = offline("interactive", has_touch=True, is_mobile=True, viewport={"width": 390, "height": 844})
-    page.locator(".modebar").first.wait_for(state="attached")
-    assert not any(bar.is_visible() for bar in page.locator(".modebar").all())
-
-
-def test_the_rules_stop_what_was_not_put_there(offline: Callable[..., tuple[Page, list[str]]], report: Report) -> None:
-    """A script, a picture from elsewhere and a form are put into the file by hand; none of them does anything."""
-    for kind in html.KINDS:
-        smuggled = (
-            b"<script>window.hit = 1</script><img src='https://example.org/x.png' onerror='window.hit = 1'>"
-            b"<iframe src='https://example.org/'></iframe><link rel='stylesheet' href='https://example.org/x.css'></main>"
-        )
-        content = html.render(report, kind).replace(b"</main>", smuggled)
-        page, heard = offline(kind, content)
-        page.wait_for_timeout(300)
-        assert page.evaluate("window.hit") is None
-        assert not [one for one in heard if one.startswith("request")], heard  # none came as far as the network
-        assert any("Content Security Policy" in one for one in heard)
+@pytest.mark.parametrize("kind", html.KINDS)
+def test_on_a_phone_the_rules_stop_what_was_not_put_there_and_no_bar_lies_on_figures(
+    offline: Callable[..., tuple[Page, list[str]]], report: Report, kind: html.Kind
+) -> None:
+    """A script, a picture from elsewhere and a frame are put into the file by hand; none of them does anything."""
+    smuggled = (
+        b"<script>window.hit = 1</script><img src='https://example.org/x.png' onerror='window.hit = 1'>"
+        b"<iframe src='https://example.org/'></iframe><link rel='stylesheet' href='https://example.org/x.css'></main>"
+    )
+    content = html.render(report, kind).replace(b"</main>", smuggled)
+    page, heard = offline(kind, content, has_touch=True, is_mobile=True, viewport={"width": 390, "height": 844})
+    until(page, lambda: any("Content Security Policy" in one for one in heard), True)
+    page.wait_for_timeout(100)
+    assert page.evaluate("window.hit") is None
+    assert not [one for one in heard if one.startswith("request")], heard  # none came as far as the network
+    if kind == "interactive":
+        page.locator(".modebar").first.wait_for(state="attached")
+        assert not any(bar.is_visible() for bar in page.locator(".modebar").all())
 
 
 # --- the page of the app
@@ -200,10 +198,6 @@ def test_from_choosing_to_a_verified_file(
     assert made.asked.k == 4 and made.map is None and made.asked.history == ["toy-9", "toy-12", "a.b"]
     assert made.address is not None and "title=For" in made.address
     assert main(["report", "--verify", str(file), str(server.exports / "hostile")]) == 0
-    raw = json.loads(file.read_text("utf-8"))
-    raw["lists"][0]["items"].reverse()
-    file.write_text(json.dumps(raw), "utf-8")
-    assert main(["report", "--verify", str(file), str(server.exports / "hostile")]) == 1
 
     assert taken(page, "PDF", tmp_path).read_bytes().startswith(b"%PDF")
     assert b"plotly" not in taken(page, "HTML", tmp_path).read_bytes()

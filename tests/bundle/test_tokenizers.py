@@ -17,7 +17,6 @@ from tests.runtime.bundles import TOYS, flip, linked, make_zoo
 from tests.runtime.tokenizations import (
     CODES,
     DIM,
-    PROJECTION,
     edit,
     rewrite,
     seal,
@@ -29,8 +28,8 @@ from tests.runtime.tokenizations import (
 @pytest.fixture(scope="module")
 def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = make_zoo(tmp_path_factory.mktemp("pristine"), TOYS[:1])
-    write_tokenization(path, "rqvae")
-    write_tokenization(path, "letter", seed=1, order=5)
+    write_tokenization(path, "rqvae", maps=True)
+    write_tokenization(path, "letter", seed=1, order=5)  # of the older version, without maps
     return path
 
 
@@ -59,78 +58,9 @@ def test_numbers_that_only_count_are_no_codes_of_its_own(path: Path) -> None:
     assert one.codebooks is None and one.latents is None and one.plane is None
 
 
-def test_the_stamp_tells_of_it(path: Path) -> None:
-    before = Zoo.stamp(path)
-    write_tokenization(path, "third", seed=2)
-    assert Zoo.stamp(path) != before
-
-
-def test_without_any(tmp_path: Path) -> None:
-    assert Zoo.open(make_zoo(tmp_path, TOYS[:1])).tokenizations == {}
-
-
-def shaped(folder: Path, **changes: object) -> None:
-    raw = json.loads((folder / "about.json").read_text())
-    seal(folder, shape={**raw["shape"], **changes})
-
-
-# what is spoiled → the file that is named, a part of the reason, how
-EAGER: dict[str, tuple[str, str, Callable[[Path], object]]] = {
-    "gone": ("about.json", "is missing", lambda f: (f / "about.json").unlink()),
-    "no share": ("about.json", "unknown", lambda f: edit(f, unknown=1.01)),
-    "no teacher": ("about.json", "teacher", lambda f: edit(f, teacher={"run": "sasrec", "digest": "../.."})),
-    "no json": ("about.json", "not valid JSON", lambda f: (f / "about.json").write_text("{")),
-    "unknown entry": ("about.json", "hacked", lambda f: edit(f, hacked=1)),
-    "newer": ("about.json", "newer Seqscope", lambda f: edit(f, schema_version=3)),
-    "a version without its maps": ("about.json", "belong together", lambda f: edit(f, schema_version=2)),
-    "maps of the older version": (
-        "about.json", "belong together", lambda f: edit(f, codebooks_map=PROJECTION),
-    ),
-    "another name": ("about.json", "names the tokenizer other", lambda f: edit(f, name="other")),
-    "other data": ("about.json", "another dataset", lambda f: edit(f, fingerprint="cd" * 32)),
-    "other items": ("about.json", "41 items", lambda f: edit(f, num_items=41)),
-    "file out of the folder": (
-        "about.json", "is not one of", lambda f: edit(f, files={"../items.parquet": {"sha256": "0" * 64, "bytes": 1}}),
-    ),
-    "file not listed": ("about.json", "should be", lambda f: seal(f, codebooks=None)),
-    "file gone": ("latents.npy", "is missing", lambda f: (f / "latents.npy").unlink()),
-    "file longer": ("latents.npy", "bytes", lambda f: (f / "latents.npy").write_bytes(b"x" * 999)),
-    "link": ("latents.npy", "is a link", lambda f: linked(f / "latents.npy")),
-    "sizes and levels": ("about.json", "3 sizes", lambda f: shaped(f, levels=4)),
-    "more own codes than codes": ("about.json", "codes of its own", lambda f: shaped(f, own=[99, 5])),
-    "a code that the level does not have": ("identifiers.parquet", "no identifiers", lambda f: shaped(f, sizes=[5, 5, 1])),
-    "short ones not announced": ("identifiers.parquet", "short", lambda f: shaped(f, ends=True)),
-    "items missing": ("identifiers.parquet", "row i", lambda f: rewrite(f, "identifiers.parquet", item=[*range(39), 3])),
-    "code beyond its level on the plane": (
-        "codes_map.parquet", "twice", lambda f: rewrite(f, "codes_map.parquet", code=[0] * 2 * CODES),
-    ),
-    "content": ("identifiers.parquet", "sha256", lambda f: flip(f / "identifiers.parquet")),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", EAGER)
-def test_a_damaged_one_is_refused_by_name(path: Path, name: str) -> None:
-    file, says, spoil = EAGER[name]
-    spoil(path / "identifiers" / "rqvae")
-    zoo = Zoo.open(path, warm=True)
-    assert list(zoo.tokenizations) == ["letter"] and list(zoo.bundles) == ["alpha"]
-    (refusal,) = zoo.refused
-    assert refusal.name == "identifiers/rqvae" and refusal.file == file and says in refusal.reason
-
-
-# --- maps and neighbours
-
-
-@pytest.fixture
-def mapped(path: Path) -> Path:
-    """The folder of a third tokenizer, with places of its codes and of what it quantised."""
-    return write_tokenization(path, "mapped", seed=2, maps=True)
-
-
-def test_maps_of_codes_and_of_what_was_quantised(mapped: Path, path: Path) -> None:
-    zoo = Zoo.open(path, warm=True)
-    assert zoo.refused == []
-    one, old = zoo.tokenizations["mapped"], zoo.tokenizations["rqvae"]
+def test_maps_of_codes_and_of_what_was_quantised(pristine: Path) -> None:
+    found = Zoo.open(pristine).tokenizations
+    one, old = found["rqvae"], found["letter"]
     codes, items = one.codebooks_map(), one.latents_map()
     assert codes is not None and codes.column_names == ["level", "code", "x", "y"] and codes.num_rows == 2 * CODES
     assert items is not None and items["item"].to_pylist() == list(range(40))
@@ -149,15 +79,21 @@ def test_without_vectors_it_says_so(path: Path) -> None:
         one.neighbours(0, 3)
 
 
-def test_neighbours_are_those_of_the_latents_and_not_of_the_map(mapped: Path, path: Path) -> None:
-    one = Zoo.open(path).tokenizations["mapped"]
-    rows = np.load(mapped / "latents.npy").astype(np.float64)
-    for item in (0, 17, 39):
-        apart = np.linalg.norm(rows - rows[item], axis=1)
-        apart[item] = np.inf
-        found = one.neighbours(item, 6)
-        assert found.items.tolist() == np.argsort(apart, kind="stable")[:6].tolist() and found.measure == "euclidean"
-        assert np.allclose(-found.similarity, np.sort(apart)[:6], atol=1e-5)
+def test_neighbours_are_those_of_the_latents_and_not_of_the_map(pristine: Path) -> None:
+    one = Zoo.open(pristine).tokenizations["rqvae"]
+    rows = np.load(pristine / "identifiers" / "rqvae" / "latents.npy").astype(np.float64)
+    apart = np.linalg.norm(rows - rows[17], axis=1)
+    found = one.neighbours(17, 6)
+    assert found.items.tolist() == np.argsort(apart, kind="stable")[1:7].tolist() and found.measure == "euclidean"
+    assert np.allclose(-found.similarity, np.sort(apart)[1:7], atol=1e-5)
+
+
+# --- what is refused
+
+
+def shaped(folder: Path, **changes: object) -> None:
+    raw = json.loads((folder / "about.json").read_text())
+    seal(folder, shape={**raw["shape"], **changes})
 
 
 def narrowed(folder: Path) -> None:
@@ -167,57 +103,53 @@ def narrowed(folder: Path) -> None:
     shaped(folder, own=[CODES, CODES - 1])
 
 
-MAPS: dict[str, tuple[str, str, Callable[[Path], object]]] = {
-    "codes gone": ("codebooks_map.parquet", "is missing", lambda f: (f / "codebooks_map.parquet").unlink()),
-    "not listed": ("about.json", "should be", lambda f: seal(f, latents_map=None)),
-    "of vectors that are not there": (
+# what is spoiled → the file that is named, a part of the reason, how
+CASES: dict[str, tuple[str, str, Callable[[Path], object]]] = {
+    "gone": ("about.json", "is missing", lambda f: (f / "about.json").unlink()),
+    "no json": ("about.json", "not valid JSON", lambda f: (f / "about.json").write_text("{")),
+    "no teacher": ("about.json", "teacher", lambda f: edit(f, teacher={"run": "sasrec", "digest": "../.."})),
+    "newer": ("about.json", "newer Seqscope", lambda f: edit(f, schema_version=3)),
+    "maps of the older version": ("about.json", "belong together", lambda f: edit(f, schema_version=1)),
+    "another name": ("about.json", "names the tokenizer other", lambda f: edit(f, name="other")),
+    "other data": ("about.json", "another dataset", lambda f: edit(f, fingerprint="cd" * 32)),
+    "file out of the folder": (
+        "about.json", "is not one of", lambda f: edit(f, files={"../items.parquet": {"sha256": "0" * 64, "bytes": 1}}),
+    ),
+    "file not listed": ("about.json", "should be", lambda f: seal(f, latents_map=None)),
+    "a map of vectors that are not there": (
         "about.json", "not there", lambda f: [(f / "latents.npy").unlink(), seal(f, latents=None)],
     ),
-    "no table": ("latents_map.parquet", "not a readable", lambda f: rewritten(f / "latents_map.parquet", b"PAR1")),
-    "no y": ("latents_map.parquet", "column y is missing", lambda f: without(f, "latents_map.parquet", "y")),
-    "item twice": ("latents_map.parquet", "twice", lambda f: rewrite(f, "latents_map.parquet", item=[*range(39), 3])),
+    "link": ("latents.npy", "is a link", lambda f: linked(f / "latents.npy")),
+    "sizes and levels": ("about.json", "3 sizes", lambda f: shaped(f, levels=4)),
+    "more own codes than codes": ("about.json", "codes of its own", lambda f: shaped(f, own=[99, 5])),
+    "content": ("identifiers.parquet", "sha256", lambda f: flip(f / "identifiers.parquet")),
+    "a code that the level does not have": ("identifiers.parquet", "no identifiers", lambda f: shaped(f, sizes=[5, 5, 1])),
+    "short ones not announced": ("identifiers.parquet", "short", lambda f: shaped(f, ends=True)),
+    "items missing": ("identifiers.parquet", "row i", lambda f: rewrite(f, "identifiers.parquet", item=[*range(39), 3])),
     "item beyond": ("latents_map.parquet", "may hold 0 to 39", lambda f: rewrite(f, "latents_map.parquet", item=range(1, 41))),
-    "nowhere": ("latents_map.parquet", "NaN", lambda f: rewrite(f, "latents_map.parquet", x=[np.nan] * 40)),
-    "code twice": ("codebooks_map.parquet", "twice", lambda f: rewrite(f, "codebooks_map.parquet", code=[0] * 2 * CODES)),
-    "code beyond": (
-        "codebooks_map.parquet", "may hold 0 to 4", lambda f: rewrite(f, "codebooks_map.parquet", code=[*range(9), 5]),
-    ),
+    "code twice": ("codes_map.parquet", "twice", lambda f: rewrite(f, "codes_map.parquet", code=[0] * 2 * CODES)),
     "level beyond": ("codebooks_map.parquet", "0 to 1", lambda f: rewrite(f, "codebooks_map.parquet", level=[2] * 2 * CODES)),
     "level without the code": ("codebooks_map.parquet", "does not have it", narrowed),
-    "trust beyond numbers": (
-        "about.json", "trustworthiness", lambda f: seal(f, latents_map={**PROJECTION, "trustworthiness": "much"}),
-    ),
 }  # fmt: skip
 
 
-def rewritten(file: Path, content: bytes) -> None:
-    file.write_bytes(content)
-    seal(file.parent)
-
-
-def without(folder: Path, file: str, column: str) -> None:
-    pq.write_table(pq.read_table(folder / file).drop_columns([column]), folder / file)
-    seal(folder)
-
-
-@pytest.mark.parametrize("name", MAPS)
-def test_a_damaged_map_is_refused_by_name(mapped: Path, path: Path, name: str) -> None:
-    file, says, spoil = MAPS[name]
-    spoil(mapped)
+@pytest.mark.parametrize("name", CASES)
+def test_a_damaged_one_is_refused_by_name(path: Path, name: str) -> None:
+    file, says, spoil = CASES[name]
+    spoil(path / "identifiers" / "rqvae")
     zoo = Zoo.open(path, warm=True)
-    assert list(zoo.tokenizations) == ["letter", "rqvae"]
+    assert list(zoo.tokenizations) == ["letter"] and list(zoo.bundles) == ["alpha"]
     (refusal,) = zoo.refused
-    assert refusal.name == "identifiers/mapped" and refusal.file == file and says in refusal.reason
+    assert refusal.name == "identifiers/rqvae" and refusal.file == file and says in refusal.reason
 
 
-@pytest.mark.parametrize("file", ["codebooks.npy", "latents.npy"])
-def test_what_is_read_on_first_use_is_checked_then(path: Path, file: str) -> None:
-    np.save(path / "identifiers" / "rqvae" / file, np.full((40, DIM), np.nan, np.float32))
+def test_what_is_read_on_first_use_is_checked_then(path: Path) -> None:
+    np.save(path / "identifiers" / "rqvae" / "latents.npy", np.full((40, DIM), np.nan, np.float32))
     seal(path / "identifiers" / "rqvae")
     one = Zoo.open(path, warm=True).tokenizations["rqvae"]
     for _ in range(2):
-        with pytest.raises(BundleError, match=file):
-            _ = one.codebooks, one.latents
+        with pytest.raises(BundleError, match=r"latents\.npy"):
+            _ = one.latents
     assert len(one.own) == 40
 
 

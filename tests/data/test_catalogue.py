@@ -24,25 +24,17 @@ def test_any_text_survives_from_every_form(bench: Bench) -> None:
     quoted = ['"' + text.replace('"', '""') + '"' for text in WORLD]
     forms = {
         "items.jsonl": "\n".join(json.dumps(row, ensure_ascii=False) for row in rows),
-        "escaped.jsonl": "\n".join(json.dumps(row) for row in rows),
         "items.json": json.dumps(rows),
         "letter.json": json.dumps({str(row["item"]): {k: v for k, v in row.items() if k != "item"} for row in rows}),
         "items.csv": "item,title\n" + "\n".join(f"{i},{text}" for i, text in enumerate(quoted)),
-        "items.tsv": "item\ttitle\n" + "\n".join(f"{i}\t{text}" for i, text in enumerate(quoted)),
     }
     pq.write_table(pa.Table.from_pylist(rows), bench.folder / "items.parquet")
     for path in [*(bench.write(name, text) for name, text in forms.items()), bench.folder / "items.parquet"]:
         made = item_rows(bench.load(log, "--items", path))
         assert [row["title"] for row in made] == WORLD, path
-        if "csv" not in path.name and "tsv" not in path.name:
+        if path.suffix != ".csv":
             assert [row["note"] for row in made] == [None if "<script>" in text else text for text in WORLD]
             assert [row["tags"] for row in made] == [[text, "x"] for text in WORLD]
-
-
-def test_any_id_survives(bench: Bench) -> None:
-    ids = [text for text in WORLD if not set('",;') & set(text)]
-    dataset = bench.load(bench.write("log.csv", csv_log([(u, i, n) for u in ids[:3] for n, i in enumerate(ids)])))
-    assert item_ids(dataset) == sorted(ids)
 
 
 def test_titles(bench: Bench) -> None:
@@ -52,12 +44,12 @@ def test_titles(bench: Bench) -> None:
     assert [row["title"] for row in item_rows(dataset)] == ["One", "2", "x" * 299 + "…", "two lines", "5"]
     assert dataset.info.left_out == {"items that no user has": 2}
     for note in (
-        "1 titles longer than 300 characters, shortened",
-        "1 empty titles; the id stands in",
-        "1 titles with control characters",
-        "1 items of the log without a row in the item file",
+        "titles longer than 300",
+        "empty titles",
+        "titles with control characters",
+        "items of the log without a row",
     ):
-        assert note in bench.err
+        assert f"1 {note}" in bench.err
 
 
 def test_html_is_warned_of_and_becomes_plain_text(bench: Bench) -> None:
@@ -99,7 +91,6 @@ def test_without_a_catalogue_ids_are_titles(bench: Bench) -> None:
         ([True, 1], pa.string(), ["true", "1"]),
         ([["a"], None, "b", [1, None, ""]], pa.list_(pa.string()), [["a"], None, ["b"], ["1"]]),
         ([{"a": "é"}, None], pa.string(), ['{"a": "é"}', None]),
-        ([1.0, 2.5], pa.float64(), [1.0, 2.5]),
         (["9" * 18, "1"], pa.int64(), [int("9" * 18), 1]),
         (["9" * 30], pa.string(), ["9" * 30]),
         (["1e5"], pa.string(), ["1e5"]),
@@ -114,10 +105,9 @@ def test_attributes_have_the_type_of_their_values(
 
 
 def test_attribute_names_never_clash() -> None:
-    table = attribute_table(
-        ["1"], ["t"], {"Title": ["x"], "popularity": [3], "item": [1], "empty": [None], "Year": [1], "year": [2]}
-    )
-    assert table.column_names == ["item_id", "title", "Title_", "popularity_", "item_", "Year", "year_"]
+    attributes = {"Title": ["x"], "popularity": [3], "item": [1], "empty": [None], "Year": [1], "year": [2]}
+    names = attribute_table(["1"], ["t"], attributes).column_names
+    assert names == ["item_id", "title", "Title_", "popularity_", "item_", "Year", "year_"]
 
 
 def test_the_id_column_is_the_one_the_log_speaks(bench: Bench) -> None:
@@ -127,12 +117,8 @@ def test_the_id_column_is_the_one_the_log_speaks(bench: Bench) -> None:
     assert "in the column id" in bench.err and item_rows(by_number)[0]["asin"] == "B1"
     letters = bench.write("letters.csv", csv_log([(u, f"B{i}", i) for u in (1, 2) for i in range(1, 5)]))
     by_asin = bench.load(letters, "--items", items)
-    assert "in the column asin" in bench.err and [row["title"] for row in item_rows(by_asin)] == [
-        "T1",
-        "T2",
-        "T3",
-        "T4",
-    ]
+    assert "in the column asin" in bench.err
+    assert [row["title"] for row in item_rows(by_asin)] == ["T1", "T2", "T3", "T4"]
     told = bench.load(letters, "--items", items, "--item-id-column", "asin", "--title-column", "id")
     assert [row["title"] for row in item_rows(told)] == ["1", "2", "3", "4"]
     assert "no column 'nope'" in bench.fails(letters, "--items", items, "--title-column", "nope", code=2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import json
 import shlex
@@ -11,7 +12,8 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from engine.commands.data import _configure_import
+from engine.cli import build_parser
+from engine.commands.data import FORMATS, _configure_import
 from engine.data import prepare
 from engine.data.dataset import DatasetInfo
 from engine.data.options import ImportOptions
@@ -24,12 +26,7 @@ def test_describe(bench: Bench) -> None:
     dataset = bench.load(bench.write("log.csv", LOG + "1,2\n"), "--title", "Toy ünïcode", "--licence", "mine")
     imported = bench.out
     assert bench.run("describe", dataset.path) == 0 and bench.out + f"written      {dataset.path}\n" == imported
-    for part in (
-        "made: Toy ünïcode", "mine", "4 users, 4 items, 16 events", "min 4, median 4, mean 4.00, max 4 events", "0.0000%",
-        "1970-01-01 00:01:41 to 1970-01-01 00:06:44, by second; 0 ties",
-        "leave-one-out: 8 events train, 4 users validate, 4 test",
-        "1 row with too few fields", dataset.info.fingerprint,
-    ):  # fmt: skip
+    for part in ("Toy ünïcode", "mine", "4 users, 4 items, 16 events", "8 events train", dataset.info.fingerprint):
         assert part in bench.out
     assert bench.run("describe", dataset.path, "--json") == 0
     assert bench.out == dataset.info.to_json()
@@ -47,18 +44,6 @@ def test_describe_what_is_no_dataset(bench: Bench) -> None:
     assert bench.run("describe", dataset.parent) == 1 and "references" in bench.err
 
 
-def test_an_existing_dataset_is_refused_before_any_work(bench: Bench) -> None:
-    log = bench.write("log.csv", LOG)
-    first = bench.load(log, name="toy")
-    bench.write("other.csv", LOG.replace("4,4,404", "4,4,999"))
-    assert bench.run("import", bench.folder / "other.csv", "--out", bench.folder / "toy") == 1
-    assert "exists already" in bench.err and "--overwrite" in bench.err
-    assert (
-        bench.run("import", bench.folder / "other.csv", "--out", bench.folder / "toy", "--overwrite", "--strict") == 0
-    )
-    assert DatasetInfo.read(bench.folder / "toy" / "dataset.json").fingerprint != first.info.fingerprint
-
-
 def test_an_interrupted_import_leaves_the_old_dataset(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     log = bench.write("log.csv", LOG)
     first = bench.load(log, name="toy")
@@ -72,7 +57,7 @@ def test_wrong_use(bench: Bench) -> None:
     log = bench.write("log.csv", LOG)
     for words in (
         ("--k-core", -1), ("--min-history", 0), ("--delimiter", ""), ("--ties", "magic"), ("--encoding", "klingon"),
-        ("--item-column", "nope"), ("--split", "time", "--quantiles", 0, 1),
+        ("--item-column", "nope"), ("--split", "time", "--quantiles", 0, 1), ("--duplicates", "last"),
     ):  # fmt: skip
         bench.fails(log, *words, code=2)
     assert bench.run("import", log, "--out", bench.folder / "Not A Name") == 2 and "lowercase" in bench.err
@@ -86,17 +71,10 @@ def test_memory_that_cannot_do(bench: Bench) -> None:
 
 
 def test_the_options_in_dataset_json_repeat_the_import(bench: Bench) -> None:
-    rows = LOG + "1,1,5\n1,1,5\n2,9,9\n"
-    dataset = bench.load(
-        bench.write("log.csv", rows), "--duplicates", "keep", "--ties", "shuffle", "--seed", 3, "--min-history", 2
-    )
-    kept = dataset.info.options
-    assert kept["paths"] == ["log.csv"] and (kept["duplicates"], kept["ties"], kept["seed"], kept["min_history"]) == (
-        "keep",
-        "shuffle",
-        3,
-        2,
-    )
+    given = {"duplicates": "keep", "ties": "shuffle", "seed": 3, "min_history": 2}
+    words = [word for name, value in given.items() for word in ("--" + name.replace("_", "-"), value)]
+    kept = bench.load(bench.write("log.csv", LOG), *words).info.options
+    assert kept["paths"] == ["log.csv"] and given.items() <= kept.items()
     names = {field.name for field in dataclasses.fields(ImportOptions)}
     assert set(kept) == names - {"out", "name", "report", "overwrite", "memory", "threads", "strict"}
     assert str(bench.folder) not in json.dumps(kept)  # nothing about this machine
@@ -113,30 +91,18 @@ def test_the_database_is_closed_to_the_network_and_to_python(tmp_path: Path) -> 
         assert con.execute("SELECT current_setting('temp_directory')").fetchall() == [(str(tmp_path / "spill"),)]
 
 
-def test_every_source_is_documented(root: Path) -> None:
+def test_every_source_and_every_option_is_documented(root: Path) -> None:
     text = (root / "docs" / "data.md").read_text("utf-8")
-    from engine.commands.data import FORMATS
-
+    actions = argparse.ArgumentParser().add_subparsers()
+    _configure_import(actions)
+    options = {flag for action in actions.choices["import"]._actions for flag in action.option_strings}
+    assert [name for name in [*SOURCES, *(options - {"-h", "--help"})] if f"`{name}" not in text] == []
     for source in SOURCES.values():
-        assert f"`{source.name}`" in text
         line = next(line for line in FORMATS.splitlines() if line.split()[:1] == [source.name])
         assert line.endswith(f"k-core {source.k_core}")
 
 
-def test_every_option_is_documented(root: Path) -> None:
-    import argparse
-
-    text = (root / "docs" / "data.md").read_text("utf-8")
-    actions = argparse.ArgumentParser().add_subparsers()
-    _configure_import(actions)
-    for action in actions.choices["import"]._actions:
-        for flag in action.option_strings:
-            assert flag in ("-h", "--help") or f"`{flag}" in text, flag
-
-
 def test_the_commands_of_the_document_are_accepted(root: Path) -> None:
-    from engine.cli import build_parser
-
     text = (root / "docs" / "data.md").read_text("utf-8")
     commands = [line.strip() for line in text.splitlines() if line.startswith("    seqscope data ") and "…" not in line]
     assert len(commands) >= 8

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from engine.data.download import Patience, Unfinished, download, get_text
+from engine.data.download import Patience, download, get_text
 from engine.errors import SeqscopeError
 from tests.data.server import Misbehaviour, Server
 
@@ -65,24 +65,25 @@ def test_another_run_continues(server: Server, tmp_path: Path, pauses: list[floa
     assert server.requests[-1] == ("set.zip", f"bytes={len(CONTENT) // 2}-") and left_behind(tmp_path) == ["x"]
 
 
-def test_a_server_without_ranges_is_asked_again_from_the_start(
-    server: Server, tmp_path: Path, patience: Patience
+@pytest.mark.parametrize("script", [["cut", "whole"], ["cut", "shifted"], ["endless"]])
+def test_servers_without_ranges_with_another_range_and_without_a_length(
+    server: Server, tmp_path: Path, patience: Patience, script: list[str]
 ) -> None:
-    server.plan["set.zip"] = Misbehaviour(["cut", "whole"])
+    server.plan["set.zip"] = Misbehaviour(script)
     assert download(f"{server.url}/set.zip", tmp_path / "x", patience=patience) == SHA256
 
 
-def test_a_file_that_changed_meanwhile_is_not_glued_together(
-    server: Server, tmp_path: Path, patience: Patience
-) -> None:
+def interrupted(server: Server, target: Path) -> None:
+    """Leaves the first half of the file."""
     server.plan["set.zip"] = Misbehaviour(["cut"])
     with pytest.raises(SeqscopeError, match="given up"):
-        download(f"{server.url}/set.zip", tmp_path / "x", patience=Patience(retries=1))
+        download(f"{server.url}/set.zip", target, patience=Patience(retries=1))
+
+
+def test_a_file_that_changed_meanwhile_is_not_glued_together(server: Server, tmp_path: Path) -> None:
+    interrupted(server, tmp_path / "x")
     server.files["set.zip"] = CONTENT[::-1]
-    assert (
-        download(f"{server.url}/set.zip", tmp_path / "x", patience=patience)
-        == hashlib.sha256(CONTENT[::-1]).hexdigest()
-    )
+    assert download(f"{server.url}/set.zip", tmp_path / "x") == hashlib.sha256(CONTENT[::-1]).hexdigest()
 
 
 def test_bytes_of_unknown_origin_are_not_continued(server: Server, tmp_path: Path, patience: Patience) -> None:
@@ -94,22 +95,11 @@ def test_bytes_of_unknown_origin_are_not_continued(server: Server, tmp_path: Pat
     assert server.requests[-1] == ("set.zip", None)
 
 
-def test_another_range_than_asked_for(server: Server, tmp_path: Path, patience: Patience) -> None:
-    server.plan["set.zip"] = Misbehaviour(["cut", "shifted"])
+@pytest.mark.parametrize("beyond", [b"", b"too long"])
+def test_a_part_that_was_whole_already(server: Server, tmp_path: Path, patience: Patience, beyond: bytes) -> None:
+    interrupted(server, tmp_path / "x")
+    (tmp_path / "x.part").write_bytes(CONTENT + beyond)
     assert download(f"{server.url}/set.zip", tmp_path / "x", patience=patience) == SHA256
-
-
-def test_a_part_that_was_whole_already(server: Server, tmp_path: Path, patience: Patience) -> None:
-    server.plan["set.zip"] = Misbehaviour(["cut"])
-    with pytest.raises(SeqscopeError):
-        download(f"{server.url}/set.zip", tmp_path / "x", patience=Patience(retries=1))
-    (tmp_path / "x.part").write_bytes(CONTENT)
-    assert download(f"{server.url}/set.zip", tmp_path / "x", patience=patience) == SHA256
-    with pytest.raises(SeqscopeError):
-        server.plan["set.zip"] = Misbehaviour(["cut"])
-        download(f"{server.url}/set.zip", tmp_path / "y", patience=Patience(retries=1))
-    (tmp_path / "y.part").write_bytes(CONTENT + b"too long")
-    assert download(f"{server.url}/set.zip", tmp_path / "y", patience=patience) == SHA256
 
 
 def test_corruption_is_noticed(server: Server, tmp_path: Path, patience: Patience) -> None:
@@ -120,11 +110,6 @@ def test_corruption_is_noticed(server: Server, tmp_path: Path, patience: Patienc
         md5 = hashlib.md5(CONTENT).hexdigest()
         download(f"{server.url}/set.zip", tmp_path / "y", checksum=("md5", md5), patience=patience)
     assert left_behind(tmp_path) == ["x"]
-
-
-def test_a_length_that_nobody_named(server: Server, tmp_path: Path, patience: Patience) -> None:
-    server.plan["set.zip"] = Misbehaviour(["endless"])
-    assert download(f"{server.url}/set.zip", tmp_path / "x", patience=patience) == SHA256
 
 
 def test_pauses_grow_and_end(server: Server, tmp_path: Path, patience: Patience, pauses: list[float]) -> None:
@@ -163,4 +148,3 @@ def test_small_texts(server: Server, patience: Patience) -> None:
     server.plan["notes.txt"] = Misbehaviour(always="status 503")
     with pytest.raises(SeqscopeError, match="given up"):
         get_text(f"{server.url}/notes.txt", patience=patience)
-    assert str(Unfinished("why")) == "why"

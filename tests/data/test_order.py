@@ -12,24 +12,20 @@ from engine.data.order import core, renumber, repeated, time_order
 Log = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
-@pytest.fixture(params=range(3))
-def log(request: pytest.FixtureRequest) -> Log:
+@pytest.fixture
+def log() -> Log:
     """user, item, time of 400 events in file order, with many ties and repetitions"""
-    rng = np.random.default_rng(request.param)
+    rng = np.random.default_rng(0)
     user, item = rng.integers(0, 25, 400).astype(np.int32), rng.integers(0, 12, 400).astype(np.int32)
     return user, item, rng.integers(0, 9, 400)
 
 
-def test_ties_keep_the_order_of_the_file(log: Log) -> None:
+def test_ties_by_place_in_the_file_or_by_item(log: Log) -> None:
     user, item, time = log
-    expected = sorted(range(len(user)), key=lambda row: (user[row], time[row], row))
-    assert time_order(user, item, time, "file", 0).tolist() == expected
-
-
-def test_ties_by_item(log: Log) -> None:
-    user, item, time = log
-    expected = sorted(range(len(user)), key=lambda row: (user[row], time[row], item[row], row))
-    assert time_order(user, item, time, "item", 0).tolist() == expected
+    by_file = sorted(range(len(user)), key=lambda row: (user[row], time[row], row))
+    by_item = sorted(range(len(user)), key=lambda row: (user[row], time[row], item[row], row))
+    assert time_order(user, item, time, "file", 0).tolist() == by_file
+    assert time_order(user, item, time, "item", 0).tolist() == by_item
 
 
 def test_ties_shuffled_by_seed(log: Log) -> None:
@@ -43,10 +39,9 @@ def test_ties_shuffled_by_seed(log: Log) -> None:
 
 def test_without_times_rows_stand_in_order(log: Log) -> None:
     user, item, _ = log
+    expected = sorted(range(len(user)), key=lambda row: (user[row], row))
     for ties in ("file", "item", "shuffle"):
-        assert time_order(user, item, None, ties, 1).tolist() == sorted(
-            range(len(user)), key=lambda row: (user[row], row)
-        )
+        assert time_order(user, item, None, ties, 1).tolist() == expected
 
 
 @pytest.mark.parametrize("timed", [False, True])
@@ -60,7 +55,7 @@ def test_repeated_events(log: Log, timed: bool) -> None:
     assert repeated(user, item, time if timed else None).tolist() == expected
 
 
-@pytest.mark.parametrize(("min_user", "min_item"), [(0, 0), (5, 5), (16, 20), (18, 1), (1, 40), (500, 500)])
+@pytest.mark.parametrize(("min_user", "min_item"), [(0, 0), (16, 20), (18, 1), (1, 40), (500, 500)])
 def test_core_is_the_fixed_point(log: Log, min_user: int, min_item: int) -> None:
     user, item, _ = log
     kept = set(range(len(user)))

@@ -80,7 +80,6 @@ def test_users_on_two_lines_are_joined_and_counted(bench: Bench) -> None:
     ("code", "words", "message"),
     [
         (1, "train.txt --test empty.txt", "holds no rows"),
-        (1, "empty.txt --test test.txt", "holds no rows"),
         (1, "train.txt --test none.txt", "does not exist"),
         (1, "train.txt --test known.txt", "nobody to test on"),
         (1, "train.txt --test test.txt --valid-share .01", "nobody to validate on"),

@@ -14,13 +14,6 @@ from tests.data.conftest import Bench
 CANCELLED = shop.USERS // shop.CANCELLED
 
 
-def test_columns_and_dates_are_guessed(bench: Bench) -> None:
-    dataset = bench.load(bench.write("retail.csv", shop.log()))
-    assert "item = StockCode, time = InvoiceDate, quantity = Quantity" in bench.err
-    assert dataset.info.counts["users"] == shop.USERS and dataset.info.counts["events"] == len(shop.rows())
-    assert dataset.timestamps is not None and dataset.timestamps[0] == 1_291_191_960  # 2010-12-01 08:26
-
-
 def test_a_format_of_times_is_taken_and_asked_for_where_it_decides(bench: Bench) -> None:
     rows = "".join(f"u{u},i{i},{i + 1}/{u + 1}/2024\n" for u in range(3) for i in range(4))
     log = bench.write("log.csv", "user,item,date\n" + rows)

@@ -17,25 +17,13 @@ from engine.data.split import SplitOptions
 from engine.data.write import staging, write_dataset
 from engine.errors import SeqscopeError, UsageError
 
-TEXTS = [
-    "한국어",
-    "العربية",
-    "😀 emoji",
-    "<script>alert(1)</script>",
-    '=HYPERLINK("x")',
-    "  two\ttabs\n",
-    "a\u0301 ≠ á",
-    "\u2028",
-]
+TEXTS = ["한국어", "العربية", "😀 emoji", "<script>", '=HYPERLINK("x")', "  two\ttabs\n", "a\u0301 ≠ á", "\u2028"]
 
 
 def arguments(**changes: Any) -> dict[str, Any]:
     """A log of three users on eight items whose titles are hard on careless code."""
-    table = {
-        "item_id": [f"i{n}" for n in range(8)],
-        "title": TEXTS,
-        "tags": pa.array([[t] for t in TEXTS], pa.list_(pa.string())),
-    }
+    tags = pa.array([[text] for text in TEXTS], pa.list_(pa.string()))
+    table = {"item_id": [f"i{n}" for n in range(8)], "title": TEXTS, "tags": tags}
     given: dict[str, Any] = {
         "name": "toy", "title": "Toy", "source": "here", "licence": "none", "simulated": True, "items": pa.table(table),
         "users": ["u0", "u1", "u2"], "user": np.array([0, 0, 0, 1, 2, 2, 2, 2]), "item": np.arange(8),
@@ -61,12 +49,6 @@ def test_round_trip(tmp_path: Path) -> None:
     assert items["title"].to_pylist() == TEXTS and items["tags"].to_pylist() == [[text] for text in TEXTS]
     log = pq.read_schema(tmp_path / "toy" / "interactions.parquet")
     assert [str(field.type) for field in log] == ["int32", "int32", "int64", "int8"]
-
-
-def test_no_times(tmp_path: Path) -> None:
-    info = write_dataset(tmp_path / "toy", **arguments(timestamp=None, time_unit="order"))
-    assert info.time == {"unit": "order", "first": None, "last": None, "ties": 0}
-    assert Dataset(tmp_path / "toy").timestamps is None
 
 
 def test_several_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError
 from engine.evaluation.negatives import COUNT, draw, frozen
-from tests.evaluation.fakes import cases, random_cases
+from tests.evaluation.fakes import cases
 from tests.training.tiny import mixed, write_log
 
 
@@ -21,32 +21,15 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     return write_log(tmp_path_factory.mktemp("negatives") / "data", mixed(), 150)
 
 
-def test_a_hundred_others() -> None:
-    some = random_cases(np.random.default_rng(0), 60, 130)
-    found = draw(some, np.ones(130), 1)
-    assert found.shape == (60, COUNT)
-    assert found.dtype == np.int32
-    for row in range(60):
-        kept = set(found[row].tolist())
-        assert len(kept) == COUNT
-        assert not kept & {*some.history[row].tolist(), int(some.targets[row])}
-        assert kept <= set(range(130))
-
-
 def test_uniform_is_uniform_and_popular_is_popular() -> None:
     some = cases([[0]] * 400, [1] * 400)
     counts = np.bincount(draw(some, np.ones(1000), 2).ravel(), minlength=1000)[2:]
     expected = 400 * COUNT / 998
     chi = ((counts - expected) ** 2 / expected).sum()
     assert abs(chi - 997) < 5 * np.sqrt(2 * 997)
-    weights = np.concatenate([np.full(500, 9.0), np.full(500, 1.0)])
+    weights = np.concatenate([np.full(500, 9.0), np.full(400, 1.0), np.zeros(100)])
     counts = np.bincount(draw(some, weights, 3).ravel(), minlength=1000)
-    assert counts[2:500].mean() > 5 * counts[500:].mean()
-
-
-def test_what_nobody_took_is_never_drawn_by_popularity() -> None:
-    weights = np.concatenate([np.arange(1, 151.0), np.zeros(50)])
-    assert draw(cases([[0]] * 20, [1] * 20), weights, 4).max() < 150
+    assert counts[2:500].mean() > 5 * counts[500:900].mean() > counts[900:].max() == 0
 
 
 def test_exactly_enough_is_enough() -> None:
@@ -65,19 +48,20 @@ def test_too_few_is_said() -> None:
         draw(cases([[0]], [COUNT + 3]), np.concatenate([np.ones(COUNT), np.zeros(9)]), 7)
 
 
-@pytest.mark.parametrize("protocol", ["u100", "p100"])
-@pytest.mark.parametrize("split", ["valid", "test"])
+@pytest.mark.parametrize(("protocol", "split"), [("u100", "valid"), ("p100", "test")])
 def test_they_are_frozen(own: Dataset, protocol: str, split: str) -> None:
     first = frozen(own, split, protocol)
     path = own.path / f"negatives-{protocol}-{split}.npy"
-    written = path.read_bytes()
-    assert np.array_equal(frozen(own, split, protocol), first)
-    assert path.read_bytes() == written
+    assert path.stat().st_mode & 0o444 == 0o444  # others may read them
     path.unlink()
     assert np.array_equal(frozen(own, split, protocol), first)  # whoever draws them draws these
+    np.save(path, first[:, ::-1])
+    assert np.array_equal(frozen(own, split, protocol), first[:, ::-1])  # what is in the file counts
+    path.unlink()
     some = own.cases(split)
     for row in range(len(some)):
-        assert not set(first[row].tolist()) & {*some.history[row].tolist(), int(some.targets[row])}
+        kept = set(first[row].tolist())
+        assert len(kept) == COUNT and not kept & {*some.history[row].tolist(), int(some.targets[row])}
 
 
 def test_protocols_and_splits_have_their_own(own: Dataset) -> None:
@@ -86,27 +70,15 @@ def test_protocols_and_splits_have_their_own(own: Dataset) -> None:
     assert not np.array_equal(one, frozen(own, "test", "p100"))
 
 
-def test_what_is_in_the_file_counts(own: Dataset) -> None:
-    path = own.path / "negatives-u100-test.npy"
-    first = frozen(own, "test", "u100")
-    np.save(path, first[:, ::-1])
-    try:
-        assert np.array_equal(frozen(own, "test", "u100"), first[:, ::-1])
-    finally:
-        path.unlink()
-
-
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda path, good: path.write_bytes(b""),
         lambda path, good: path.write_bytes(path.read_bytes()[:200]),
-        lambda path, good: path.write_text("no numbers"),
         lambda path, good: np.save(path, good[:-1]),
         lambda path, good: np.save(path, good.astype(np.float64)),
         lambda path, good: np.save(path, np.array([{}, None]), allow_pickle=True),
     ],
-    ids=["empty", "cut", "text", "other shape", "other numbers", "objects"],
+    ids=["cut", "other shape", "other numbers", "objects"],
 )
 def test_a_file_that_cannot_be_used_is_named(own: Dataset, damage: Callable[[Path, np.ndarray], object]) -> None:
     path = own.path / "negatives-u100-valid.npy"
@@ -118,20 +90,9 @@ def test_a_file_that_cannot_be_used_is_named(own: Dataset, damage: Callable[[Pat
         path.unlink()
 
 
-def test_nothing_else_is_left_in_the_folder(own: Dataset) -> None:
-    for protocol in ("u100", "p100"):
-        frozen(own, "test", protocol)
-    assert not [path.name for path in own.path.iterdir() if path.name.endswith(".part")]
-
-
 def test_a_folder_that_cannot_be_written(own: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     (own.path / "negatives-u100-test.npy").unlink(missing_ok=True)
     monkeypatch.setattr(np, "save", lambda *_, **__: (_ for _ in ()).throw(PermissionError(13, "Permission denied")))
     with pytest.raises(SeqscopeError, match="Permission denied"):
         frozen(own, "test", "u100")
     assert not [path.name for path in own.path.iterdir() if path.name.endswith(".part")]
-
-
-def test_others_may_read_them(own: Dataset) -> None:
-    frozen(own, "test", "u100")
-    assert Path(own.path / "negatives-u100-test.npy").stat().st_mode & 0o444 == 0o444

@@ -62,18 +62,6 @@ def test_an_export_carries_the_ranks_of_other_seeds(trained: Path, tmp_path: Pat
     assert other_seeds(runs / "markov") is None
 
 
-def test_the_command_says_it(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = trained / "runs" / "popularity"
-    assert main(["evaluate", str(run)]) == 0
-    printed = capsys.readouterr().out
-    found = of_runs((trained / "runs").iterdir(), Dataset(trained / "data"), "full", "NDCG@10")
-    assert found is not None and f"\n{sentences(found)}\nfor whom " in printed
-    assert all(row[0] in printed and row[3] in printed for row in group_rows(found))
-    assert main(["evaluate", str(run), "--json"]) == 0
-    kept = json.loads(capsys.readouterr().out)["verdict"]
-    assert kept["sentences"].startswith("one, ") and kept["difference"] == found.difference
-
-
 def test_figures_of_another_dataset_stand_in_a_folder_of_their_own(tmp_path: Path) -> None:
     titles = [f"Item {number}" for number in range(60)]
     known, other = (
@@ -104,7 +92,7 @@ def test_a_run_that_was_deleted_meanwhile_is_not_brought_back(
     assert not run.exists()
 
 
-def test_the_command_says_what_held_out_items_are_before_the_verdict(
+def test_the_command_says_what_held_out_items_are_and_then_the_verdict(
     trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     dataset = Path(shutil.copytree(trained / "data", tmp_path / "data"))
@@ -115,6 +103,9 @@ def test_the_command_says_what_held_out_items_are_before_the_verdict(
     assert main(words) == 0
     printed = capsys.readouterr().out
     found = of_runs((trained / "runs").iterdir(), Dataset(dataset), "full", "NDCG@10")
-    assert found is not None and 0 < printed.index("share their time") < printed.index(sentences(found))
+    assert found is not None and f"\n{sentences(found)}\nfor whom " in printed
+    assert 0 < printed.index("share their time") < printed.index(sentences(found))
+    assert all(row[0] in printed and row[3] in printed for row in group_rows(found))
     assert main([*words, "--json"]) == 0
-    assert "share their time" in json.loads(capsys.readouterr().out)["held_out"][0]
+    said = json.loads(capsys.readouterr().out)
+    assert said["verdict"]["difference"] == found.difference and "share their time" in said["held_out"][0]

@@ -38,12 +38,11 @@ def random_sets(rng: np.random.Generator, people: int, items: int) -> Cases:
     return Cases(np.arange(people, dtype=np.int32), Ragged.of(histories), Ragged.of(targets))
 
 
-@pytest.mark.parametrize("batch_size", [1, 7, 512])
-def test_each_target_is_ranked_among_all_but_the_history(batch_size: int) -> None:
+def test_each_target_is_ranked_among_all_but_the_history() -> None:
     rng = np.random.default_rng(0)
     table = rng.normal(size=(30, 60)).astype(np.float32)
     some, model = random_sets(rng, 30, 60), Fixed(table)
-    ranks = full_ranks(model, some, batch_size=batch_size).ranks
+    ranks = full_ranks(model, some, batch_size=7).ranks
     for place, (row, target) in enumerate(zip(some.owner, some.targets, strict=True)):
         rivals = np.delete(table[row], some.history[row])
         assert ranks[place] == 1 + (rivals > table[row, target]).sum()
@@ -53,10 +52,10 @@ def test_each_target_is_ranked_among_all_but_the_history(batch_size: int) -> Non
 def test_ties_stand_in_random_order() -> None:
     """The mean over many orders of a catalogue that all ties; one mean rank for all would put too many into the first k."""
     rng = np.random.default_rng(1)
-    table = np.round(rng.normal(size=(8, 40)))
-    some = random_sets(rng, 8, 40)
+    table = np.round(rng.normal(size=(4, 40)))
+    some = random_sets(rng, 4, 40)
     ranks = full_ranks(Fixed(table), some).ranks
-    for row in range(8):
+    for row in range(4):
         own = np.sort(ranks[some.owner == row])
         drawn = []
         for _ in range(3_000):
@@ -110,24 +109,20 @@ def split(bench: Bench, *words: object) -> Dataset:
     return bench.load(*(words or (train, "--test", test)), *([train] if words else []))
 
 
-def test_popularity_under_a_given_split(bench: Bench, tmp_path: Path) -> None:
+def test_evaluation_under_a_given_split(bench: Bench, tmp_path: Path) -> None:
     dataset = split(bench)
     measured = evaluate(popularity(dataset), dataset, tmp_path)["given split"]
-    recalls, gains = [], []
-    for user in range(50):
-        own = dataset.events[user]
-        scores = dataset.popularity.astype(float) + 1e-3 * np.random.default_rng(user).random(dataset.num_items)
-        held_out = set(dataset.cases("test").held_out[user].tolist())
-        scores[[item for item in own if item not in held_out]] = -1
-        hits = [item in held_out for item in np.argsort(-scores)[:10]]
-        recalls.append(sum(hits) / 3)
-        gains.append(sum(1 / math.log2(2 + place) for place, hit in enumerate(hits) if hit) / (1.5 + 1 / math.log2(3)))
-    assert measured["Recall@10"] == pytest.approx(np.mean(recalls), abs=0.02)  # ties are broken by chance here
-    assert measured["NDCG@10"] == pytest.approx(np.mean(gains), abs=0.02)
     table = pq.read_table(tmp_path / "ranks.parquet")
+    cases, scores = dataset.cases("test"), dataset.popularity
+    for user, target, rank in zip(*(table[name].to_pylist() for name in ("user", "target", "rank")), strict=True):
+        rivals = np.delete(scores, cases.history[user])
+        above, level = (rivals > scores[target]).sum(), (rivals == scores[target]).sum()
+        assert above < rank < above + level + 1
     again = metrics.accuracy(table["rank"].to_numpy(), None, "given split", table["user"].to_numpy())
     assert again == pytest.approx({name: measured[name] for name in again})
     assert table.num_rows == 150 and measured["coverage@10"] > 0
+    with pytest.raises(UsageError, match="several"):
+        frozen(dataset, "test", "u100")
 
 
 def test_vectors_of_users_are_asked_for_unless_people_are_held_out(bench: Bench, tmp_path: Path) -> None:
@@ -137,7 +132,7 @@ def test_vectors_of_users_are_asked_for_unless_people_are_held_out(bench: Bench,
         (("--split", "users", "--held-out-users", 10, 10), {"held-out users"}),
     ):
         dataset, run = split(bench, *words), tmp_path / str(len(names))
-        record = train(recipe("lightgcn"), dataset, run, device="cpu")
+        record = train(recipe("lightgcn", training={"epochs": 2}), dataset, run, device="cpu")
         model, trained, _, _ = open_run(run, dataset.path)
         measured = evaluate(model, dataset, run)
         assert {name for name in measured if ", " not in name} == names
@@ -148,17 +143,8 @@ def test_vectors_of_users_are_asked_for_unless_people_are_held_out(bench: Bench,
 
 def test_where_items_have_no_order_none_is_the_latest(bench: Bench, tmp_path: Path) -> None:
     """A recipe that folds users in from their latest two items reads all of them there, and is the same when it is refitted."""
-    dataset, latest_two = split(bench), recipe("lightgcn", model={"max_length": 2})
+    dataset, latest_two = split(bench), recipe("lightgcn", model={"max_length": 2}, training={"epochs": 1})
     train(latest_two, dataset, tmp_path / "run", device="cpu")
     histories = dataset.cases("test").history
     assert open_run(tmp_path / "run", dataset.path)[0].max_length == histories.lengths.max() > 2
     assert select(latest_two, dataset, tmp_path / "run").run == tmp_path / "run"
-
-
-def test_popularity_among_held_out_people(bench: Bench, tmp_path: Path) -> None:
-    dataset = split(bench, "--split", "users", "--held-out-users", 5, 20)
-    measured = evaluate(popularity(dataset), dataset, tmp_path)
-    assert set(measured) <= {"held-out users", "held-out users, cold", "held-out users, warm"}
-    assert measured["held-out users"]["Recall@20"] > measured["held-out users"]["Recall@5"] > 0
-    with pytest.raises(UsageError, match="several"):
-        frozen(dataset, "test", "u100")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from engine.bundle.curve import NOT_SETTLED, STILL_IMPROVING, improving, unsettled, validated
+from engine.bundle.curve import NOT_SETTLED, STILL_IMPROVING, unsettled, validated
 
 
 def curve(scores: list[float | None], steps: int = 10) -> list[dict[str, Any]]:
@@ -17,33 +17,16 @@ def curve(scores: list[float | None], steps: int = 10) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("best", "scores", "expected"),
-    [
-        (3, [0.1, 0.2, 0.3], True),
-        (2, [0.1, 0.3, 0.2], False),
-        (2, [0.1, 0.2, None], True),  # what came after the last validation was never looked at
-        (0, [0.1], False),  # the model before its first step was the best
-        (1, [None], None),
-    ],
-)
-def test_improving_where_the_last_validation_is_the_best(
-    best: int, scores: list[float | None], expected: bool | None
-) -> None:
-    assert improving(best, validated(curve(scores))) is expected
-
-
-@pytest.mark.parametrize(
     ("best", "scores", "patience", "expected"),
     [
-        (3, [0.1, 0.2, 0.3], 2, STILL_IMPROVING),
         (3, [0.1, 0.2, 0.3], 0, STILL_IMPROVING),
+        (2, [0.1, 0.2, None], 2, STILL_IMPROVING),  # what came after the last validation was never looked at
         (2, [0.1, 0.3, 0.2], 2, NOT_SETTLED),
         (1, [0.3, 0.2, 0.1], 2, None),  # patience ran out
         (1, [0.3, None, 0.1], 2, NOT_SETTLED),  # patience is of validations, not of epochs
         (1, [0.3, 0.2, 0.1], 0, NOT_SETTLED),  # nothing would have ended it but its epochs
-        (0, [0.2, 0.1], 2, None),
+        (0, [0.2, 0.1], 2, None),  # the model before its first step was the best
         (1, [None, None], 2, None),  # nothing validated
-        (1, [], 2, None),
     ],
 )
 def test_settled_where_patience_ran_out(
@@ -60,7 +43,7 @@ def test_validations_while_the_rate_climbs_are_no_verdict(decay: str, expected: 
     assert unsettled(1, validated(curve([0.3, 0.2, 0.1, 0.1])), recipe) is None
 
 
-@pytest.mark.parametrize("recipe", [{}, {"training": None}, {"training": {"patience": "3"}}, {"training": []}])
+@pytest.mark.parametrize("recipe", [{}, {"training": {"patience": "3"}}, {"training": []}])
 def test_a_recipe_without_patience_leaves_it_open(recipe: dict[str, Any]) -> None:
     assert unsettled(1, validated(curve([0.3, 0.2])), recipe) is None
     assert unsettled(2, validated(curve([0.2, 0.3])), recipe) == STILL_IMPROVING

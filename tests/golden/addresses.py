@@ -1,4 +1,4 @@
-"""Addresses of all pages, on the zoo of golden.tar.xz. make.py keeps what they mean in addresses.json."""
+"""Addresses of all pages, on the zoo of golden.tar.xz; addresses.json keeps what they mean."""
 
 from __future__ import annotations
 

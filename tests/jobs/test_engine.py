@@ -1,5 +1,5 @@
 """Jobs with the engine's own commands: a catalogue and a log, as they come from an upload, to models that answer, whatever
-columns and ids are called; and trainings of several steps, Recformer from what was carried over, TIGER from identifiers."""
+columns and ids are called; trainings of several steps, Recformer from what was carried over, TIGER from identifiers."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import tests.exporter  # noqa: F401 (for what it does)
@@ -20,8 +18,10 @@ from app.jobs.status import Status
 from app.store.catalogue import Catalogue
 from app.store.facets import Among, Between
 from app.uploads import files
+from app.uploads import runner as uploads
 from app.uploads.limits import MB, UploadLimits
 from engine.runtime import Zoo
+from tests.app.own import read_here
 from tests.training.tiny import cycles, text_encoder
 
 CarryOut = Callable[[Job], Status]
@@ -63,56 +63,6 @@ def place(tmp_path: Path) -> Path:
     return folder
 
 
-# --- a catalogue, and a log that comes later
-
-
-@pytest.mark.timeout(900)
-def test_a_catalogue_is_shown_at_once_and_gives_way_when_a_log_comes(
-    place: Path, tmp_path: Path, root: Path, carry_out: CarryOut
-) -> None:
-    sequences = cycles(60, 40)
-    rows = [
-        (f"u{user}", f"i{item}", 1_000_000 + 60 * at) for user, s in enumerate(sequences) for at, item in enumerate(s)
-    ]
-    names = [f"{('Red', 'Blue', 'Gold')[n % 3]} thing {n}" for n in range(41)]  # one that nobody has
-    items = {"item_id": [f"i{n}" for n in range(41)], "title": names, "brand": [f"b{n % 4}" for n in range(41)]}
-    pq.write_table(pa.table(items), place / "clean" / "items.parquet")
-    jobs = tmp_path / "jobs"
-    source = root / "exports" / "sample" / "recformer"
-
-    def prepared(id: str, columns: tuple[str, ...], *without: str) -> Status:
-        job = kinds.prepare(kinds.JobRequest(id, place, jobs, name="x", title="A shop", log=columns), 41, [source])
-        return carry_out(lightened(job, *without))
-
-    first = prepared("first", (), "identifiers")  # those of a catalogue: tests/data/test_without_log.py
-    assert (first.state, first.notes) == ("done", ()), (first.message, (jobs / "first" / "log.txt").read_text())
-    zoo = Zoo.open(place / "exports", warm=True)
-    assert not zoo.refused and not zoo.has_log
-    assert set(zoo.bundles) == {"recformer", "text-neighbours"} and len(zoo.spaces) == 1
-    before = zoo.info.fingerprint
-
-    log = dict(zip(LOG, map(list, zip(*rows, strict=True)), strict=True))
-    pq.write_table(pa.table(log), place / "clean" / "log.parquet")
-    at_once = carry_out(kinds.baselines(kinds.JobRequest("floor", place, jobs, name="x", title="A shop", log=LOG), 41))
-    assert (at_once.state, at_once.notes) == ("done", ()), (jobs / "floor" / "log.txt").read_text()
-    zoo = Zoo.open(place / "exports", warm=True)
-    assert not zoo.refused and set(zoo.bundles) == set(kinds.baseline_names()) >= {"popularity", "markov"}
-    assert all(bundle.manifest.metrics["full"]["HR@10"] >= 0 for bundle in zoo.bundles.values())
-    second = prepared("second", LOG, "identifiers")
-    assert (second.state, second.notes) == ("done", ()), (second.message, (jobs / "second" / "log.txt").read_text())
-    zoo = Zoo.open(place / "exports", warm=True)
-    assert not zoo.refused and zoo.has_log and zoo.info.fingerprint != before
-    assert set(zoo.bundles) == {"recformer", "text-neighbours", *kinds.baseline_names()}
-    for bundle in zoo.bundles.values():
-        assert bundle.manifest.metrics["full"]["HR@10"] >= 0 and bundle.ranks_table() is not None
-    # once more: what was made of the same is not made again
-    third = prepared("third", LOG, "identifiers", "ords", "neighbours", "Carry")
-    assert third.state == "done" and third.parts[0].seconds == 0.0
-
-
-# --- names of all kinds, and models that come after others
-
-
 def csv_text(rows: list[list[str]]) -> bytes:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
@@ -139,7 +89,7 @@ def upload(folder: Path, attributes: list[str]) -> None:
     files.keep(folder, "catalogue", csv_text([["item_id", "title", *attributes], *rows]), limits)
     events = [
         [f"-u'{user}", ids()[item], str(1_000_000 + 60 * at)]
-        for user, sequence in enumerate(cycles(40, ITEMS))
+        for user, sequence in enumerate(cycles(40, ITEMS - 1))  # one that nobody has
         for at, item in enumerate(sequence)
     ]
     files.keep(folder, "log", csv_text([["user", "item", "time"], *events]), limits)
@@ -151,17 +101,40 @@ def upload(folder: Path, attributes: list[str]) -> None:
 
 
 @pytest.mark.timeout(900)
-def test_whatever_things_are_called_and_models_that_come_after_others(
-    place: Path, tmp_path: Path, root: Path, carry_out: CarryOut
+def test_a_catalogue_gives_way_when_a_log_comes_and_models_come_after_others_whatever_things_are_called(
+    place: Path, tmp_path: Path, root: Path, carry_out: CarryOut, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(uploads, "_run", read_here)
+    upload(place, HOSTILE)
     jobs = tmp_path / "jobs"
     source = root / "exports" / "sample" / "recformer"
-    upload(place, HOSTILE)
-    first = kinds.prepare(kinds.JobRequest("first", place, jobs, name="x", title="-- it's", log=LOG), ITEMS, [source])
-    ended = carry_out(lightened(first))
-    assert (ended.state, ended.notes) == ("done", ()), ended.message
-    zoo = Zoo.open(place / "exports", warm=True)
-    assert not zoo.refused and set(zoo.bundles) == {"recformer", "text-neighbours"}
+
+    def request(id: str, log: tuple[str, ...] = LOG) -> kinds.JobRequest:
+        return kinds.JobRequest(id, place, jobs, name="x", title="-- it's", log=log)
+
+    def opened(job: Job) -> Zoo:
+        """What is shown once the job has gone well."""
+        ended = carry_out(job)
+        assert (ended.state, ended.notes) == ("done", ()), (ended.message, (jobs / job.id / "log.txt").read_text())
+        assert {part.state for part in ended.parts} == {"done"}
+        zoo = Zoo.open(place / "exports", warm=True)
+        assert not zoo.refused
+        return zoo
+
+    # those of a catalogue: tests/data/test_without_log.py
+    first = lightened(kinds.prepare(request("first", ()), ITEMS, [source]), "identifiers", "Tokenize")
+    zoo = opened(first)
+    assert not zoo.has_log and set(zoo.bundles) == {"recformer", "text-neighbours"} and len(zoo.spaces) == 1
+    before = zoo.info.fingerprint
+
+    zoo = opened(kinds.baselines(request("floor"), ITEMS))
+    assert set(zoo.bundles) == set(kinds.baseline_names()) >= {"popularity", "markov"}
+
+    zoo = opened(lightened(kinds.prepare(request("second"), ITEMS, [source])))
+    assert zoo.has_log and zoo.info.fingerprint != before
+    assert set(zoo.bundles) == {"recformer", "text-neighbours", *kinds.baseline_names()}
+    for bundle in zoo.bundles.values():
+        assert bundle.manifest.metrics["full"]["HR@10"] >= 0 and bundle.ranks_table() is not None
     assert set(zoo.tokenizations) == {"rqvae", "residual-kmeans"} and len(zoo.spaces) == 1
     assert set(zoo.item_ids) == set(ids())
     catalogue = Catalogue(zoo.items)
@@ -171,11 +144,7 @@ def test_whatever_things_are_called_and_models_that_come_after_others(
 
     tuned = kinds.choose(place, "recformer-tuned", TINY)
     tiger = kinds.choose(place, "tiger", {**TINY, "model.dim": 16, "model.beam": 5})
-    job = kinds.train(kinds.JobRequest("second", place, jobs, name="x", title="A shop", log=LOG), [tuned, tiger])
     # what a job exports: tests/browser/test_whole_path.py; bundles of these two: tests/export, tests/generation
-    job = lightened(job, "Evaluate", "Export")
-    ended = carry_out(job)
-    assert (ended.state, ended.notes) == ("done", ()), (jobs / "second" / "log.txt").read_text()
-    assert {part.state for part in ended.parts} == {"done"}
+    opened(lightened(kinds.train(request("third"), [tuned, tiger]), "Evaluate", "Export"))
     for choice in (tuned.before, tuned, tiger):
         assert choice is not None and len(json.loads((place / choice.run / "curve.json").read_text())) == 2

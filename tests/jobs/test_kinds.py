@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 from collections.abc import Iterable
@@ -13,9 +12,9 @@ from pydantic import ValidationError
 
 from app.jobs import fresh, keep, kinds
 from app.jobs.estimate import JobEstimate
-from app.jobs.kinds import TrainingChoice
+from app.jobs.kinds import JobRequest, TrainingChoice
 from app.jobs.spec import Job, JobStep
-from engine.cards import Declarations, OnPage, declarations
+from engine.cards import declarations
 from engine.cli import build_parser
 from engine.errors import SeqscopeError
 from engine.export import umap_map
@@ -29,27 +28,35 @@ ESTIMATE = JobEstimate(
 )  # fmt: skip
 
 
+LOG = ("user", "item", "time")
+
+
+def place_of(tmp_path: Path) -> Path:
+    """The folder of the dataset."""
+    return tmp_path / "owners" / "a" / "datasets" / "x"
+
+
+def request(tmp_path: Path, log: tuple[str, ...] = (), title: str = "A shop") -> JobRequest:
+    return JobRequest("id", place_of(tmp_path), tmp_path / "jobs", name="x", title=title, log=log)
+
+
 def prepare(tmp_path: Path, items: int = 500, log: tuple[str, ...] = (), title: str = "A shop") -> Job:
-    folder, jobs = tmp_path / "owners" / "a" / "datasets" / "x", tmp_path / "jobs"
-    sources = [tmp_path / "exports" / "recformer"]
-    return kinds.prepare(kinds.JobRequest("id", folder, jobs, name="x", title=title, log=log), items, sources)
+    return kinds.prepare(request(tmp_path, log, title), items, [tmp_path / "exports" / "recformer"])
 
 
-def train(tmp_path: Path, *choices: TrainingChoice, log: tuple[str, ...] = ("user", "item", "time")) -> Job:
-    folder, jobs = tmp_path / "owners" / "a" / "datasets" / "x", tmp_path / "jobs"
-    return kinds.train(kinds.JobRequest("id", folder, jobs, name="x", title="A shop", log=log), choices)
+def train(tmp_path: Path, *choices: TrainingChoice, log: tuple[str, ...] = LOG) -> Job:
+    return kinds.train(request(tmp_path, log), choices)
 
 
-def baselines(tmp_path: Path, log: tuple[str, ...] = ("user", "item", "time")) -> Job:
-    folder, jobs = tmp_path / "owners" / "a" / "datasets" / "x", tmp_path / "jobs"
-    return kinds.baselines(kinds.JobRequest("id", folder, jobs, name="x", title="A shop", log=log))
+def baselines(tmp_path: Path, log: tuple[str, ...] = LOG) -> Job:
+    return kinds.baselines(request(tmp_path, log))
 
 
 def commands(job: Job) -> list[list[str]]:
     return [list(step.words) for step in job.steps if step.program == "engine"]
 
 
-@pytest.mark.parametrize("log", [(), ("user", "item"), ("user", "item", "time", "weight")])
+@pytest.mark.parametrize("log", [(), ("user", "item", "time", "weight")])
 def test_the_engine_takes_every_step(tmp_path: Path, log: tuple[str, ...]) -> None:
     jobs = [prepare(tmp_path, log=log, title="-- $(rm) a shop")]
     if log:
@@ -73,7 +80,7 @@ def test_the_engine_takes_every_step(tmp_path: Path, log: tuple[str, ...]) -> No
 def test_no_file_names_where_the_dataset_lies(tmp_path: Path) -> None:
     job = prepare(tmp_path)
     assert job.folder == "../../owners/a/datasets/x"
-    assert job.place(tmp_path / "jobs" / "id") == tmp_path / "owners" / "a" / "datasets" / "x"
+    assert job.place(tmp_path / "jobs" / "id") == place_of(tmp_path)
     outside = [word for step in job.steps for word in step.words if str(tmp_path) in word]
     assert outside == [str(tmp_path / "exports" / "recformer")]  # what is carried over comes from elsewhere
 
@@ -88,9 +95,6 @@ def test_a_catalogue_that_is_too_small_has_no_map_of_words(tmp_path: Path) -> No
 
 def test_what_a_catalogue_gets_at_once(tmp_path: Path) -> None:
     steps = prepare(tmp_path).steps
-    assert [step.words[0] for step in steps] == [
-        "catalogue", "data", "zero-shot", "embed", "embed", "train", "export", "tokenize", "export", "tokenize", "export",
-    ]  # fmt: skip
     assert "evaluate" in [step.words[0] for step in prepare(tmp_path, log=("user", "item")).steps]
     assert not steps[0].may_fail and all(step.may_fail for step in steps[2:])
     assert all(step.needs == ("words",) for step in steps if step.words[0] == "tokenize")
@@ -98,9 +102,9 @@ def test_what_a_catalogue_gets_at_once(tmp_path: Path) -> None:
 
 
 def test_semantic_ids_that_were_brought_are_read_and_once_more_with_the_next_log(tmp_path: Path) -> None:
-    folder = tmp_path / "owners" / "a" / "datasets" / "x"
+    folder = place_of(tmp_path)
     folder.mkdir(parents=True)
-    job = kinds.index(kinds.JobRequest("id", folder, tmp_path / "jobs", name="x", title="A shop"))
+    job = kinds.index(request(tmp_path))
     words = next(words for words in commands(job) if words[0] == "export")
     assert build_parser(words).parse_args(words).runs == [Path(kinds.BROUGHT_INDEX)]
     (at,) = [at for at, step in enumerate(job.steps) if list(step.words) == words]
@@ -124,23 +128,13 @@ def test_a_file_that_was_read_takes_the_place_of_the_one_before(tmp_path: Path) 
         assert kept.read_text() == content and not brought.exists()
 
 
-def test_models_that_declare_it_are_made_as_soon_as_there_is_a_log(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_models_that_need_no_training_are_made_as_soon_as_there_is_a_log(tmp_path: Path) -> None:
     declared = declarations().models
-    popularity = declared["popularity"]
-    (variant,) = popularity.card.variants
-    toy = dataclasses.replace(variant, name="toy")
-    card = dataclasses.replace(
-        popularity.card, variants=(variant, toy, dataclasses.replace(toy, name="no", page=OnPage()))
-    )
-    models = {**declared, "popularity": dataclasses.replace(popularity, card=card)}
-    monkeypatch.setattr(kinds, "declarations", lambda: Declarations(models, {}))
     job = baselines(tmp_path)
     assert job.short and [step.words[0] for step in job.steps] == ["data", "data", "baselines"]  # in one process
     names = job.steps[-1].words[1 : job.steps[-1].words.index("--dataset")]
-    assert {"popularity", "markov", "toy"} <= set(names) and "no" not in names
-    assert all(not declared[name].learns and declared[name].needs_log for name in set(names) & declared.keys())
+    assert {"popularity", "markov"} <= set(names)
+    assert all(not declared[name].learns and declared[name].needs_log for name in names)
 
 
 def test_many_items_are_made_ready_to_be_searched(tmp_path: Path) -> None:
@@ -173,15 +167,8 @@ def test_estimates_are_the_shares_of_the_work(tmp_path: Path) -> None:
 
 def carried(place: Path, **changes: object) -> None:
     """As if a Recformer had been carried over to the dataset."""
-    model = {
-        "dim": 32,
-        "layers": 1,
-        "heads": 4,
-        "window": 16,
-        "start": "somewhere",
-        "fields": ["plot"],
-        "vocabulary": 9,
-    }
+    sizes = {"dim": 32, "layers": 1, "heads": 4, "window": 16}
+    model = {**sizes, "start": "somewhere", "fields": ["plot"], "vocabulary": 9}
     manifest = {"zero_shot": {"bundle": "recformer"}, "training": {"recipe": {"model": model}}} | changes
     (place / "exports" / "recformer").mkdir(parents=True, exist_ok=True)
     (place / "exports" / "recformer" / "manifest.json").write_text(json.dumps(manifest))
@@ -192,7 +179,7 @@ def words_of(steps: Iterable[JobStep]) -> list[str]:
 
 
 def test_recformer_is_tuned_from_what_was_carried_over(tmp_path: Path) -> None:
-    place = tmp_path / "owners" / "a" / "datasets" / "x"
+    place = place_of(tmp_path)
     with pytest.raises(SeqscopeError, match="there is none here"):
         kinds.choose(place, "recformer-tuned", {})
     carried(place, zero_shot=None)
@@ -204,8 +191,6 @@ def test_recformer_is_tuned_from_what_was_carried_over(tmp_path: Path) -> None:
     for one in (choice, choice.before):
         assert one.settings["model.dim"] == 32 and one.settings["training.epochs"] == 3
         assert not {"model.fields", "model.vocabulary"} & one.settings.keys()
-        found = load(one.recipe, "x", None, [f"{key}={json.dumps(value)}" for key, value in one.settings.items()])
-        assert found.model.heads == 4 and found.model.window == 16 and found.training.epochs == 3
     assert choice.settings["model.start"] == choice.before.run.removeprefix("runs/")
     assert choice.tried["model.start"] == "exports/recformer"  # the stage before is not there when it is estimated
     steps = train(tmp_path, choice, TrainingChoice(model="markov")).steps
@@ -222,7 +207,7 @@ def test_recformer_is_tuned_from_what_was_carried_over(tmp_path: Path) -> None:
 
 
 def test_what_is_pretrained_first_needs_nothing_carried_over(tmp_path: Path) -> None:
-    choice = kinds.choose(tmp_path / "owners" / "a" / "datasets" / "x", "s3rec", {"training.epochs": 3})
+    choice = kinds.choose(place_of(tmp_path), "s3rec", {"training.epochs": 3})
     assert choice.before is not None and choice.before.model == "s3rec-pretrained"
     assert choice.before.settings["training.epochs"] == 3 and "model.start" not in choice.before.settings
     assert choice.settings["model.start"] == choice.before.run.removeprefix("runs/")
@@ -230,7 +215,7 @@ def test_what_is_pretrained_first_needs_nothing_carried_over(tmp_path: Path) -> 
 
 
 def test_tiger_writes_the_identifiers_of_a_tokenizer(tmp_path: Path) -> None:
-    place = tmp_path / "owners" / "a" / "datasets" / "x"
+    place = place_of(tmp_path)
     with pytest.raises(SeqscopeError, match="semantic IDs of RQ-VAE"):
         kinds.choose(place, "tiger", {})
     for path, content in (("runs/rqvae/identifiers.json", {}), ("data/dataset.json", {"counts": {"items": 500}})):
@@ -239,19 +224,13 @@ def test_tiger_writes_the_identifiers_of_a_tokenizer(tmp_path: Path) -> None:
     choice = kinds.choose(place, "tiger", {"training.epochs": 3})
     job = train(tmp_path, choice)
     steps = job.steps
-    assert words_of(steps)[2:] == [
-        "tokenize rqvae", "train tiger-small", f"evaluate {choice.run}", f"export {choice.run}",
-    ]  # fmt: skip
     assert steps[3].needs == ("rqvae",) and not any(step.may_fail for step in steps)
-    assert steps[5].words[-1] == "tiger"
     prepared = next(step for step in prepare(tmp_path).steps if step.words[:2] == ("tokenize", "rqvae"))
     assert steps[2].words == prepared.words  # the same as the preparation's: nothing is done again
-    assert load(choice.recipe, "x", None, ["model.identifiers=rqvae"]).title == "TIGER"
 
 
 def test_bundles_of_a_dataset_without_its_log_stay_until_the_new_are_there(tmp_path: Path) -> None:
-    place = tmp_path / "owners" / "a" / "datasets" / "x"
-    log = ("user", "item", "time")
+    place = place_of(tmp_path)
 
     def state(name: str, fingerprint: str, events: int) -> None:
         (place / name).mkdir(parents=True, exist_ok=True)
@@ -261,18 +240,18 @@ def test_bundles_of_a_dataset_without_its_log_stay_until_the_new_are_there(tmp_p
     def into(job: Job) -> set[str]:
         return {step.words[step.words.index("--to") + 1] for step in job.steps if "--to" in step.words}
 
-    assert into(prepare(tmp_path, log=log)) == {"exports"}  # nothing is shown yet
+    assert into(prepare(tmp_path, log=LOG)) == {"exports"}  # nothing is shown yet
     state("exports", "a", 0)
     state("data", "a", 0)
     assert into(prepare(tmp_path)) == {"exports"}  # once more the same
-    for job in (prepare(tmp_path, log=log), train(tmp_path, TrainingChoice(model="markov"))):
+    for job in (prepare(tmp_path, log=LOG), train(tmp_path, TrainingChoice(model="markov"))):
         assert into(job) == {"next"}
         assert job.steps[1].words == ("data", "next", "runs")
         assert job.steps[-1].program == "app.jobs.turn" and not job.steps[-1].may_fail
     state("data", "b", 60)  # the log was read, and then the job was cancelled
-    assert into(prepare(tmp_path, log=log)) == into(train(tmp_path, TrainingChoice(model="markov"))) == {"next"}
+    assert into(prepare(tmp_path, log=LOG)) == into(train(tmp_path, TrainingChoice(model="markov"))) == {"next"}
     state("exports", "b", 60)
-    assert into(prepare(tmp_path, log=log, title="Another title")) == {"exports"}
+    assert into(prepare(tmp_path, log=LOG, title="Another title")) == {"exports"}
 
 
 def test_only_models_that_are_offered(tmp_path: Path) -> None:
@@ -288,15 +267,7 @@ def test_only_models_that_are_offered(tmp_path: Path) -> None:
         TrainingChoice(model="../sasrec")
 
 
-def test_codes_grow_with_the_catalogue() -> None:
-    sizes = [kinds.sized("rqvae", items) for items in (1, 300, 301, 2_000, 9_000, 100_000, 1_000_000)]
-    codes = [size["tokenizer.codes"] for size in sizes]
-    assert codes == [8, 8, 16, 32, 64, 256, 256] and codes == sorted(codes)
-    assert [size["training.epochs"] for size in sizes][-3:] == [150, 30, 20]
-    assert "training.epochs" not in kinds.sized("residual-kmeans", 10)
-
-
-@pytest.mark.parametrize("items", [1, 40, 120, 256, 257, 1_000, 2_559, 2_561, 10_000, 50_000, 1_000_000])
+@pytest.mark.parametrize("items", [1, 256, 257, 2_559, 2_561, 50_000])
 def test_a_small_catalogue_is_gone_through_often_enough(items: int) -> None:
     settings = kinds.sized("rqvae", items)
     recipe = load_tokenizer("rqvae", "x", None, [f"{key}={value}" for key, value in settings.items()])
@@ -319,18 +290,16 @@ def chain(choice: TrainingChoice) -> list[TrainingChoice]:
     return [*([choice.before] if choice.before else []), choice]
 
 
-@pytest.mark.parametrize("model", ["sasrec", "bert4rec", "lightgcn", "ngcf", "mult-vae", "recformer-tuned", "tiger"])
+@pytest.mark.parametrize("model", ["sasrec", "bert4rec", "lightgcn", "recformer-tuned"])
 def test_a_small_log_has_small_batches(tmp_path: Path, model: str) -> None:
     """An epoch has at least so many steps, or the smallest batches; on a log of some size batches are the recipe's."""
     last: dict[str, int] = {}
-    for people in (20, 160, 319, 320, 640, 1_279, 1_280, 50_000):
+    for people in (20, 319, 320, 1_279, 1_280, 50_000):
         for one in chain(kinds.choose(settle(tmp_path, items=120, users=people), model, {})):
             words = [f"{key}={json.dumps(value)}" for key, value in one.settings.items()]
             found, whole = load(one.recipe, "x", None, words), load(one.recipe, "x", None, [])
             batch = found.training.batch_size
-            each = (
-                10 if model in ("lightgcn", "ngcf") else max(1, getattr(found.objective, "per_user", 1))
-            )  # pairs of a user
+            each = 10 if model == "lightgcn" else max(1, getattr(found.objective, "per_user", 1))  # pairs of a user
             examples = people * each
             assert batch == kinds.LEAST_BATCH or examples >= kinds.EPOCH_STEPS * batch
             assert batch == whole.training.batch_size or examples < kinds.EPOCH_STEPS * 2 * batch
@@ -355,21 +324,10 @@ def test_batches_that_were_asked_for_stay(tmp_path: Path) -> None:
     assert kinds.choose(place, "bert4rec", {}).settings == {}
 
 
-def test_longer_steps_are_larger_shares_of_a_preparation(tmp_path: Path) -> None:
-    def weight(items: int, tokenizer: str) -> float:
-        return next(step.weight for step in prepare(tmp_path, items).steps if step.key == tokenizer)
-
-    for items in (120, 10_000):
-        assert weight(items, "rqvae") >= weight(items, "residual-kmeans") + 0.01 * kinds.STEPS
-    assert weight(10_000, "rqvae") > weight(120, "rqvae")
-
-
 def test_steps_that_need_what_is_not_there() -> None:
+    job = kinds.batch("id", Path("x"), Path("jobs"), ["a"], title="A").model_dump()
     with pytest.raises(ValidationError, match="needs words"):
-        Job.model_validate(
-            kinds.batch("id", Path("x"), Path("jobs"), ["a"], title="A").model_dump()
-            | {"steps": [JobStep(title="a", words=("a",), needs=("words",)).model_dump()]}
-        )
+        Job.model_validate(job | {"steps": [JobStep(title="a", words=("a",), needs=("words",)).model_dump()]})
     with pytest.raises(ValidationError):
         JobStep(title="a", words=("a",), program="os; rm")
     with pytest.raises(ValidationError, match="NUL"):
@@ -405,7 +363,7 @@ def test_what_was_chosen_at_the_check_reaches_the_import(tmp_path: Path) -> None
     reading = Reading(format="delimited", ties="shuffle", drop_negative=True, min_rating=3.0, repeats="first")
     log = ("user", "item", "time", "weight", "quantity")
     job = kinds.prepare(
-        kinds.JobRequest("id", tmp_path, tmp_path / "jobs", name="x", title="A shop", log=log, reading=reading), 5
+        JobRequest("id", tmp_path, tmp_path / "jobs", name="x", title="A shop", log=log, reading=reading), 5
     )
     words = commands(job)[0]
     args = build_parser(words).parse_args(words)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -61,16 +59,15 @@ def over(queue: Queue, id: str, seconds: float = 90) -> Status:
 def test_jobs_are_carried_out_in_the_order_in_which_they_came(make: Make, tmp_path: Path) -> None:
     told: list[tuple[str, str]] = []
     queue = make(on_change=lambda one, now: told.append((one.id, now.state)))
-    for number in range(3):
-        queue.submit(job(step("count", tmp_path / f"out{number}", 2, 0.05), id=f"j{number}"))
-    assert [queue.ahead(f"j{number}").others for number in (1, 2)] == [1, 2]
-    for number in range(3):
-        assert over(queue, f"j{number}").state == "done"
-        assert lines(tmp_path / f"out{number}") == ["1", "2"]
-    ends = [queue.status(f"j{number}") for number in range(3)]
-    assert all(a.ended <= b.started for a, b in itertools.pairwise(ends))  # type: ignore[operator]
-    wait(lambda: len([one for one in told if one[1] == "done"]) == 3)
-    assert [one for one in told if one[1] == "done"] == [(f"j{number}", "done") for number in range(3)]
+    for id in ("j0", "j1"):
+        queue.submit(job(step("count", tmp_path / id, 2, 0.05), id=id))
+    assert queue.ahead("j1").others == 1
+    for id in ("j0", "j1"):
+        assert over(queue, id).state == "done"
+        assert lines(tmp_path / id) == ["1", "2"]
+    assert queue.status("j0").ended <= queue.status("j1").started  # type: ignore[operator]
+    wait(lambda: ("j1", "done") in told)
+    assert [one for one in told if one[1] == "done"] == [("j0", "done"), ("j1", "done")]
     assert "--- Do count" in queue.log("j1") and queue.log("j1", most=4).strip()
 
 
@@ -95,10 +92,13 @@ class EndsAtOnce(Pretended):
         Status(state="done", ended=1.0).write(folder)
 
 
-def test_owners_take_turns(jobs: Path) -> None:
+def test_owners_take_turns_and_there_are_no_more_runners_than_there_may_be(
+    jobs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Who asked for three comes once, then the others, then again; and never has two runners."""
+    monkeypatch.setenv("SEQSCOPE_JOBS", "2")
     launcher = Pretended()
-    queue = Queue(jobs, runners=2, launcher=launcher)
+    queue = Queue(jobs, launcher=launcher)
     for id in ("a1", "a2", "a3", "b1", "c1"):
         queue.submit(job(step("say", "x"), id=id, owner=id[0]))
     queue.look()
@@ -127,9 +127,8 @@ def test_a_short_job_waits_for_no_long_one(jobs: Path) -> None:
     Status(state="done", ended=1.0).write(jobs / "a2")
     queue.look()
     assert launcher.started == ["a2", "a1", "b2"]
-    Status(state="queued", outlasted=True).write(
-        jobs / "b2"
-    )  # what was to be short, and was not, waits with the long ones
+    # what was to be short, and was not, waits with the long ones
+    Status(state="queued", outlasted=True).write(jobs / "b2")
     queue.submit(job(nothing, id="c", owner="c", short=True))
     queue.look()
     assert launcher.started[3:] == ["c"] and queue.ahead("b2") == Ahead(1, 1)
@@ -173,9 +172,8 @@ def test_a_job_that_makes_too_much_is_ended(make: Make, jobs: Path, tmp_path: Pa
     queue.submit(job(step("fill", "runs/model", run="runs/model", may_fail=True), folder="../../dataset"))
     end = over(queue, "job")
     assert end.state == "failed" and "would take more room than is left for you here" in end.message
-    assert [path.name for path in (dataset / "exports").iterdir()] == ["done"] and not (
-        dataset / "runs" / "model"
-    ).exists()
+    assert [path.name for path in (dataset / "exports").iterdir()] == ["done"]
+    assert not (dataset / "runs" / "model").exists()
 
 
 def test_two_jobs_of_one_dataset_never_run_together(jobs: Path) -> None:
@@ -193,21 +191,6 @@ def test_two_jobs_of_one_dataset_never_run_together(jobs: Path) -> None:
     queue.stop()
 
 
-@pytest.mark.parametrize(("runners", "together"), [(1, False), (2, True)])
-def test_no_more_runners_than_there_may_be(
-    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runners: int, together: bool
-) -> None:
-    """Each job fails where another is at work."""
-    monkeypatch.setenv("SEQSCOPE_JOBS", str(runners))
-    queue = make()
-    for number in range(3):
-        queue.submit(job(step("alone", tmp_path, 60 if together else 0.3), id=f"j{number}"))
-    states = [over(queue, f"j{number}").state for number in range(3)]
-    assert ("failed" in states) == together
-    if not together:
-        assert len(lines(tmp_path / "alone")) == 3
-
-
 def test_a_runner_that_is_lost_is_replaced(make: Make, tmp_path: Path) -> None:
     queue, out = make(), tmp_path / "out"
     queue.submit(job(step("count", out, 10, 0, tmp_path / "gate")))
@@ -219,16 +202,17 @@ def test_a_runner_that_is_lost_is_replaced(make: Make, tmp_path: Path) -> None:
     assert lines(out) == LINES and len(pids(out)) == 2
 
 
-def test_one_that_is_lost_again_and_again_is_not(make: Make, tmp_path: Path) -> None:
+def test_one_that_is_lost_again_and_again_is_not(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "TRIES", 1)
     queue, out = make(), tmp_path / "out"
     queue.submit(job(step("count", out, 1000, 0.05, title="Train SASRec")))
-    for turn in range(module.TRIES + 1):
+    for turn in range(2):
         wait(lambda turn=turn: len(pids(out)) == turn + 1 and queue.status("job").pid)  # type: ignore[misc]
         os.kill(queue.status("job").pid or 0, signal.SIGKILL)
     end = over(queue, "job")
     assert end.state == "failed"
-    assert end.message == "Train SASRec: the process was lost 4 times, most likely because memory ran out."
-    assert len(pids(out)) == module.TRIES + 1
+    assert end.message == "Train SASRec: the process was lost 2 times, most likely because memory ran out."
+    assert len(pids(out)) == 2
 
 
 @contextlib.contextmanager
@@ -277,37 +261,17 @@ def test_server_and_runner_are_killed(make: Make, jobs: Path, tmp_path: Path, ro
 
 def test_of_two_servers_one_alone_starts_runners(make: Make, tmp_path: Path) -> None:
     first, second = make(), make()
-    for number in range(3):
-        second.submit(job(step("alone", tmp_path, 0.3), id=f"j{number}"))
-    assert [over(second, f"j{number}").state for number in range(3)] == ["done"] * 3
+    for id in ("j0", "j1"):
+        second.submit(job(step("alone", tmp_path, 0.3), id=id))
+    assert [over(second, id).state for id in ("j0", "j1")] == ["done", "done"]
     first.stop()
     second.submit(job(step("say", "x"), id="later"))
     assert over(second, "later").state == "done"
 
 
-def test_cancelled_while_it_runs_and_while_it_waits(make: Make, tmp_path: Path) -> None:
-    queue, out = make(), tmp_path / "out"
-    queue.submit(job(step("count", out, 1000, 0.05), id="runs"))
-    queue.submit(job(step("count", tmp_path / "never", 1, 0), id="waits"))
-    wait(lambda: lines(out))
-    queue.cancel("waits")
-    assert over(queue, "waits").state == "cancelled"
-    queue.cancel("runs")
-    assert queue.cancelling("runs") or queue.status("runs").over
-    assert over(queue, "runs").state == "cancelled" and not queue.cancelling("runs")
-    assert gone(pids(out)[0]) and not (tmp_path / "never").exists()
-    queue.cancel("runs")  # nothing
-    assert queue.status("runs").state == "cancelled"
-
-
-def test_once_more(make: Make, tmp_path: Path) -> None:
+def test_cancelled_or_failed_and_once_more(make: Make, tmp_path: Path) -> None:
     queue, blocked = make(), tmp_path / "in" / "the" / "way"
-    steps = (
-        step("count", tmp_path / "a", 1, 0),
-        step("count", blocked / "out", 2, 0),
-        step("count", tmp_path / "b", 1, 0),
-    )
-    queue.submit(job(*steps))
+    queue.submit(job(step("count", tmp_path / "a", 1, 0), step("count", blocked / "out", 2, 0)))
     assert "No such file" in over(queue, "job").message
     with pytest.raises(SeqscopeError, match="There is no job in none"):
         queue.job("none")
@@ -317,10 +281,15 @@ def test_once_more(make: Make, tmp_path: Path) -> None:
     assert end.message == "" and lines(blocked / "out") == ["1", "2"]
     assert len(pids(tmp_path / "a")) == 1  # what was done is not done again
     queue.submit(job(step("count", tmp_path / "long", 1000, 0.05), id="long"))
+    wait(lambda: lines(tmp_path / "long"))
     with pytest.raises(SeqscopeError, match="waiting or running already"):
         queue.retry("long")
     queue.cancel("long")
-    assert over(queue, "long").state == "cancelled"
+    assert queue.cancelling("long") or queue.status("long").over
+    assert over(queue, "long").state == "cancelled" and not queue.cancelling("long")
+    assert gone(pids(tmp_path / "long")[0])
+    queue.cancel("long")  # nothing
+    assert queue.status("long").state == "cancelled"
     queue.retry("long")
     assert queue.status("long").state == "queued" and not queue.cancelling("long")
     queue.cancel("long")
@@ -398,35 +367,7 @@ def test_whoever_is_told_hears_of_a_job_that_was_cancelled_twice(jobs: Path) -> 
     queue.stop()
 
 
-def test_many_threads_ask_at_once(make: Make) -> None:
-    queue = make(waiting=1000, launcher=EndsAtOnce())
-    faults: list[BaseException] = []
-
-    def ask(number: int) -> None:
-        try:
-            for turn in range(5):
-                id = f"t{number}x{turn}"
-                queue.submit(job(step("say", id), id=id))
-                queue.cancel(id)
-                queue.ahead(id)
-                queue.status(id)
-                queue.log(id)
-        except BaseException as fault:
-            faults.append(fault)
-
-    threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not faults
-    for number in range(8):
-        for turn in range(5):
-            assert over(queue, f"t{number}x{turn}").state in ("cancelled", "done")
-
-
-@pytest.mark.parametrize("text", ["0", "-1", "two", "1.5"])
-def test_a_number_that_is_none(jobs: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    monkeypatch.setenv("SEQSCOPE_JOBS", text)
+def test_a_number_that_is_none(jobs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEQSCOPE_JOBS", "0")
     with pytest.raises(SeqscopeError, match="SEQSCOPE_JOBS is"):
         Queue(jobs)

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -40,6 +41,7 @@ def test_one_step_after_the_other(folder: Path, begin: Begin, now: Now) -> None:
     child = begin(job(first, second))
     seen = [now()]
     while child.poll() is None:
+        time.sleep(0.005)
         seen.append(now())
         if seen[-1].words == "Count: line 5":
             gate.touch()
@@ -109,11 +111,7 @@ def test_one_runner_alone(folder: Path, begin: Begin, now: Now) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("fail", "The loss is nan. Try a smaller rate."), "The loss is nan. Try a smaller rate."),
-        (
-            ("die", 9),
-            "The system ended it, most likely because memory ran out. Try a smaller catalogue or fewer models.",
-        ),
+        (("die", 9), "The system ended it, most likely because memory ran out"),
         (("die", 6), "It was ended by the signal SIGABRT."),
         (("count", "out"), "It ended with code 1: TypeError: count() missing"),
     ],
@@ -130,7 +128,7 @@ def test_the_engine_says_why(carry_out: CarryOut) -> None:
     assert carry_out(job(wanted)).message.startswith("nowhere is not a prepared dataset: dataset.json is missing.")
 
 
-def test_the_rest_goes_on_without_what_may_fail(folder: Path, begin: Begin, now: Now) -> None:
+def test_the_rest_goes_on_without_what_may_fail(folder: Path, carry_out: CarryOut) -> None:
     steps = [
         step("fail", "no words", key="words", may_fail=True, title="Read"),
         step("count", "never", 1, 0, key="codes", needs=("words",)),
@@ -138,8 +136,7 @@ def test_the_rest_goes_on_without_what_may_fail(folder: Path, begin: Begin, now:
         step("count", "out", 2, 0, goal=True),
         step("lacks", "Item-kNN: too many items."),
     ]
-    assert begin(job(*steps)).wait() == 0
-    end = now()
+    end = carry_out(job(*steps))
     assert end.state == "done" and end.notes == ("Read: no words", "Item-kNN: too many items.")
     assert [part.state for part in end.parts] == ["failed", "left out", "left out", "done", "done"]
     assert lines(folder / "out") == ["1", "2"] and not (folder / "never").exists() and not (folder / "nor").exists()

@@ -45,8 +45,3 @@ def distance(user: Array, m: Array, taste: Array, aim: Array, omega: float) -> f
 def product(user: Array, m: Array, taste: Array, aim: Array, omega: float) -> float:
     """ω u·V_i + (1 − ω) m·X_i: larger is nearer."""
     return float(omega * user @ taste + (1 - omega) * m @ aim)
-
-
-def hinge(positive: list[float], negative: list[list[float]], margin: float) -> float:
-    """Σ max(0, y⁺ + γ − y⁻) over every positive and each of its negatives."""
-    return sum(max(0.0, y + margin - other) for y, others in zip(positive, negative, strict=True) for other in others)

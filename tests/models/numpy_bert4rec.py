@@ -6,7 +6,7 @@ from math import erf
 
 import numpy as np
 
-from tests.models.numpy_sasrec import layer_norm
+from tests.models.numpy_sasrec import attention, layer_norm
 
 Array = np.ndarray
 
@@ -14,6 +14,26 @@ Array = np.ndarray
 def gelu(x: Array) -> Array:
     """x Φ(x), with the normal distribution's own Φ"""
     return np.array([value * (1 + erf(value / np.sqrt(2))) / 2 for value in x])
+
+
+def layer(
+    x: list[Array], p: dict[str, Array], heads: int, looks: Array, residual: bool = True
+) -> tuple[list[Array], Array]:
+    """Of BERT, and its weights [heads, length, length]. p: Wq bq Wk bk Wv bv Wo bo, alpha1 beta1 (after attention), W1 b1 W2 b2,
+    alpha2 beta2 (after the feed-forward part); what is missing of it is left out. looks: as `attention` takes it."""
+    q, k, v = ([p[f"W{name}"] @ vector + p[f"b{name}"] for vector in x] for name in "qkv")
+    joined, weights = attention(q, k, v, heads, looks)
+
+    def after(before: list[Array], out: list[Array], number: int) -> list[Array]:
+        left = [one + other for one, other in zip(before, out, strict=True)] if residual else out
+        if f"alpha{number}" not in p:
+            return left
+        return [layer_norm(vector, p[f"alpha{number}"], p[f"beta{number}"], 1e-12) for vector in left]
+
+    x = after(x, [p["Wo"] @ vector + p["bo"] for vector in joined], 1)
+    if "W1" in p:
+        x = after(x, [p["W2"] @ gelu(p["W1"] @ vector + p["b1"]) + p["b2"] for vector in x], 2)
+    return x, weights
 
 
 def forward(
@@ -30,39 +50,16 @@ def forward(
 ) -> tuple[Array, Array]:
     """Output of the head (states without one) at every position [length, d], and attention [layers, heads, length, length].
 
-    tokens: items and [MASK], without padding; items: [n + 2, d], positions count from the first token. A layer holds Wq bq Wk bk
-    Wv bv Wo bo, alpha1 beta1 (after attention), W1 b1 W2 b2, alpha2 beta2 (after the feed-forward part); what is missing of it is
-    left out. head: W b alpha beta. causal: no position sees a later one.
+    tokens: items and [MASK], without padding; items: [n + 2, d], positions count from the first token. layers: as `layer` takes
+    them. head: W b alpha beta. causal: no position sees a later one.
     """
-    length, d = len(tokens), items.shape[1]
     placed = [items[token] + (0 if positions is None else positions[i]) for i, token in enumerate(tokens)]
     x = [layer_norm(vector, *norm, epsilon=1e-12) for vector in placed]
-    seen = np.zeros((len(layers), heads, length, length))
-    for number, layer in enumerate(layers):
-        attended = []
-        for i in range(length):
-            parts, before = [], x[: i + 1] if causal else x
-            for h in range(heads):
-                part = slice(h * d // heads, (h + 1) * d // heads)
-                query = (layer["Wq"] @ x[i] + layer["bq"])[part]
-                logits = np.array([query @ (layer["Wk"] @ other + layer["bk"])[part] for other in before])
-                shares = np.exp(logits / np.sqrt(d / heads))
-                shares = shares / shares.sum()
-                seen[number, h, i, : len(shares)] = shares
-                parts.append(
-                    sum(s * (layer["Wv"] @ other + layer["bv"])[part] for s, other in zip(shares, before, strict=True))
-                )
-            projected = layer["Wo"] @ np.concatenate(parts) + layer["bo"]
-            left = x[i] + projected if residual else projected
-            attended.append(layer_norm(left, layer["alpha1"], layer["beta1"], 1e-12) if "alpha1" in layer else left)
-        if "W1" not in layer:
-            x = attended
-            continue
-        x = []
-        for vector in attended:
-            out = layer["W2"] @ gelu(layer["W1"] @ vector + layer["b1"]) + layer["b2"]
-            left = vector + out if residual else out
-            x.append(layer_norm(left, layer["alpha2"], layer["beta2"], 1e-12) if "alpha2" in layer else left)
-    if head is None:
-        return np.array(x), seen
-    return np.array([layer_norm(gelu(head["W"] @ v + head["b"]), head["alpha"], head["beta"], 1e-12) for v in x]), seen
+    looks = np.tri(len(x), dtype=bool) if causal else np.ones((len(x), len(x)), bool)
+    seen = []
+    for parameters in layers:
+        x, weights = layer(x, parameters, heads, looks, residual)
+        seen.append(weights)
+    if head is not None:
+        x = [layer_norm(gelu(head["W"] @ v + head["b"]), head["alpha"], head["beta"], 1e-12) for v in x]
+    return np.array(x), np.array(seen)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.models.numpy_sasrec import attention
+
 Array = np.ndarray
 
 
@@ -92,20 +94,13 @@ def norm(x: Array, weight: Array | float = 1.0, bias: Array | float = 0.0, eps: 
 
 def ligr(x: Array, p: dict[str, Array], heads: int) -> tuple[Array, Array]:
     """A LiGR layer, one position after the other, and its weights [heads, items, items]. x: [items, d]; p: parameters by name."""
-    count, d = x.shape
-    size, weights, out = d // heads, np.zeros((heads, count, count)), np.zeros_like(x)
     normed = [norm(row, p["attention_norm.weight"], p["attention_norm.bias"]) for row in x]
     q, k, v = ([p[f"{key}.weight"] @ row + p[f"{key}.bias"] for row in normed] for key in ("query", "key", "value"))
-    for i in range(count):
-        joined = np.zeros(d)
-        for head in range(heads):
-            part = slice(head * size, (head + 1) * size)
-            weights[head, i, : i + 1] = softmax(
-                np.array([q[i][part] @ k[j][part] for j in range(i + 1)]) / np.sqrt(size)
-            )
-            joined[part] = sum(weights[head, i, j] * v[j][part] for j in range(i + 1))
+    joined, weights = attention(q, k, v, heads, np.tri(len(x), dtype=bool))
+    out = np.zeros_like(x)
+    for i in range(len(x)):
         gate = sigma(p["attention_gate.weight"] @ x[i] + p["attention_gate.bias"])
-        y = x[i] + gate * (p["out.weight"] @ joined + p["out.bias"])
+        y = x[i] + gate * (p["out.weight"] @ joined[i] + p["out.bias"])
         inner = norm(y, p["forward_norm.weight"], p["forward_norm.bias"])
         inner = silu(p["gated.weight"] @ inner) * (p["linear.weight"] @ inner)
         out[i] = y + sigma(p["forward_gate.weight"] @ y + p["forward_gate.bias"]) * (p["outer.weight"] @ inner)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
+
+from tests.models.numpy_bert4rec import layer
+from tests.models.numpy_sasrec import layer_norm
 
 Text = list[list[tuple[int, int]]]
 """Of each item, its tokens with their types: 1 of a key, 2 of a value."""
@@ -28,13 +30,13 @@ def visible(length: int, window: int | None) -> np.ndarray:
     return found
 
 
-def norm(x: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> np.ndarray:
-    mean, variance = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
-    return weight * (x - mean) / np.sqrt(variance + 1e-12) + bias
-
-
-def gelu(x: np.ndarray) -> np.ndarray:
-    return np.array([0.5 * v * (1 + math.erf(v / math.sqrt(2))) for v in x.ravel()]).reshape(x.shape)
+NAMES = {
+    "Wq": "query.weight", "bq": "query.bias", "Wk": "key.weight", "bk": "key.bias", "Wv": "value.weight", "bv": "value.bias",
+    "Wo": "projection.weight", "bo": "projection.bias", "alpha1": "attention_norm.weight", "beta1": "attention_norm.bias",
+    "W1": "inner.weight", "b1": "inner.bias", "W2": "outer.weight", "b2": "outer.bias", "alpha2": "output_norm.weight",
+    "beta2": "output_norm.bias",
+}  # fmt: skip
+"""Of a layer's parameters: in numpy_bert4rec, in the model."""
 
 
 def forward(rows: np.ndarray, state: dict[str, np.ndarray], layers: int, heads: int, window: int | None) -> Any:
@@ -44,29 +46,9 @@ def forward(rows: np.ndarray, state: dict[str, np.ndarray], layers: int, heads: 
         x = x + state["types.weight"][rows[:, 1]]
     if "places.weight" in state:
         x = x + state["places.weight"][rows[:, 2]]
-    x = norm(x, state["norm.weight"], state["norm.bias"])
-    seen, weights = visible(len(rows), window), []
+    states, seen = [layer_norm(row, state["norm.weight"], state["norm.bias"], 1e-12) for row in x], []
     for number in range(layers):
-
-        def of(name: str, number: int = number) -> np.ndarray:
-            return state[f"layers.{number}.{name}"]
-
-        def linear(name: str, x: np.ndarray) -> np.ndarray:
-            return x @ of(f"{name}.weight").T + of(f"{name}.bias")
-
-        q, k, v = (linear(name, x) for name in ("query", "key", "value"))
-        size = q.shape[1] // heads
-        parts, maps = [], []
-        for head in range(heads):
-            own = slice(head * size, (head + 1) * size)
-            logits = np.where(seen, q[:, own] @ k[:, own].T / math.sqrt(size), -np.inf)
-            shares = np.exp(logits - logits.max(1, keepdims=True))
-            shares /= shares.sum(1, keepdims=True)
-            maps.append(shares)
-            parts.append(shares @ v[:, own])
-        weights.append(maps)
-        attended = linear("projection", np.concatenate(parts, 1))
-        x = norm(x + attended, of("attention_norm.weight"), of("attention_norm.bias"))
-        inner = linear("outer", gelu(linear("inner", x)))
-        x = norm(x + inner, of("output_norm.weight"), of("output_norm.bias"))
-    return x, np.array(weights)
+        parameters = {name: state[f"layers.{number}.{ours}"] for name, ours in NAMES.items()}
+        states, weights = layer(states, parameters, heads, visible(len(rows), window))
+        seen.append(weights)
+    return np.array(states), np.array(seen)

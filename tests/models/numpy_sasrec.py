@@ -31,6 +31,23 @@ def time_signal(position: int, dim: int) -> Array:
     return signal
 
 
+def attention(q: list[Array], k: list[Array], v: list[Array], heads: int, looks: Array) -> tuple[list[Array], Array]:
+    """Of every position Σ_j softmax_j(q_i · k_j / sqrt(d / heads)) v_j, heads side by side [length, d]; and the weights
+    [heads, length, length]. looks: bool [length, length], at which others each position looks."""
+    length, size = len(q), len(q[0]) // heads
+    weights, joined = np.zeros((heads, length, length)), []
+    for i in range(length):
+        parts = []
+        for head in range(heads):
+            part = slice(head * size, (head + 1) * size)
+            others = np.flatnonzero(looks[i])
+            shares = np.exp([q[i][part] @ k[j][part] / np.sqrt(size) for j in others])
+            weights[head, i, others] = shares / shares.sum()
+            parts.append(sum(weights[head, i, j] * v[j][part] for j in others))
+        joined.append(np.concatenate(parts))
+    return joined, weights
+
+
 def forward(
     history: list[int],
     *,
@@ -58,34 +75,22 @@ def forward(
         elif positions is not None:
             vector = vector + positions[place]
         x.append(vector)
-    seen = np.zeros((len(blocks), heads, length, length))
-    for number, block in enumerate(blocks):
-        normed = [layer_norm(v, block["alpha1"], block["beta1"]) for v in x]
-        attended = []
-        for i in range(length):
-            query, parts = block["Wq"] @ normed[i] + block["bq"], []
-            for head in range(heads):
-                part = slice(head * d // heads, (head + 1) * d // heads)
-                logits = []
-                for j in range(i + 1):  # item i looks at items up to itself
-                    key = block["Wk"] @ x[j] + block["bk"]
-                    logits.append(query[part] @ key[part] / np.sqrt(d / heads))
-                shares = np.exp(np.array(logits) - max(logits))
-                shares = shares / shares.sum()
-                seen[number, head, i, : i + 1] = shares
-                mixed = np.zeros(d // heads)
-                for j in range(i + 1):
-                    mixed += shares[j] * (block["Wv"] @ x[j] + block["bv"])[part]
-                parts.append(mixed)
-            joined = np.concatenate(parts)
-            attended.append(joined + normed[i] if residual else joined)
+    earlier, seen = np.tri(length, dtype=bool), []
+    for block in blocks:
+        normed = [layer_norm(vector, block["alpha1"], block["beta1"]) for vector in x]
+        query = [block["Wq"] @ vector + block["bq"] for vector in normed]
+        key, value = ([block[f"W{name}"] @ vector + block[f"b{name}"] for vector in x] for name in "kv")
+        joined, shares = attention(query, key, value, heads, earlier)
+        seen.append(shares)
+        attended = [one + before for one, before in zip(joined, normed, strict=True)] if residual else joined
         x = []
         for vector in attended:
             into = layer_norm(vector, block["alpha2"], block["beta2"])
             inner = np.maximum(block["W1"] @ into + block["b1"], 0)
             out = block["W2"] @ inner + block["b2"]
             x.append(out + into if residual else out)
-    return np.array([layer_norm(v, *last_norm) for v in x]) + (0 if user is None else user), seen
+    states = np.array([layer_norm(vector, *last_norm) for vector in x])
+    return states + (0 if user is None else user), np.array(seen)
 
 
 def numbers(tensor: Tensor) -> Array:

@@ -56,18 +56,3 @@ def test_the_most_frequent_successors_are_kept() -> None:
         kept = sorted(full.query(torch.tensor([[item]]))[0].tolist(), reverse=True)[:2]
         found = sorted(cut.query(torch.tensor([[item]]))[0].tolist(), reverse=True)[:2]
         assert found == kept
-
-
-def test_popularity_only_orders_what_counts_leave_tied() -> None:
-    items, offsets = log()
-    model = Markov(MarkovConfig(), ITEMS, 9, torch.Generator())
-    model.fit(items, offsets)
-    assert 0 < model.prior.sum() <= 0.5 + 1e-6 < 1
-
-
-def test_fitting_again_forgets() -> None:
-    model = build("markov")
-    expected = model.scores(torch.arange(ITEMS)[:, None])
-    model.fit(*flat([[1, 2] * 20]))  # type: ignore[operator]
-    model.fit(*log())  # type: ignore[operator]
-    assert torch.equal(model.scores(torch.arange(ITEMS)[:, None]), expected)

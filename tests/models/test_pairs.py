@@ -82,14 +82,19 @@ def test_a_transition_is_an_event_with_one_before_it() -> None:
     assert negatives.shape == (3, 1) and learnt.typical_targets == 3
 
 
-@pytest.mark.parametrize(("name", "balls"), [("transrec", ["items"]), ("cml", ["items", "users"]), ("prme", [])])
+BALLS: list[tuple[str, list[str]]] = [
+    ("transrec", ["items"]), ("cml", ["items", "users"]), ("attrec", ["users", "taste", "intent"]), ("prme", []),
+]  # fmt: skip
+"""Tables whose rows have a length of 1 at most."""
+
+
+@pytest.mark.parametrize(("name", "balls"), BALLS)
 def test_points_that_stay_in_the_ball(name: str, balls: list[str]) -> None:
     model = build(name)
     with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_(50)
-    before = tables(model)
-    before = {key: value.copy() for key, value in before.items()}
+        for parameter in model.parameters():  # short rows and long ones
+            parameter.mul_(torch.linspace(0, 50, len(parameter)).reshape(-1, *[1] * (parameter.ndim - 1)))
+    before = {key: value.copy() for key, value in tables(model).items()}
     model.constrain()
     for key, value in tables(model).items():
         wanted = before[key] / np.maximum(1, np.linalg.norm(before[key], axis=-1, keepdims=True))

@@ -40,16 +40,11 @@ def derived(model: Recformer, history: list[int]) -> tuple[np.ndarray, np.ndarra
 
 SETTINGS: list[dict[str, Any]] = [
     {},
-    {"window": 2},
     {"window": 64},
-    {"attention": "full"},
-    {"item_positions": False},
-    {"token_types": False},
-    {"layers": 3, "heads": 1},
+    {"attention": "full", "layers": 3, "heads": 1},
     {"max_tokens": 17, "window": 8},
-    {"max_tokens": 2},
-    {"max_length": 1},
-    {"temperature": 1.0},
+    {"item_positions": False, "token_types": False, "temperature": 1.0},
+    {"max_tokens": 2, "max_length": 1},
 ]
 
 
@@ -79,7 +74,7 @@ def test_a_row_is_the_state_over_the_words_of_the_item_alone() -> None:
     assert scores.abs().max() <= 1 / model.config.temperature + 1e-3
 
 
-@pytest.mark.parametrize("settings", SETTINGS[:4] + SETTINGS[7:8], ids=str)
+@pytest.mark.parametrize("settings", SETTINGS[:4], ids=str)
 def test_the_map_sums_the_words_of_each_item(settings: dict[str, Any]) -> None:
     model = made(**settings)
     for history in histories(model, 5):
@@ -113,8 +108,7 @@ def dense(q: Tensor, k: Tensor, v: Tensor, real: Tensor, radius: int) -> Tensor:
     return F.scaled_dot_product_attention(q, k, v, attn_mask=band & real[:, None, None])
 
 
-@pytest.mark.parametrize("length", [1, 3, 16, 33])
-@pytest.mark.parametrize("radius", [1, 5, 40])
+@pytest.mark.parametrize(("length", "radius"), [(1, 5), (16, 1), (33, 5), (33, 40)])
 def test_blocks_are_the_dense_attention_with_a_band(length: int, radius: int) -> None:
     generator = torch.Generator().manual_seed(length)
     parts = [torch.randn(3, 2, length, 4, generator=generator, requires_grad=True) for _ in range(3)]
@@ -143,21 +137,15 @@ class Largest(TorchDispatchMode):
         return found
 
 
-@pytest.mark.parametrize("training", [False, True])
-def test_cost_is_linear_in_length(training: bool) -> None:
-    costs, sizes = [], []
-    for length in (256, 512, 1024):
+def test_cost_is_linear_in_length() -> None:
+    costs = []
+    for length in (256, 512):
         real = torch.ones(1, length, dtype=torch.bool)
-        q, k, v = torch.randn(3, 1, 1, length, 4, requires_grad=training)
-        with FlopCounterMode(display=False) as counter, Largest() as largest:
-            found = layers.attend_in_window(q, k, v, real, 32, 0.1 if training else 0.0)
-            if training:
-                found.sum().backward()
+        q, k, v = torch.randn(3, 1, 1, length, 4, requires_grad=True)
+        with FlopCounterMode(display=False) as counter:
+            layers.attend_in_window(q, k, v, real, 32, 0.1).sum().backward()
         costs.append(counter.get_total_flops())
-        sizes.append(largest.numbers)
     assert costs[1] == 2 * costs[0]
-    assert costs[2] == 4 * costs[0]
-    assert sizes[2] <= 1024 * (3 * 32 + 1) < 1024 * 1024 // 8
 
 
 def test_a_whole_history_of_1024_tokens_never_makes_a_square() -> None:
@@ -200,15 +188,6 @@ def test_it_starts_from_a_bert() -> None:
     close(model.hidden(text, first_only=False), bert(tokens))
 
 
-def test_it_starts_from_another_of_its_kind() -> None:
-    one = made()
-    other = Recformer(one.config, ITEMS, USERS, torch.Generator().manual_seed(9), WORDS, one.state_dict()).eval()
-    for name, tensor in one.state_dict().items():
-        assert torch.equal(other.state_dict()[name], tensor), name
-    longer = Recformer(small("recformer", max_length=20), ITEMS, USERS, torch.Generator(), WORDS, one.state_dict())
-    assert torch.equal(longer.places.weight[: len(one.places.weight)], one.places.weight)
-
-
 def test_of_a_deeper_start_some_layers_are_taken() -> None:
     deep = made(layers=4)
     for count, taken in ((1, [3]), (2, [0, 3]), (3, [0, 2, 3]), (4, [0, 1, 2, 3])):
@@ -217,6 +196,8 @@ def test_of_a_deeper_start_some_layers_are_taken() -> None:
         for layer, source in enumerate(taken):
             for name, tensor in model.layers[layer].state_dict().items():
                 assert torch.equal(tensor, deep.layers[source].state_dict()[name])
+    longer = Recformer(small("recformer", max_length=20), ITEMS, USERS, torch.Generator(), WORDS, deep.state_dict())
+    assert torch.equal(longer.places.weight[: len(deep.places.weight)], deep.places.weight)
 
 
 def test_a_start_of_other_sizes_is_refused() -> None:

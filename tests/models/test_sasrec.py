@@ -30,16 +30,13 @@ def derived(model: SASRec, history: list[int]) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize(
     "settings",
     [
-        {},
-        {"heads": 4, "dim": 12},
+        {"heads": 4, "dim": 12, "blocks": 3},
         {"blocks": 0},
-        {"blocks": 3},
         {"positions": "none"},
         {"positions": "sinusoidal"},
-        {"shared_items": False},
+        {"shared_items": False, "user_vector": True},
         {"residual": False},
         {"max_length": 1},
-        {"user_vector": True},
     ],
     ids=str,
 )
@@ -60,21 +57,6 @@ def test_the_network_is_that_of_the_paper(settings: dict[str, Any]) -> None:
             query, weights = model.query_with_attention(tokens)
             np.testing.assert_allclose(numbers(query[0]), states[-1], atol=1e-5)
             np.testing.assert_allclose(numbers(weights[0]), seen, atol=1e-5)
-
-
-def test_ablations_have_the_parameters_they_should() -> None:
-    def parameters(**settings: Any) -> int:
-        return sum(p.numel() for p in build("sasrec", **settings).parameters())
-
-    full, d, n = parameters(), 8, 8
-    assert parameters(positions="none") == parameters(positions="sinusoidal") == full - n * d
-    assert parameters(shared_items=False) == full + (ITEMS + 1) * d
-    assert parameters(residual=False) == full
-    assert parameters(user_vector=True) == full + USERS * d
-    block = 5 * (d * d + d) + 4 * d  # three projections, two feed-forward layers, two norms; no output projection
-    assert parameters(blocks=0) == full - 2 * block
-    assert parameters(blocks=3) == full + block
-    assert full == (ITEMS + 1) * d + n * d + 2 * block + 2 * d
 
 
 def test_a_users_vector_is_added_to_the_state_and_newcomers_get_the_mean() -> None:
@@ -111,7 +93,7 @@ def test_in_training_the_blocked_attention_is_the_same(monkeypatch: pytest.Monke
     move(model, 1)
     items = batch(model, histories(model, 9))
     expected = model.eval().hidden(items)
-    for queries, logits in ((64, 1 << 20), (7, 1 << 20), (1, 1), (20, 200)):
+    for queries, logits in ((64, 1 << 20), (7, 200), (1, 1)):
         monkeypatch.setattr("engine.models.layers.QUERIES", queries)
         monkeypatch.setattr("engine.models.layers.LOGITS", logits)
         torch.testing.assert_close(model.train().hidden(items), expected, atol=1e-5, rtol=1e-5)

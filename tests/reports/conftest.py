@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from app.reports import verify
 from app.reports.build import build
 from app.reports.document import Asked, Report
 from engine.runtime import Zoo
@@ -45,6 +46,27 @@ def models(hostile: Path) -> Zoo:
 def copied(hostile: Path, tmp_path: Path) -> Path:
     """The same dataset, to be changed."""
     return Path(shutil.copytree(hostile, tmp_path / "hostile"))
+
+
+@pytest.fixture(scope="session")
+def answers() -> dict[str, Report]:
+    """What was asked of `models` → the report of it."""
+    return {}
+
+
+@pytest.fixture
+def asked_once(models: Zoo, answers: dict[str, Report], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever verifies reports of `models`, which nobody changes, asks each question once in all tests."""
+
+    def remembered(zoo: Zoo, asked: Asked, *, at: str) -> Report:
+        if zoo is not models:
+            return build(zoo, asked, at=at)
+        key = asked.model_dump_json()
+        if key not in answers:
+            answers[key] = build(zoo, asked, at="2026-01-01T00:00:00+00:00")
+        return answers[key]
+
+    monkeypatch.setattr(verify, "build", remembered)
 
 
 @pytest.fixture(scope="session")

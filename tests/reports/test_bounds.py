@@ -30,11 +30,11 @@ def csv(path: Path) -> Path:
 
 
 def bomb(path: Path) -> Path:
-    """100 kB that are 100 MB of valid rows."""
+    """40 kB that are 40 MB of valid rows."""
     row = b"ann,toy-9\n" * 100_000
     with gzip.open(path, "wb", compresslevel=9) as file:
         file.write(b"user,item\n")
-        for _ in range(100):
+        for _ in range(40):
             file.write(row)
     assert path.stat().st_size < MB
     return path
@@ -61,15 +61,14 @@ def long_texts(path: Path) -> Path:
 @pytest.mark.parametrize(
     ("name", "make", "change", "words"),
     [
-        ("h.csv.gz", bomb, {"text": 20 * MB}, r"h\.csv\.gz: The file holds more than 20 MB.*Upload a part"),
         ("h.csv.gz", bomb, {}, "grows to more than 200 times"),
+        ("h.csv", csv, {"text": 20_000}, r"h\.csv: The file holds more than 0 MB.*Upload a part"),
         ("h.csv", csv, {"rows": 2_999}, r"h\.csv: The file has 3,000 rows; at most 2,999.*Upload a part"),
         ("h.txt", lambda path: path.write_text("toy-9 " * 3_000) and path, {"rows": 2_999}, "more than 2,999 events"),
         ("h.jsonl", jsonl, {"rows": 2_999}, "more than 2,999 events.*take a part"),
         ("h.parquet", lists, {"rows": 2_999}, "more than 2,999 events"),
         ("h.parquet", long_texts, {"text": 4 * MB}, "5 MB of text once it is unpacked; at most 4 MB"),
         ("h.csv", csv, {"seconds": 0}, r"Reading h\.csv took longer than 0 seconds.*take a part"),
-        ("h.txt", lambda path: path.write_text("toy-9\n") and path, {"seconds": 0}, "took longer than 0 seconds"),
         ("h.jsonl", jsonl, {"answers": 599}, "100 histories, 2 models and 3 items each would be 600 rows; at most 599"),
         ("h.jsonl", jsonl, {"output": 100}, "The lists take more than 0 MB.*Choose Parquet"),
     ],
@@ -85,9 +84,8 @@ def test_a_bound_is_named_and_nothing_is_left(
 
 
 def test_just_within_the_bounds(models: Zoo, tmp_path: Path) -> None:
-    source = csv(tmp_path / "h.csv")
-    found = batch.run(models, source, tmp_path / "o.csv", names=["alpha"], k=3,
-                      bounds=WIDE.model_copy(update={"rows": 3_000, "answers": 3}))  # fmt: skip
+    source, enough = csv(tmp_path / "h.csv"), WIDE.model_copy(update={"rows": 3_000, "answers": 3})
+    found = batch.run(models, source, tmp_path / "o.csv", names=["alpha"], k=3, bounds=enough)
     assert found.histories == 1 and found.rows == 3
 
 
@@ -111,18 +109,10 @@ def test_a_statement_that_takes_too_long_is_ended(models: Zoo, tmp_path: Path, m
 
     monkeypatch.setattr(histories, "value", forever)
     began = time.monotonic()
+    short = WIDE.model_copy(update={"seconds": 1})
     with pytest.raises(TooMuch, match="took longer than 1 seconds"):
-        batch.run(
-            models, csv(tmp_path / "h.csv"), tmp_path / "o.csv", bounds=WIDE.model_copy(update={"seconds": 1})
-        )  # fmt: skip
+        batch.run(models, csv(tmp_path / "h.csv"), tmp_path / "o.csv", bounds=short)
     assert time.monotonic() - began < 30
-
-
-def test_a_damaged_gzip_file(models: Zoo, tmp_path: Path) -> None:
-    source = tmp_path / "h.csv.gz"
-    source.write_bytes(gzip.compress(EVENTS.encode())[:-20])
-    with pytest.raises(SeqscopeError, match="damaged or was cut off"):
-        batch.run(models, source, tmp_path / "o.csv", bounds=WIDE)
 
 
 def test_the_bounds_are_those_of_uploads(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,17 +34,9 @@ def quoted(text: str) -> str:
 
 
 def csv(path: Path, sep: str = ",", opened: Callable[..., object] = open) -> Path:
-    lines = [
-        sep.join(map(quoted, ("User_ID", "Item", "timestamp"))),
-        *(sep.join(map(quoted, map(str, row))) for row in rows()),
-    ]
+    lines = [sep.join(quoted(str(cell)) for cell in row) for row in [("User_ID", "Item", "timestamp"), *rows()]]
     with opened(path, "wt", encoding="utf-8") as file:  # type: ignore[attr-defined]
         file.write("\n".join(lines) + "\n")
-    return path
-
-
-def _with_bom(path: Path) -> Path:
-    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
     return path
 
 
@@ -99,15 +91,11 @@ def read(
 
 
 MAKERS: dict[str, Callable[[Path], Path]] = {
-    "a.csv": csv,
-    "a.CSV.gz": lambda path: csv(path, opened=gzip.open),
-    "a.tsv": lambda path: csv(path, "\t"),
-    "semi.csv": lambda path: csv(path, ";"),
-    "bom.csv": lambda path: _with_bom(csv(path)),
     "it's [1] *.csv": csv,
+    "a.CSV.gz": lambda path: csv(path, opened=gzip.open),
+    "semi.csv": lambda path: csv(path, ";"),
     "events.jsonl": jsonl_events,
     "lists.jsonl": jsonl_lists,
-    "events.parquet": parquet_events,
     "lists.parquet": parquet_lists,
     "it's [1] *.parquet": parquet_events,
     "json-lists.csv": csv_lists(json.dumps),
@@ -118,8 +106,7 @@ MAKERS: dict[str, Callable[[Path], Path]] = {
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_every_form(models: Zoo, tmp_path: Path, name: str) -> None:
-    path = MAKERS[name](tmp_path / name)
-    found, unknown = read(models, path, tmp_path / "work" if (tmp_path / "work").mkdir() is None else tmp_path)
+    found, unknown = read(models, MAKERS[name](tmp_path / name), tmp_path)
     assert found == WANTED and list(found) == list(WANTED) and unknown == 0
 
 
@@ -154,9 +141,8 @@ def test_without_times_the_rows_tell_the_order(models: Zoo, tmp_path: Path) -> N
     path = tmp_path / "a.csv"
     path.write_text("user,item\nx,toy-9\ny,toy-9\nx,toy-12\nx,nope\ny,\n", "utf-8")
     found, unknown = read(models, path, tmp_path)
-    assert (
-        found == {"x": ["toy-9", "toy-12"], "y": ["toy-9", ""]} and unknown == 1
-    )  # this catalogue has an item called ""
+    assert found == {"x": ["toy-9", "toy-12"], "y": ["toy-9", ""]}  # this catalogue has an item called ""
+    assert unknown == 1
 
 
 def test_times_as_texts(models: Zoo, tmp_path: Path) -> None:
@@ -177,16 +163,16 @@ def test_columns_of_other_names(models: Zoo, tmp_path: Path) -> None:
         read(models, path, tmp_path, user="nope")
 
 
-def test_many_events_of_few(models: Zoo, tmp_path: Path) -> None:
+def test_many_events_of_few(models: Zoo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A history that is longer than what is read from the database at a time."""
-    rng = np.random.default_rng(0)
-    items = rng.integers(0, 40, 250_000)
+    monkeypatch.setattr(histories, "_BATCH", 2_048)
+    items = np.random.default_rng(0).integers(0, 40, 25_000)
     ids = np.array(models.item_ids, object)[items]
-    pq.write_table(pa.table({"user": ["a"] * 120_000 + ["b"] * 130_000, "item": pa.array(ids)}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"user": ["a"] * 12_000 + ["b"] * 13_000, "item": pa.array(ids)}), tmp_path / "a.parquet")
     with histories.reading(tmp_path / "a.parquet", models, tmp_path) as found:
         (chunk,) = found.chunks(10)
     assert chunk.names == ["a", "b"]
-    assert np.array_equal(chunk.events[0], items[:120_000]) and np.array_equal(chunk.events[1], items[120_000:])
+    assert np.array_equal(chunk.events[0], items[:12_000]) and np.array_equal(chunk.events[1], items[12_000:])
 
 
 @pytest.mark.parametrize(
@@ -195,7 +181,6 @@ def test_many_events_of_few(models: Zoo, tmp_path: Path) -> None:
         ("a.xlsx", b"PK\x03\x04", "an Excel workbook"),
         ("a.csv", b"user,item\n", "no events"),
         ("a.csv", b"one column\n1\n", "which column is the user"),
-        ("a.csv", b"\x00\x01\x02" * 100, "is not text"),
         ("a.csv", b"user,item\n1,2\n1,2\n1,2,3\n", "a.csv:4: row with too many fields"),
         ("a.csv", "user,item\n영,화\n".encode("cp949"), "UTF-8"),
         ("a.parquet", b"PAR1 not really", "as Parquet"),
@@ -204,10 +189,8 @@ def test_many_events_of_few(models: Zoo, tmp_path: Path) -> None:
         ("a.jsonl", b'["toy-9"]\n{"user": "x"}\n', "no list of items"),
         ("a.csv", b"user,item\n1,toy-9\n,toy-9\n", "Line 3: event without a user"),
         ("a.jsonl", b'{"user": "x", "item": "toy-9"}\n{"item": "toy-9"}\n', "Line 2: event without a user"),
-        ("a.jsonl", b"", "is empty"),
         ("a.txt", b"\xff\xfe\x00", "UTF-16"),
         ("a.txt.gz", b"no gzip", "not packed with gzip"),
-        ("a.csv.gz", b"no gzip", "not packed with gzip"),
     ],
 )
 def test_what_cannot_be_read(models: Zoo, tmp_path: Path, name: str, content: bytes, words: str) -> None:

@@ -32,16 +32,11 @@ def content(report: Report) -> bytes:
 
 def test_it_says_what_the_report_says(content: bytes, report: Report) -> None:
     said = text(content)
-    for word in (
-        "<img src=x onerror=alert(1)>",
-        "<script>window.hit = 1</script> $x$",
-        "What each model recommends",
-        report.seal,
-    ):
+    for word in ("<img src=x onerror=alert(1)>", "<script>window.hit = 1</script> $x$", report.seal):
         assert word in said, word
     for one in report.codes or []:
         assert f"Items per code of {one.title}, the most used first" in said
-    assert "Provenance" in said and "20 November 2026, 12:00 UTC" in said
+    assert "20 November 2026, 12:00 UTC" in said
     for one in report.lists or []:
         for item in one.items:
             assert item.title.split(" –")[0] in said
@@ -56,16 +51,14 @@ def test_markup_of_typst_in_a_title_is_only_text(models: Zoo) -> None:
     assert title in text(pdf.render(made))
 
 
-def test_letters_that_come_with_it_need_no_font_of_the_machine() -> None:
+def test_letters_that_come_with_it_need_no_font_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEQSCOPE_FONTS", "/nowhere")
     assert pdf.unshown(EMBEDDED, system_fonts=False) == {}
 
 
 def test_letters_that_no_font_has_are_named_on_the_first_page(models: Zoo) -> None:
-    assert pdf.unshown(["기생충", "日本", "🎬 film", "plain"], system_fonts=False) == {
-        "Hangul": "기생충",
-        "Chinese": "".join(sorted("日本")),
-        "Emoji": "🎬",
-    }
+    lacking = {"Hangul": "기생충", "Chinese": "".join(sorted("日本")), "Emoji": "🎬"}
+    assert pdf.unshown(["기생충", "日本", "🎬 film", "plain"], system_fonts=False) == lacking
     made = build(models, Asked(history=[ODD_IDS[3]], parts=["history"]))
     said = text(pdf.render(made, system_fonts=False))
     assert re.search(r"No font on the machine .* has letters of: Hangul\. They show as empty boxes", said)
@@ -99,8 +92,3 @@ def test_every_figure_has_its_name(content: bytes, report: Report) -> None:
 
 def test_the_same_report_gives_the_same_bytes(content: bytes, report: Report) -> None:
     assert pdf.render(report) == content
-
-
-def test_fonts_can_be_named(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
-    monkeypatch.setenv("SEQSCOPE_FONTS", "/nowhere")
-    assert pdf.unshown(["abc é"]) == {}

@@ -36,10 +36,8 @@ def test_a_report_marks_what_the_history_has(counted: Zoo) -> None:
 def test_a_report_tells_repeats_and_new_items_apart(counted: Zoo, models: Zoo) -> None:
     report = build(counted, Asked(history=HISTORY, parts=["metrics"], models=["alpha", "popular"]))
     assert report.metrics is not None
-    asked = {(one.words, one.metric): one.people for one in report.metrics.repeats}
-    assert (
-        asked["repeats an item of the history", "HR@10"] + asked["is new to the user", "HR@10"] == report.metrics.people
-    )
+    asked = {one.words: one.people for one in report.metrics.repeats if one.metric == "HR@10"}
+    assert sum(asked.values()) == report.metrics.people and len(asked) == 2
     page = html.render(report).decode()
     assert "where the held-out item repeats an item of the history" in page and "Repeats apart" in page
     before = build(models, Asked(history=HISTORY, parts=["metrics"]))

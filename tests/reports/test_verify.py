@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ from engine.runtime import Zoo
 from tests.reports.conftest import HISTORY
 from tests.runtime.bundles import seal
 
+pytestmark = pytest.mark.usefixtures("asked_once")
+
 
 def tampered(report: Report, change: Callable[[dict[str, Any]], None]) -> Report:
     raw = json.loads(document.write(report))
@@ -37,26 +40,14 @@ def test_it_holds(report: Report, models: Zoo) -> None:
     found = list(verify.verify(report, models))
     assert all(one.holds for one in found), [one for one in found if not one.holds]
     whats = {one.what for one in found}
-    assert {
-        "list of Alpha",
-        "with the edited history: Alpha",
-        "overlap",
-        "metrics",
-        "map",
-        "history",
-        "codes of Rqvae",
-    } <= {what.replace("RQ-VAE", "Rqvae").replace("rqvae", "Rqvae") for what in whats} or len(whats) > 30
-    assert len([what for what in whats if what.startswith("list of ")]) == len(report.models)
+    assert {"with the edited history: Alpha", "overlap", "metrics", "map", "history"} <= whats
+    assert {f"list of {report.titles[one.name]}" for one in report.models} <= whats
     assert verify.broken(report) is None
 
 
 def swap(raw: dict[str, Any]) -> None:
     items = raw["lists"][0]["items"]
     items[0], items[1] = items[1], items[0]
-
-
-def other_item(raw: dict[str, Any]) -> None:
-    raw["lists"][0]["items"][2]["item_id"] = "toy-39"
 
 
 def score(raw: dict[str, Any]) -> None:
@@ -67,21 +58,15 @@ def shorter(raw: dict[str, Any]) -> None:
     raw["lists"][0]["items"].pop()
 
 
-def title(raw: dict[str, Any]) -> None:
-    raw["lists"][0]["items"][0]["title"] = "Buy this"
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [
         (swap, "place 1 was"),
-        (other_item, "place 3 was “toy-39”, now it is “"),
         (score, "the same 5 items in the same order, but items 1.score was"),
         (shorter, "place 5 was “nothing”"),
-        (title, "items 1.title was “Buy this”"),
     ],
 )
-def test_a_tampered_list_does_not_hold(
+def test_what_became_of_a_list_is_told(
     report: Report, models: Zoo, change: Callable[[dict[str, Any]], None], words: str
 ) -> None:
     found = wrong(tampered(report, change), models)
@@ -97,33 +82,6 @@ def test_rounding_holds_and_more_does_not(report: Report, models: Zoo) -> None:
     assert by(3 * TOLERANCE * max(1, abs(first))) != {}
 
 
-@pytest.mark.parametrize(
-    ("change", "what"),
-    [
-        (
-            lambda raw: raw["what_ifs"][0]["models"][0]["items"][0].update(before=5, after=5),
-            "with the edited history: Alpha",
-        ),
-        (lambda raw: raw["overlap"]["shared"][0].__setitem__(1, 4), "overlap"),
-        (lambda raw: raw["metrics"]["estimates"][0].update(mean=0.99), "metrics"),
-        (lambda raw: raw["effects"]["models"][0]["effect"].__setitem__(0, 9.0), "effects of Alpha"),
-        (lambda raw: raw["effects"]["models"][0]["log_probability"].__setitem__(0, 9.0), "effects of Alpha"),
-        (lambda raw: raw["attention"][0]["last"].__setitem__(0, 0.9), "attention of Alpha"),
-        (lambda raw: raw["codes"][0]["items"][0]["codes"].append(4), "codes of <b>LETTER</b>"),
-        (lambda raw: raw["graph"]["models"][0]["branches"][0]["ends"][0].update(people=99), "paths of Alpha"),
-        (lambda raw: raw["graph"]["models"][1]["layers"]["adds"][1].__setitem__(0, 9.0), "paths of Plain"),
-        (lambda raw: raw["map"]["x"].__setitem__(0, 5.0), "map"),
-        (lambda raw: raw["history"]["items"][8].update(title="Another"), "history"),
-        (lambda raw: raw["summary"][2].update(text="Alpha is the best by far."), "summary"),
-        (lambda raw: raw["summary"].pop(1), "summary"),
-    ],
-)
-def test_every_part_is_asked_again(
-    report: Report, models: Zoo, change: Callable[[dict[str, Any]], None], what: str
-) -> None:
-    assert list(wrong(tampered(report, change), models)) == [what]
-
-
 def test_a_summary_of_before_still_holds(copied: Path) -> None:
     """It has no line on held-out items, and what to beware of behind what is best."""
     about = json.loads((copied / "dataset.json").read_text("utf-8"))
@@ -132,16 +90,14 @@ def test_a_summary_of_before_still_holds(copied: Path) -> None:
     models = Zoo.open(copied)
     report = build(models, Asked(parts=["metrics"]))
 
-    def of(*abouts: str) -> Callable[[dict[str, Any]], None]:
-        def change(raw: dict[str, Any]) -> None:
-            lines = {line["about"]: line for line in raw["summary"]}
-            raw["summary"] = [lines[about] for about in abouts]
+    def told(*abouts: str) -> list[str]:
+        """What does not hold of a report with these lines."""
+        lines = {line.about: line for line in report.summary}
+        return list(wrong(report.model_copy(update={"summary": [lines[about] for about in abouts]}), models))
 
-        return change
-
-    assert wrong(report, models) == {}
-    assert wrong(tampered(report, of("Compared", "Best", "For whom", "Beware", "Check")), models) == {}
-    assert list(wrong(tampered(report, of("Compared", "Best", "For whom", "Check")), models)) == ["summary"]
+    assert told(*(line.about for line in report.summary)) == []
+    assert told("Compared", "Best", "For whom", "Beware", "Check") == []
+    assert told("Compared", "Best", "For whom", "Check") == ["summary"]
 
 
 def test_a_report_of_before_does_not_say_whether_validation_had_settled(copied: Path) -> None:
@@ -152,15 +108,13 @@ def test_a_report_of_before_does_not_say_whether_validation_had_settled(copied: 
     unsettled = {model.name: model.unsettled for model in report.models}
     assert unsettled == {model.name: model.name == "alpha" for model in report.models} and wrong(report, models) == {}
 
-    def before(raw: dict[str, Any]) -> None:
-        for model in raw["models"]:
-            model.pop("unsettled", None)
+    def told(unsettled: dict[str, bool]) -> list[str]:
+        """What does not hold of a report that says so of its models."""
+        some = [model.model_copy(update={"unsettled": unsettled[model.name]}) for model in report.models]
+        return list(wrong(report.model_copy(update={"models": some}), models))
 
-    def of_beta(raw: dict[str, Any]) -> None:
-        next(model for model in raw["models"] if model["name"] == "beta")["unsettled"] = True
-
-    assert wrong(tampered(report, before), models) == {}
-    assert list(wrong(tampered(report, of_beta), models)) == [f"model {report.titles['beta']}"]
+    assert told(dict.fromkeys(unsettled, False)) == []
+    assert told(unsettled | {"beta": True}) == [f"model {report.titles['beta']}"]
 
 
 def test_a_model_that_changed(report: Report, copied: Path) -> None:
@@ -173,9 +127,7 @@ def test_a_model_that_changed(report: Report, copied: Path) -> None:
 
 
 def test_a_model_that_went(report: Report, copied: Path) -> None:
-    for path in (copied / "plain").iterdir():
-        path.unlink()
-    (copied / "plain").rmdir()
+    shutil.rmtree(copied / "plain")
     found = wrong(report, Zoo.open(copied))
     assert found["model Plain"] == "it is not here any more" and "list of Alpha" not in found
 
@@ -190,17 +142,18 @@ def test_another_dataset_is_refused(report: Report, copied: Path) -> None:
         list(verify.verify(other, Zoo.open(copied)))
 
 
-def test_without_its_history_lists_cannot_be_asked(models: Zoo) -> None:
-    made = build(models, Asked(history=HISTORY, parts=[part for part in PARTS if part != "history"]))
-    found = list(verify.verify(made, models))
-    assert [one.what for one in found if one.holds is None] == [
-        "lists, what-ifs, effects, overlap, attention, codes, graph and map"
-    ]
-    assert [one.what for one in found if one.holds and not one.what.startswith("model ")] == [
-        "dataset",
-        "notes",
-        "metrics",
-    ]
+@pytest.fixture(scope="module")
+def untold(models: Zoo) -> Report:
+    """Of everything but the history."""
+    return build(models, Asked(history=HISTORY, parts=[part for part in PARTS if part != "history"]))
+
+
+def test_without_its_history_lists_cannot_be_asked(models: Zoo, untold: Report) -> None:
+    found = list(verify.verify(untold, models))
+    unasked = "lists, what-ifs, effects, overlap, attention, codes, graph and map"
+    assert [one.what for one in found if one.holds is None] == [unasked]
+    holds = [one.what for one in found if one.holds and not one.what.startswith("model ")]
+    assert holds == ["dataset", "notes", "metrics"]
 
 
 @pytest.mark.parametrize(
@@ -213,10 +166,10 @@ def test_without_its_history_lists_cannot_be_asked(models: Zoo) -> None:
         (lambda raw: raw["asked"].update(parts=["metrics"]), "although it was not asked for"),
     ],
 )
-def test_a_history_cannot_be_half_there(models: Zoo, change: Callable[[dict[str, Any]], None], words: str) -> None:
-    made = build(models, Asked(history=HISTORY, parts=[part for part in PARTS if part != "history"]))
-    forged = tampered(made, change)
-    assert any(words in one.words for one in verify.verify(forged, models) if one.holds is False)
+def test_a_history_cannot_be_half_there(
+    untold: Report, models: Zoo, change: Callable[[dict[str, Any]], None], words: str
+) -> None:
+    assert any(words in one.words for one in verify.verify(tampered(untold, change), models) if one.holds is False)
 
 
 def test_an_item_that_went_is_one_message(report: Report, models: Zoo) -> None:

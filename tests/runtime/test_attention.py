@@ -12,6 +12,7 @@ from engine.runtime import (
     AttentionMap,
     BundleError,
     CapabilityError,
+    QuestionError,
     Zoo,
     entropy,
     last_row,
@@ -27,7 +28,7 @@ toys = pytest.mark.parametrize("toy", ATTENDING, ids=lambda toy: toy.name)
 
 
 @toys
-@pytest.mark.parametrize("length", [2, 4, 8, 20])
+@pytest.mark.parametrize("length", [2, 20])
 def test_maps_are_the_model_s(zoo: Zoo, toy: Toy, length: int) -> None:
     history = RNG.integers(0, toy.items, length).tolist()
     found = zoo.bundles[toy.name].attention(history)
@@ -74,22 +75,16 @@ def test_rollout_written_out() -> None:
     assert (rollout(attention)[np.triu_indices(4, 1)] == 0).all()
 
 
-def test_no_rollout_without_a_residual_connection(zoo: Zoo) -> None:
-    gamma = zoo.bundles["gamma"]
+def test_no_rollout_where_it_is_not_defined(zoo: Zoo, tmp_path: Path) -> None:
+    gamma = zoo.bundles["gamma"]  # without a residual connection
     assert "residual" in (gamma.cannot("rollout") or "") and zoo.bundles["alpha"].cannot("rollout") is None
     with pytest.raises(CapabilityError, match="residual"):
         rollout(gamma.attention([1, 2, 3]))
-
-
-def test_no_rollout_where_the_model_says_so(tmp_path: Path) -> None:
     path = make_zoo(tmp_path, (TOYS[0],))
-    folder = path / "alpha"
-    described = json.loads((folder / "manifest.json").read_text())["attention"]
-    assert Zoo.open(path).bundles["alpha"].manifest.model_dump()["attention"] == described
-    seal(folder, attention=described | {"no_rollout": "Its layers stand side by side."})
+    described = json.loads((path / "alpha" / "manifest.json").read_text())["attention"]
+    seal(path / "alpha", attention=described | {"no_rollout": "Its layers stand side by side."})
     alpha = Zoo.open(path).bundles["alpha"]
     assert alpha.cannot("rollout") == "Its layers stand side by side." and alpha.cannot("attention") is None
-    assert alpha.manifest.model_dump()["attention"]["no_rollout"] == alpha.cannot("rollout")
     with pytest.raises(CapabilityError, match="side by side"):
         rollout(alpha.attention([1, 2, 3]))
 
@@ -110,19 +105,12 @@ def test_means_entropy_and_distance() -> None:
     weights = np.nan_to_num(attention.weights)
     bits, apart = entropy(attention), mean_distance(attention)
     assert bits.shape == apart.shape == (3, 2, 4)
-    for layer in range(3):
-        for head in range(2):
-            for row in range(4):
-                shares = weights[layer, head, row]
-                expected = -sum(share * np.log2(share) for share in shares if share > 0)
-                assert bits[layer, head, row] == pytest.approx(expected, abs=1e-5)
-                expected = sum(share * abs(row - column) for column, share in enumerate(shares))
-                assert apart[layer, head, row] == pytest.approx(expected, abs=1e-5)
-    assert (bits[:, :, 0] == 0).all()
-    even = AttentionMap(
-        np.full((1, 1, 8, 8), 0.125, np.float32), tuple(range(8)), tuple(range(8)), False, False, False, False
-    )
-    np.testing.assert_allclose(entropy(even), 3)
+    for layer, head, row in np.ndindex(3, 2, 4):
+        shares = weights[layer, head, row]
+        expected = -sum(share * np.log2(share) for share in shares if share > 0)
+        assert bits[layer, head, row] == pytest.approx(expected, abs=1e-5)
+        expected = sum(share * abs(row - column) for column, share in enumerate(shares))
+        assert apart[layer, head, row] == pytest.approx(expected, abs=1e-5)
 
 
 def test_a_graph_that_is_not_what_the_manifest_says(tmp_path: Path) -> None:
@@ -158,5 +146,5 @@ def test_weights_dropped_on_the_diagonal_are_missing_from_the_sum(tmp_path: Path
 
 def test_maps_beyond_any_page_are_not_computed(zoo: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.runtime.bundle._WEIGHTS", 100)
-    with pytest.raises(Exception, match="6 positions is too large"):
+    with pytest.raises(QuestionError, match="6 positions is too large"):
         zoo.bundles["alpha"].attention(range(6))

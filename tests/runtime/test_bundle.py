@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from engine.errors import SeqscopeError
 from engine.runtime import (
-    NOT_SETTLED,
     STILL_IMPROVING,
     BundleError,
     CapabilityError,
@@ -19,60 +17,27 @@ from engine.runtime import (
     Zoo,
     rank_similarity,
 )
-from tests.runtime.bundles import TOYS, Toy, as_refit, count_repeats, make_zoo, seal
+from tests.runtime.bundles import TOYS, Toy, as_refit, count_repeats, make_zoo, manifest, seal
 
 ALPHA = TOYS[0]
 RNG = np.random.default_rng(1)
-HISTORIES = [RNG.integers(0, ALPHA.items, n).tolist() for n in (1, 2, 7, 8, 9, 30)]  # max_length is 8
-toys = pytest.mark.parametrize("toy", TOYS, ids=lambda toy: toy.name)
-lengths = pytest.mark.parametrize("history", HISTORIES, ids=len)
+HISTORIES = [RNG.integers(0, ALPHA.items, n).tolist() for n in (1, 7, 30)]  # max_length is 8
 
 
-@toys
-@lengths
-def test_scores_are_the_model_s(zoo: Zoo, toy: Toy, history: list[int]) -> None:
-    scores = zoo.bundles[toy.name].scores(history)
-    assert scores.dtype == np.float32
-    np.testing.assert_allclose(scores, toy.scores(history), atol=2e-6)
-
-
-@toys
-@lengths
-def test_the_best_come_first_ties_by_number_and_the_history_is_left_out(zoo: Zoo, toy: Toy, history: list[int]) -> None:
+@pytest.mark.parametrize("toy", TOYS, ids=lambda toy: toy.name)
+@pytest.mark.parametrize("history", HISTORIES, ids=len)
+def test_scores_are_the_model_s_and_the_best_come_first_without_the_history(
+    zoo: Zoo, toy: Toy, history: list[int]
+) -> None:
     bundle = zoo.bundles[toy.name]
     scores = bundle.scores(history)
-    expected = [int(i) for i in np.lexsort((np.arange(toy.items), -scores)) if i not in history]
+    assert scores.dtype == np.float32
+    np.testing.assert_allclose(scores, toy.scores(history), atol=2e-6)
+    expected = [int(i) for i in np.lexsort((np.arange(toy.items), -scores)) if i not in history]  # ties by number
     for k in (1, 3, toy.items):
         items, found = bundle.recommend_one(history, k)
         assert items.tolist() == expected[:k]
         np.testing.assert_array_equal(found, scores[items])
-
-
-def test_equal_rows_score_equally_wherever_they_stand(tmp_path: Path) -> None:
-    # BLAS computes the last rows of a product with another kernel than the first ones; 32 and 64 dimensions show it.
-    for dim in (32, 64):
-        toy = Toy("equal", items=1003, dim=dim)
-        path = make_zoo(tmp_path / str(dim), (toy,))
-        rows = np.repeat(toy.rows[:1], toy.items, axis=0)
-        rows[5] += 1
-        np.save(path / "equal" / "index.npy", rows)
-        seal(path / "equal")
-        scores = Zoo.open(path).bundles["equal"].scores([1, 2])
-        assert len(np.unique(np.delete(scores, 5))) == 1
-        assert Zoo.open(path).bundles["equal"].ranks([5], [0, 1002]).tolist() == [501.5, 501.5]
-
-
-def test_more_than_the_catalogue_holds(zoo: Zoo) -> None:
-    bundle = zoo.bundles["alpha"]
-    history = list(range(10))
-    lists = bundle.recommend_many([history, [0]], 10**9)
-    assert lists.items.shape == (2, ALPHA.items)
-    assert lists.valid.tolist() == [30, 39]
-    assert (lists.items[0, 30:] == -1).all() and (lists.scores[0, 30:] == -np.inf).all()
-    assert sorted(lists.items[0, :30]) == list(range(10, 40))
-    assert len(bundle.recommend_one(history, 10**9).items) == 30
-    nothing = bundle.recommend_one(range(ALPHA.items), 5)
-    assert nothing.items.size == nothing.scores.size == 0
 
 
 def test_where_repeats_count_the_history_is_a_candidate(tmp_path: Path) -> None:
@@ -85,11 +50,6 @@ def test_where_repeats_count_the_history_is_a_candidate(tmp_path: Path) -> None:
     assert bundle.recommend_many([history], ALPHA.items).items[0].tolist() == expected
     assert bundle.ranks(history, range(ALPHA.items)).tolist() == rank_similarity.mean_ranks(scores).tolist()
     assert bundle.leave_one_out(history, 30).rank == rank_similarity.mean_ranks(scores)[30]
-
-
-def test_no_histories_at_all(zoo: Zoo) -> None:
-    lists = zoo.bundles["alpha"].recommend_many([], 4)
-    assert lists.items.shape == (0, 4) and lists.valid.shape == (0,)
 
 
 def test_an_empty_history_where_the_model_can(zoo: Zoo) -> None:
@@ -107,13 +67,10 @@ def test_an_empty_history_where_the_model_can(zoo: Zoo) -> None:
     [
         ([40], 3, "no item number 40: this catalogue has 0 to 39"),
         ([-1], 3, "no item number -1"),
-        ([1, 2**70], 3, "whole numbers"),
         ([1.5], 3, "whole numbers"),
-        (["1"], 3, "whole numbers"),
         ([[1]], 3, "whole numbers"),
         ([True], 3, "whole numbers"),
         ([1], 0, "1 or more, not 0"),
-        ([1], -4, "1 or more"),
         ([1], 2.5, "whole number"),
     ],
 )
@@ -123,14 +80,7 @@ def test_questions_that_have_no_answer(zoo: Zoo, history: list, k: int, says: st
     assert isinstance(caught.value, SeqscopeError)
 
 
-def test_numpy_histories_are_histories(zoo: Zoo) -> None:
-    bundle = zoo.bundles["alpha"]
-    for dtype in (np.int32, np.int64, np.uint16):
-        found = bundle.recommend_one(np.array([1, 2, 3], dtype), np.int64(5))
-        assert found.items.tolist() == bundle.recommend_one((1, 2, 3), 5).items.tolist()
-
-
-def test_what_of_a_history_is_read(zoo: Zoo) -> None:
+def test_the_latest_items_of_a_history_are_read(zoo: Zoo) -> None:
     bundle = zoo.bundles["alpha"]
     assert [list(bundle.used(range(n))) for n in (0, 1, 8, 10)] == [[], [0], [*range(8)], [*range(2, 10)]]
     old = list(range(30, 38))
@@ -203,37 +153,24 @@ def test_what_a_model_cannot_do_it_says(zoo: Zoo) -> None:
 
 def test_side_tables_have_fixed_types(zoo: Zoo) -> None:
     bundle = zoo.bundles["alpha"]
-    ranks, exposure, curve, places = (
-        bundle.ranks_table(),
-        bundle.exposure_table(),
-        bundle.curve_table(),
-        bundle.map_table(),
-    )
-    assert ranks is not None and exposure is not None and curve is not None and places is not None
-    assert [str(f.type) for f in ranks.schema] == ["int32", "int32", "int32", "string", "double"]
-    assert [str(f.type) for f in exposure.schema] == ["string", "int32", "int32", "int64"]
-    assert [str(f.type) for f in curve.schema] == ["int64", "double", "double", "double", "double"]
-    assert [str(f.type) for f in places.schema] == ["int32", "float", "float"]
-    assert curve["valid_ndcg"].to_pylist() == [None, 0.25]
+    types = {
+        bundle.ranks_table: ["int32", "int32", "int32", "string", "double"],
+        bundle.exposure_table: ["string", "int32", "int32", "int64"],
+        bundle.curve_table: ["int64", "double", "double", "double", "double"],
+        bundle.map_table: ["int32", "float", "float"],
+    }
+    assert {read: [str(field.type) for field in read().schema] for read in types} == types
+    assert bundle.curve_table()["valid_ndcg"].to_pylist() == [None, 0.25]
     assert zoo.bundles["popular"].map_table() is None
 
 
-def test_whether_validation_had_settled_follows_from_the_curve_and_patience(tmp_path: Path) -> None:
-    path = make_zoo(tmp_path, (ALPHA,))
-    made = Zoo.open(path).bundles[ALPHA.name].manifest.training.model_dump()
-    assert "improving" not in made
-
-    def unsettled(**changes: Any) -> str | None:
-        seal(path / ALPHA.name, training=made | changes)
-        return Zoo.open(path).bundles[ALPHA.name].unsettled
-
-    patient = {"recipe": {"training": {"patience": 2}}}
-    assert unsettled(best_epoch=2, **patient) == unsettled(best_epoch=2) == STILL_IMPROVING
-    assert unsettled(best_epoch=1, **patient) == NOT_SETTLED and unsettled(best_epoch=1) is None
-    assert unsettled(best_epoch=1, recipe={"training": {"patience": 1}}) is None
-    (path / ALPHA.name / "curve.parquet").unlink()
-    assert unsettled(best_epoch=1, **patient) is None
-    assert unsettled(best_epoch=2, improving=True, **patient) == STILL_IMPROVING
+def test_without_a_curve_the_manifest_says_whether_validation_was_improving(tmp_path: Path) -> None:
+    folder = make_zoo(tmp_path, (ALPHA,)) / ALPHA.name
+    (folder / "curve.parquet").unlink()
+    made = manifest(ALPHA)["training"] | {"best_epoch": 2}
+    for changes, expected in (({}, None), ({"improving": True}, STILL_IMPROVING)):
+        seal(folder, training=made | changes)
+        assert Zoo.open(folder.parent).bundles[ALPHA.name].unsettled == expected
 
 
 def test_a_refit_says_so_and_bundles_that_mix_its_figures_with_others_are_refused(tmp_path: Path) -> None:
@@ -264,9 +201,7 @@ def test_a_model_reads_order_unless_its_bundle_says_that_it_does_not(tmp_path: P
     for reasons in ({}, {"reads_order": "It reads a history as a set: in any order its list is the same."}):
         seal(path / ALPHA.name, capabilities=able | {"reads_order": False, "reasons": reasons})
         reason = Zoo.open(path).bundles[ALPHA.name].cannot("reads_order")
-        assert reason is not None and f"latest {ALPHA.max_length} items" in reason, (
-            "which are read does depend on the order"
-        )
+        assert f"latest {ALPHA.max_length} items" in (reason or "")  # which these are does depend on the order
 
 
 def test_errors_survive_a_pickle() -> None:

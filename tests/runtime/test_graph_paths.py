@@ -51,7 +51,7 @@ def lightgcn(
     return np.stack(queries), np.stack(items)
 
 
-@pytest.mark.parametrize("layers", [1, 2, 3, 5])
+@pytest.mark.parametrize("layers", [1, 3])
 def test_paths_add_up_to_the_score(graph: InteractionGraph, layers: int) -> None:
     paths = vectors(graph, layers)
     queries, items = lightgcn(HISTORY, layers, paths.items[0], paths.people[0])

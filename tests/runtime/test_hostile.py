@@ -120,7 +120,6 @@ CASES: Cases = {
         "a key twice": ("a key stands twice", replaced("{", '{"name": "alpha", ')),
         "half a character": ("not valid JSON", entries(summary="\ud800")),
         "a newer version": ("format 8, this one reads 7", entries(schema_version=8, something_new=True)),
-        "no version": ("schema_version", entries(schema_version="1")),
         "an unknown entry": ("surprise: Extra inputs", entries(surprise=1)),
         "a number as text": ("num_items: Input should be a valid integer", entries(num_items="40")),
         "another model": ("it names the model beta, its folder alpha", entries(name="beta")),
@@ -134,10 +133,8 @@ CASES: Cases = {
         "parts of other widths": (
             "index.parts have 6, 5 columns, the query has 6", within("index", parts={"a": 6, "b": 5})
         ),
-        "more parts than a score has": ("index.parts", within("index", parts={str(part): 6 for part in range(65)})),
         "parts of another index": ("only a dense index has parts", identity(parts={"a": 3, "b": 3})),
         "gates of more than is read": ("encoder.gates 9 exceeds encoder.max_length 8", within("encoder", gates=9)),
-        "matches of more than is read": ("encoder.matches 9 exceeds encoder.max_length 8", within("encoder", matches=9)),
         "filters of different lengths": (
             "weigh different numbers of items", within("encoder", filters=[[1.0, 2.0], [1.0]])
         ),
@@ -150,16 +147,12 @@ CASES: Cases = {
         "parts that no graph tells apart": ("an output must be called parts, not query", within("index", parts=PARTS)),
     },
     "index.npy": {
-        "file missing": ("the file is missing", missing("index.npy")),
         "index tampered with": ("sha256 differs", lambda f: flip(f / "index.npy")),
         "a link": ("the file is a link", lambda f: linked(f / "index.npy")),
         "index a pickle": ("float32 (<f4), not |O", index(np.array([["boom"] * 7] * 40, object), allow_pickle=True)),
         "index a bare pickle": ("not a NumPy file", raw("index.npy", pickle.dumps([1, 2, 3]))),
-        "index of doubles": ("float32 (<f4), not <f8", index(TOY.rows.astype(np.float64))),
         "index the other way round": ("float32 (<f4), not >f4", index(TOY.rows.astype(">f4"))),
         "index by columns": ("C order", index(np.asfortranarray(TOY.rows))),
-        "a row short": ("the shape must be (40, 7), not (39, 7)", index(TOY.rows[:-1])),
-        "no bias": ("the shape must be (40, 7), not (40, 6)", index(TOY.rows[:, :-1].copy())),
         "index of a giant": ("must be (40, 7), not (1000000000000, 7)", shaped("(1000000000000, 7)")),
         "shape no number": ("(40, 7), not (40, True)", shaped("(40, True)")),
         "something behind": ("where its header announces", shaped("(40, 7)", body=b"\0" * 1121)),
@@ -170,7 +163,6 @@ CASES: Cases = {
         "header cut off": ("the file ends early", raw("index.npy", b"\x93NUMPY\x01\x00\x76\x00{'descr'")),
         "unknown version of NumPy's": ("an unknown version", header("{}", b"\x09\x00")),
         "NaN in a row": ("the row of item 17 holds NaN or infinity", index(with_number(17, 2, np.nan))),
-        "infinite bias": ("the row of item 39 holds NaN or infinity", index(with_number(39, -1, -np.inf))),
     },
     "ranks.parquet": {
         "file cut off": ("the manifest says", cut("ranks.parquet", 1)),
@@ -182,7 +174,6 @@ CASES: Cases = {
         "an unknown item": (
             "the column target holds 1 to 40; it may hold 0 to 39", column("ranks.parquet", "target", [1, 2, 3, 40])
         ),
-        "an impossible rank": ("rank holds 0.5 to 2", column("ranks.parquet", "rank", [1.0, 0.5, 2.0, 2.0])),
         "NaN in a table": (
             "the column rank holds NaN or infinity", column("ranks.parquet", "rank", [1.0, float("nan"), 2.0, 2.0])
         ),
@@ -194,23 +185,14 @@ CASES: Cases = {
         "beyond its type": ("not a readable Parquet file", column("exposure.parquet", "k", [10, 2**40])),
     },
     "map.parquet": {
-        "table tampered with": ("sha256 differs", lambda f: flip(f / "map.parquet", 100)),
         "an item twice on the map": (
             "an item stands on the map twice", column("map.parquet", "item", [0, 0, *range(2, 40)])
-        ),
-        "beyond paper": ("the column y holds NaN or infinity", column("map.parquet", "y", [float("inf")] * 40)),
-    },
-    "curve.parquet": {
-        "an impossible metric": (
-            "valid_ndcg holds 0.25 to 1.5; it may hold 0 to 1", column("curve.parquet", "valid_ndcg", [0.25, 1.5])
         ),
     },
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "name", ["../beta/index.npy", "/etc/passwd", "..", "a/b.npy", "a\\b.npy", "x.pkl", "index.npy\n", ".npy", "C:x.npy"]
-)
+@pytest.mark.parametrize("name", ["../beta/index.npy", "/etc/passwd", "x.pkl", "index.npy\n", "C:x.npy"])
 def test_names_that_lead_out(path: Path, name: str) -> None:
     spoil = edit(lambda raw: raw["files"].update({name: raw["files"]["index.npy"]}))
     refuses(path, "manifest.json", "is not allowed in a bundle", spoil)

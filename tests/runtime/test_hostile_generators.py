@@ -103,10 +103,6 @@ def retyped(name: str, kind: int, shape: list[str | int]) -> Callable[[onnx.Grap
     return change
 
 
-def less_output(place: int) -> Callable[[onnx.GraphProto], object]:
-    return lambda graph: graph.output.pop(place)
-
-
 def vectors(latents: np.ndarray | None = None, books: np.ndarray | None = None) -> Spoil:
     latents = np.zeros((ITEMS, 5), np.float32) if latents is None else latents
     books = np.zeros((3, 6, 2), np.float32) if books is None else books
@@ -119,10 +115,7 @@ OTHER_BOOKS[1, 2] = np.nan
 
 CASES: Cases = {
     "manifest.json": {
-        "no decoder": ("decoder.onnx is not listed", without("decoder.onnx")),
         "no identifiers": ("identifiers.parquet is not listed", without("identifiers.parquet")),
-        "no encoder": ("encoder.onnx is not listed", without("encoder.onnx")),
-        "no latents": ("latents.npy is not listed", say(latents=4)),
         "no codebooks": ("codebooks.npy is not listed", say(codebooks=4)),
         "version 1": ("schema_version is 1, but what is described belongs to 2", entries(schema_version=1)),
         "version 2 without a generator": (
@@ -131,17 +124,13 @@ CASES: Cases = {
         "an index": (
             "belong together; here are dense and one", entries(index={"kind": "dense", "geometry": "none"})
         ),
-        "sizes not the levels": ("2 sizes and 0 names for 3 levels", say(sizes=[4, 5])),
         "a name too few": ("3 sizes and 1 names for 3 levels", say(names=["colour"])),
-        "a level of nothing": ("at least one code", say(sizes=[4, 0, 6], vocabulary=10)),
         "shared levels of different size": ("have one size", say(shared=True)),
         "a token too many": ("vocabulary 16 where the levels come to 15", say(vocabulary=16)),
         "keys beyond memory": (
             "layers × heads × head_dim is 64,000,000, more than", say(layers=1000, heads=1000, head_dim=64)
         ),
-        "a million levels": ("levels: Input should be less than or equal to 64", say(levels=1_000_000)),
         "a beam of a million": ("generator.beam: Input should be", say(beam=1_000_000)),
-        "an unknown entry": ("generator.magic: Extra inputs", say(magic=1)),
         "neighbours without latents": (
             "item rows can be compared",
             lambda f: seal(f, capabilities=manifest(f)["capabilities"] | {"neighbours": True}),
@@ -149,16 +138,12 @@ CASES: Cases = {
         "whole items of items": ("whole_items is said of positions that are items", whole_items_of_items),
     },
     "identifiers.parquet": {
-        "identifiers of another export": ("sha256 differs", lambda f: flip(f / "identifiers.parquet", 100)),
         "identifiers without codes": ("the column codes is missing", identifiers_without_codes),
-        "an item without identifier": ("row i must be item i, for all 40 items", codes(lambda rows: rows.pop())),
         "items out of order": (
             "row i must be item i, for all 40 items", codes(bool, item=pa.array(range(ITEMS)[::-1], pa.int32()))
         ),
         "a code of another level": ("a code lies outside its level", codes(lambda rows: rows[5].__setitem__(0, 5))),
-        "a code of no level": ("holds 0 to 6; it may hold 0 to 5", codes(lambda rows: rows[5].__setitem__(2, 6))),
         "a code below zero": ("it may hold 0 to 5", codes(lambda rows: rows[5].__setitem__(2, -1))),
-        "an empty identifier": ("identifiers have 0 to 3 codes, not 1 to 3", codes(lambda rows: rows[5].clear())),
         "a long identifier": ("identifiers have 3 to 4 codes, not 1 to 3", codes(lambda rows: rows[5].append(0))),
         "a short identifier": (
             "some of the identifiers are short, the manifest says otherwise", codes(lambda rows: rows[5].pop())
@@ -170,15 +155,9 @@ CASES: Cases = {
         "the encoder as decoder": (
             "the inputs must be called memory_keys, memory_mask", graph(encoder_graph(TOY), "decoder.onnx")
         ),
-        "no logits": (
-            "an output must be called logits, not keys, values", decoder(changed(TOY, cross=False), less_output(0))
-        ),
         "no cross attention": ("an output must be called cross_attention", decoder(changed(TOY, cross=False))),
         "another vocabulary": (
             "logits must be [any, 15], not [any, 17]", decoder(changed(TOY, identifiers=ragged(shared=False)))
-        ),
-        "tokens that are numbers": (
-            "input tokens must be int64", decoder(TOY, retyped("tokens", INT32, ["beams", 1]))
         ),
         "one beam alone": (
             "input tokens must take [any, 1], not [1, 1]", decoder(TOY, retyped("tokens", INT64, [1, 1]))
@@ -186,14 +165,6 @@ CASES: Cases = {
         "one step alone": (
             "input past_keys must take [any, 2, 3, any, 4], not [any, 2, 3, 1, 4]",
             decoder(TOY, retyped("past_keys", FLOAT, ["beams", 2, 3, 1, 4])),
-        ),
-        "heads too many": (
-            "input past_values must take [any, 2, 3, any, 4], not [any, 2, 9, any, 4]",
-            decoder(TOY, retyped("past_values", FLOAT, ["beams", 2, 9, "step", 4])),
-        ),
-        "keys too wide": (
-            "output keys must be [any, 2, 3, any, 4], not [any, 2, 3, any, 5]",
-            decoder(TOY, retyped("keys", FLOAT, ["beams", 2, 3, "next", 5])),
         ),
         "weights elsewhere": (
             "keeps weights in another file", decoder(TOY, lambda graph: outside(graph.initializer[0]))
@@ -205,19 +176,14 @@ CASES: Cases = {
             "output memory_keys must be [any, 2, 3, any, 4]",
             encoder(retyped("memory_keys", FLOAT, ["batch", 7, 3, "memory", 4])),
         ),
-        "memory without mask": ("an output must be called memory_mask", encoder(less_output(2))),
     },
     "latents.npy": {
         "latents too few": (
             "the shape must be (40, 5), not (39, 5)", vectors(np.zeros((ITEMS - 1, 5), np.float32))
         ),
-        "latents too fine": ("numbers must be float32", vectors(np.zeros((ITEMS, 5)))),
     },
     "codebooks.npy": {
         "codebooks of NaN": ("level 1 holds NaN or infinity", vectors(books=OTHER_BOOKS)),
-        "codebooks of other sizes": (
-            "the shape must be (3, 6, 2)", vectors(books=np.zeros((3, 9, 2), np.float32))
-        ),
     },
 }  # fmt: skip
 
@@ -230,31 +196,21 @@ def test_refused(path: Path, file: str, says: str, spoil: Spoil) -> None:
 # --- what shows when it runs
 
 
-def rewired(model: onnx.ModelProto, output: str, op: str, *constants: np.ndarray, **attributes: Any) -> onnx.ModelProto:
-    """The graph with one more operation before an output."""
-    for node in model.graph.node:
-        for place, name in enumerate(node.output):
-            if name == output:
-                node.output[place] = "before"
-        for place, name in enumerate(node.input):
-            if name == output:
-                node.input[place] = "before"
-    names = []
-    for place, constant in enumerate(constants):
-        names.append(f"extra{place}")
-        model.graph.initializer.append(onnx.numpy_helper.from_array(constant, names[-1]))
-    model.graph.node.append(helper.make_node(op, ["before", *names], [output], **attributes))
-    for value in model.graph.output:
-        if value.name == output:
-            value.type.tensor_type.ClearField("shape")
-    return model
-
-
 def later(output: str, op: str, *constants: np.ndarray, **attributes: Any) -> Spoil:
     """One more operation before an output of the graph that has it."""
     of_encoder = output.startswith("memory")
     model = (encoder_graph if of_encoder else decoder_graph)(TOY)
-    return graph(rewired(model, output, op, *constants, **attributes), "encoder.onnx" if of_encoder else "decoder.onnx")
+    for node in model.graph.node:
+        for names in (node.output, node.input):
+            for place, name in enumerate(names):
+                names[place] = "before" if name == output else name
+    more = [f"extra{place}" for place in range(len(constants))]
+    model.graph.initializer.extend(map(onnx.numpy_helper.from_array, constants, more))
+    model.graph.node.append(helper.make_node(op, ["before", *more], [output], **attributes))
+    for value in model.graph.output:
+        if value.name == output:
+            value.type.tensor_type.ClearField("shape")
+    return graph(model, "encoder.onnx" if of_encoder else "decoder.onnx")
 
 
 def table_too_short(graph: onnx.GraphProto) -> None:
@@ -265,12 +221,10 @@ NAN, INFINITY, ONE = np.float32(np.nan), np.float32(np.inf), np.float32(1)
 LATER: Cases = {
     "decoder.onnx": {
         "logits of NaN": ("answered with NaN or infinity", later("logits", "Mul", NAN)),
-        "logits of infinity": ("answered with NaN or infinity", later("logits", "Add", INFINITY)),
         "keys of NaN": ("answered with NaN or infinity", later("keys", "Mul", NAN)),
         "logits of another width": (
             "where float32 [1, 15] was promised", later("logits", "Concat", np.zeros((1, 3), np.float32), axis=1)
         ),
-        "logits turned": ("was promised", later("logits", "Transpose", perm=[1, 0])),
         "keys that do not grow": (
             "where float32 [1, 2, 3, 1, 4] was promised",
             later("values", "Slice", np.array([0]), np.array([0]), np.array([3])),
@@ -281,9 +235,8 @@ LATER: Cases = {
         "nothing to look at": (
             "memory_mask must be 0 or −inf, and 0 somewhere", later("memory_mask", "Sub", INFINITY)
         ),
-        "a mask of NaN": ("memory_mask must be 0 or −inf", later("memory_mask", "Mul", NAN)),
         "a mask of ones": ("memory_mask must be 0 or −inf", later("memory_mask", "Add", ONE)),
-        "a memory of NaN": ("NaN or infinity", later("memory_values", "Mul", NAN)),
+        "a mask of NaN": ("memory_mask must be 0 or −inf", later("memory_mask", "Mul", NAN)),
         "a memory longer than its mask": (
             "where float32 [1, 2, 3, 6, 4] was promised",
             later("memory_keys", "Concat", np.zeros((1, 2, 3, 5, 4), np.float32), axis=3),
@@ -301,18 +254,14 @@ def test_what_shows_only_when_it_runs(
     assert zoo.refused == []
     bundle = zoo.bundles["alpha"]
     for ask in (
-        lambda: bundle.recommend_one([1, 2], 3),
-        lambda: bundle.scores([1, 2]),
-        lambda: bundle.trace([1, 2]),
-        lambda: bundle.ranks([1, 2], [3]),
-        lambda: bundle.leave_one_out([1, 2], 3),
         bundle.warm,
+        lambda: bundle.trace([1, 2]),
+        lambda: bundle.leave_one_out([1, 2], 3),
+        lambda: bundle.recommend_one([1, 2], 3),
     ):
         with pytest.raises(BundleError) as caught:
             ask()
         assert caught.value.file == file and (says in caught.value.reason or says.endswith("promised"))
-    with pytest.raises(BundleError) as caught:
-        bundle.recommend_one([1, 2], 3)
     assert says in caught.value.reason
     assert capfd.readouterr() == ("", "")
 

@@ -12,7 +12,7 @@ RNG = np.random.default_rng(2)
 
 
 @pytest.mark.parametrize("toy", TOYS, ids=lambda toy: toy.name)
-@pytest.mark.parametrize("length", [2, 8, 20])
+@pytest.mark.parametrize("length", [2, 20])
 def test_against_a_loop(zoo: Zoo, toy: Toy, length: int) -> None:
     bundle = zoo.bundles[toy.name]
     history = RNG.integers(0, toy.items, length).tolist()
@@ -62,25 +62,10 @@ def test_the_only_event_of_a_history(zoo: Zoo) -> None:
     assert plain.leave_one_out([4], 9).effect[0] == pytest.approx(plain.scores([4])[9] - plain.scores([])[9], abs=1e-6)
 
 
-def test_a_bar_follows_the_rank_where_the_score_says_the_opposite(zoo: Zoo) -> None:
-    """The level of scores moves with the history, by nothing that concerns the item."""
-    rng, opposite = np.random.default_rng(0), 0
-    for _ in range(50):
-        history = rng.choice(40, 6, replace=False).tolist()
-        found = zoo.bundles["alpha"].leave_one_out(history, int(rng.integers(40)))
-        assert (np.sign(found.move) == np.sign(found.rank_without - found.rank)).all()
-        opposite += int((found.move * found.effect < 0).sum())
-    assert opposite > 0
-
-
-def test_an_item_of_the_history_can_be_asked_for(zoo: Zoo) -> None:
-    found = zoo.bundles["alpha"].leave_one_out([4, 6, 8], 6)
-    assert found.rank == zoo.bundles["alpha"].ranks([4, 6, 8], [6])[0]
-
-
-def test_an_empty_history_has_no_events(zoo: Zoo) -> None:
+def test_what_can_be_asked(zoo: Zoo) -> None:
+    alpha = zoo.bundles["alpha"]
+    assert alpha.leave_one_out([4, 6, 8], 6).rank == alpha.ranks([4, 6, 8], [6])[0]  # an item of the history
     assert zoo.bundles["popular"].leave_one_out([], 3).effect.shape == (0,)
-    with pytest.raises(QuestionError):
-        zoo.bundles["alpha"].leave_one_out([], 3)
-    with pytest.raises(QuestionError):
-        zoo.bundles["alpha"].leave_one_out([1, 2], 40)
+    for history, item in (([], 3), ([1, 2], 40)):
+        with pytest.raises(QuestionError):
+            alpha.leave_one_out(history, item)

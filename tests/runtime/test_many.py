@@ -19,13 +19,14 @@ def zoo(tmp_path_factory: pytest.TempPathFactory) -> Zoo:
     return Zoo.open(path)
 
 
-def histories(items: int, many: int = 60) -> list[list[int]]:
+def histories(items: int, many: int = 30) -> list[list[int]]:
     rng = np.random.default_rng(0)
-    return [rng.integers(0, items, length).tolist() for length in [0, 1, 2, *rng.integers(0, 30, many)]]
+    drawn = [rng.integers(0, items, length).tolist() for length in [0, 1, 2, *rng.integers(0, 30, many)]]
+    return [*drawn, list(range(items))]  # the last has everything
 
 
-@pytest.mark.parametrize("k", [1, 5, 100])
-@pytest.mark.parametrize("name", ["alpha", "beta", "gamma", "popular", "plain", "writer"])
+@pytest.mark.parametrize("k", [5, 100])
+@pytest.mark.parametrize("name", ["alpha", "popular", "writer"])
 def test_as_one_by_one(zoo: Zoo, name: str, k: int) -> None:
     bundle = zoo.bundles[name]
     asked = histories(len(zoo))
@@ -38,13 +39,12 @@ def test_as_one_by_one(zoo: Zoo, name: str, k: int) -> None:
         alone, valid = bundle.recommend_one(history, k), int(found.valid[row])
         assert found.items[row, :valid].tolist() == alone.items.tolist() and (found.items[row, valid:] == -1).all()
         assert np.allclose(found.scores[row, :valid], alone.scores, rtol=1e-5, atol=1e-6)
+        assert (found.scores[row, valid:] == -np.inf).all()
+    assert found.valid[-1] == 0 and found.valid[1] == min(k, len(zoo) - 1)
 
 
-def test_what_is_left_out(zoo: Zoo) -> None:
+def test_questions_without_an_answer(zoo: Zoo) -> None:
     bundle = zoo.bundles["alpha"]
-    lists = bundle.recommend_many([[1, 2], [5]], 40)
-    assert not {1, 2} & set(lists.items[0].tolist()) and 5 not in lists.items[1]
-    assert lists.valid.tolist() == [38, 39]
     assert bundle.recommend_many([], 5).items.shape == (0, 5)
     with pytest.raises(QuestionError, match="no item number 40"):
         bundle.recommend_many([[1], [40]], 5)
@@ -71,9 +71,9 @@ def test_equal_items_stand_in_the_order_of_their_numbers(tmp_path: Path) -> None
             return table
 
     bundle = Zoo.open(make_zoo(tmp_path, (Alike("alike", items=400, attention=None),))).bundles["alike"]
-    asked = histories(400, 200)
+    asked = histories(400, 60)
     found = bundle.recommend_many(asked, 50)
     for row, history in enumerate(asked):
         if history:
-            assert found.items[row].tolist() == bundle.recommend_one(history, 50).items.tolist()
+            assert found.items[row, : found.valid[row]].tolist() == bundle.recommend_one(history, 50).items.tolist()
     assert any(len(set(range(100, 300)) & set(items.tolist())) > 20 for items in found.items)

@@ -38,21 +38,13 @@ def naive_rbo(first: list, second: list, p: float) -> float:
     agreement = [
         shared[d - 1] / d if d <= s else (shared[d - 1] + shared[s - 1] * (d - s) / s) / d for d in range(1, size + 1)
     ]
-    agreement += [agreement[-1]] * 5000
+    agreement += [agreement[-1]] * 2000
     return (1 - p) * sum(a * p**d for d, a in enumerate(agreement))
 
 
-def test_rbo_on_the_lists_of_the_paper() -> None:
-    # Webber et al. 2010, their example of prefix agreements: 0, 0, 2/3, 1/2, 2/5, 1/3, 2/7.
-    first, second = [ord(c) for c in "abcdefg"], [ord(c) for c in "zcavwxy"]
-    p, agreements = 0.9, [0, 0, 2 / 3, 1 / 2, 2 / 5, 1 / 3, 2 / 7]
-    expected = (1 - p) * sum(a * p**d for d, a in enumerate(agreements)) + agreements[-1] * p**7
-    assert rbo(first, second, p) == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("p", [0.5, 0.9, 0.98])
+@pytest.mark.parametrize("p", [0.5, 0.98])
 def test_rbo_against_its_definition(p: float) -> None:
-    for _ in range(20):
+    for _ in range(10):
         first = RNG.permutation(15)[: RNG.integers(1, 15)].tolist()
         second = RNG.permutation(15)[: RNG.integers(1, 15)].tolist()
         assert rbo(first, second, p) == pytest.approx(naive_rbo(first, second, p), abs=1e-9)
@@ -85,19 +77,12 @@ def test_mean_ranks() -> None:
     np.testing.assert_array_equal(mean_ranks(values), stats.rankdata(-values))
 
 
-@pytest.mark.parametrize("kinds", [3, 30, 10**6])
-def test_correlations_against_scipy(kinds: int) -> None:
-    for size in (2, 3, 10, 257):
-        first = RNG.integers(0, kinds, size)
-        second = first // 2 + RNG.integers(0, kinds, size)
-        if len(set(first)) == 1 or len(set(second)) == 1:
-            continue
+def test_correlations_against_scipy() -> None:
+    for kinds in (3, 10**6):
+        first = RNG.integers(0, kinds, 257)
+        second = first // 2 + RNG.integers(0, kinds, 257)
         assert spearman(first, second) == pytest.approx(stats.spearmanr(first, second).statistic)
-
-
-def test_correlations_at_their_ends() -> None:
     up = np.arange(9.0)
-    assert spearman(up, up**3) == 1
     assert spearman(up, -up) == -1
     assert np.isnan(spearman(up, up * 0)) and np.isnan(spearman([1], [2]))
     with pytest.raises(ValueError, match="2 and 3 entries"):

@@ -18,10 +18,14 @@ import pytest
 
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
-from tests.runtime.bundles import TOYS, make_zoo, seal, write_bundle
+from tests.runtime.bundles import TOYS, seal, write_bundle
+from tests.runtime.spaces import write_space
+from tests.runtime.studies import outcome, study, write
+from tests.runtime.tokenizations import write_tokenization
 
 
 def test_what_a_zoo_holds(zoo: Zoo) -> None:
+    assert list(zoo.bundles) == ["alpha", "beta", "gamma", "plain", "popular"]  # by the manifests' order, then by name
     assert len(zoo) == 40 and zoo.info.title == "Toys" and zoo.info.simulated and zoo.refused == []
     assert zoo.item_ids[:2] == ["toy-0", "toy-1"] and zoo.titles[5] == "Toy 5 – <b>bold</b>"
     assert zoo.position("toy-17") == 17 and zoo.position("nothing") is None
@@ -31,25 +35,16 @@ def test_what_a_zoo_holds(zoo: Zoo) -> None:
     assert zoo.users.num_rows == 4 and len(zoo.users["history"][3].as_py()) == 12
 
 
-def test_order_is_the_manifests_then_the_names(zoo: Zoo) -> None:
-    assert list(zoo.bundles) == ["alpha", "beta", "gamma", "plain", "popular"]
-
-
-def test_datasets_are_found(tmp_path: Path, path: Path) -> None:
-    make_zoo(tmp_path, TOYS[:1], name="another")
+def test_datasets_are_found_the_embedded_ones_first(tmp_path: Path, path: Path) -> None:
+    for name in ("another", "sample", "films"):
+        shutil.copytree(path, tmp_path / name)
     shutil.copytree(path, tmp_path / ".staging")
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").touch()
-    assert [found.name for found in Zoo.list(tmp_path)] == ["another", "toys"]
+    assert [found.name for found in Zoo.list(tmp_path)] == ["films", "sample", "another", "toys"]
     assert Zoo.list(tmp_path / "nowhere") == []
-
-
-def test_embedded_datasets_come_first_and_any_of_them_may_be_missing(tmp_path: Path) -> None:
-    for name in ("another", "sample", "films"):
-        make_zoo(tmp_path, TOYS[:1], name=name)
-    assert [found.name for found in Zoo.list(tmp_path)] == ["films", "sample", "another"]
-    shutil.rmtree(tmp_path / "films")
-    assert [found.name for found in Zoo.list(tmp_path)] == ["sample", "another"]
+    with pytest.raises(SeqscopeError, match="There is no folder"):
+        Zoo.open(tmp_path / "nowhere")
 
 
 def test_staging_folders_and_stray_files_are_no_bundles(path: Path) -> None:
@@ -59,7 +54,7 @@ def test_staging_folders_and_stray_files_are_no_bundles(path: Path) -> None:
     assert list(zoo.bundles) == ["alpha", "beta"] and zoo.refused == []
 
 
-@pytest.mark.parametrize("name", ["Alpha", "al pha", "älpha", "a" * 70, "<b>"])
+@pytest.mark.parametrize("name", ["älpha", "a" * 70, "<b>"])
 def test_folders_named_otherwise_are_refused(path: Path, name: str) -> None:
     shutil.copytree(path / "alpha", path / name)
     zoo = Zoo.open(path)
@@ -139,21 +134,13 @@ def info(**changes: object) -> Callable[[Path], None]:
     ("spoil", "says"),
     [
         (lambda path: (path / "dataset.json").unlink(), "dataset.json: the file is missing"),
-        (lambda path: (path / "items.parquet").unlink(), "items.parquet: the file is missing"),
         (lambda path: (path / "users.parquet").write_bytes(b"PAR1"), "users.parquet: not a readable Parquet file"),
         (info(schema_version=9), "dataset.json: format 9; this Seqscope reads 1"),
         (info(surprise=1), "unknown entries: surprise"),
-        (info(simulated="yes"), "simulated: "),
         (info(counts={"items": 39}), "40 items where dataset.json counts 39"),
         (rewrite("items.parquet", column("item", list(range(1, 41)))), "row i must be item i"),
         (rewrite("items.parquet", column("item_id", ["same"] * 40)), "an item_id stands twice"),
-        (rewrite("items.parquet", column("title", [None] * 40)), "the column title must be string"),
         (rewrite("items.parquet", column("title", [None] + ["x"] * 39)), "the column title has 1 empty cells"),
-        (rewrite("items.parquet", column("title", [b"\xff"] * 40)), "the column title must be string, not binary"),
-        (
-            rewrite("items.parquet", lambda table: table.drop_columns(["popularity"])),
-            "the column popularity is missing",
-        ),
         (
             rewrite("items.parquet", lambda table: table.append_column("s", pa.array([{"a": 1}] * 40))),
             "type that is not read",
@@ -161,7 +148,6 @@ def info(**changes: object) -> Callable[[Path], None]:
         (rewrite("users.parquet", column("history", [[1], [2], [40], []])), "the column history holds 1 to 40"),
         (rewrite("users.parquet", column("history", [[1], [2], [None], []])), "the column history has empty elements"),
         (rewrite("users.parquet", column("history", [["1"]] * 4)), "the column history must be list"),
-        (rewrite("users.parquet", column("target", [0, 1, 2, -1])), "the column target holds -1 to 2"),
     ],
 )
 def test_a_damaged_dataset_is_an_error_that_names_the_file(
@@ -181,21 +167,20 @@ def test_text_that_is_not_utf8(path: Path) -> None:
         Zoo.open(path)
 
 
-def test_no_folder(tmp_path: Path) -> None:
-    with pytest.raises(SeqscopeError, match="There is no folder"):
-        Zoo.open(tmp_path / "nowhere")
-
-
-def test_the_stamp_changes_with_the_bundles(path: Path) -> None:
+def test_the_stamp_changes_with_what_lies_there(path: Path) -> None:
     stamps = [Zoo.stamp(path)]
     assert Zoo.stamp(path) == stamps[0]
-    write_bundle(path, TOYS[4])
-    stamps.append(Zoo.stamp(path))
-    shutil.rmtree(path / "beta")
-    stamps.append(Zoo.stamp(path))
-    seal(path / "alpha", title="Renamed")
-    stamps.append(Zoo.stamp(path))
-    assert len(set(stamps)) == 4
+    for change in (
+        lambda: write_bundle(path, TOYS[4]),
+        lambda: shutil.rmtree(path / "beta"),
+        lambda: seal(path / "alpha", title="Renamed"),
+        lambda: write_space(path),
+        lambda: write_tokenization(path),
+        lambda: write(path, study("another", {"a": [outcome([1])], "b": [outcome([2])]})),
+    ):
+        change()
+        stamps.append(Zoo.stamp(path))
+    assert len(set(stamps)) == len(stamps) == 7
     Zoo.stamp(path / "nowhere")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -21,10 +20,8 @@ from tests.sample.conftest import SAMPLE
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small sample, built by the command."""
     out = tmp_path_factory.mktemp("built") / "sample"
-    assert (
-        cli.main(["sample", "build", "--films", str(SAMPLE / "films.jsonl"), "--out", str(out), "--viewers", "200"])
-        == 0
-    )
+    words = ["sample", "build", "--films", str(SAMPLE / "films.jsonl"), "--out", str(out), "--viewers", "200"]
+    assert cli.main(words) == 0
     return out
 
 
@@ -41,12 +38,8 @@ def test_the_built_dataset_is_whole(built: Path, films: list[Film]) -> None:
     items = pq.read_table(built / "items.parquet").to_pylist()
     assert [row["item_id"] for row in items] == [film.item_id for film in films]
     amelie = next(row for row in items if row["item_id"] == "amelie-2001")
-    assert (amelie["title"], amelie["year"], amelie["genres"], amelie["franchise"]) == (
-        "Amélie",
-        2001,
-        "Comedy, Romance",
-        None,
-    )
+    assert (amelie["title"], amelie["year"], amelie["franchise"]) == ("Amélie", 2001, None)
+    assert amelie["genres"] == "Comedy, Romance"
     users = pq.read_table(built / "users.parquet")["user_id"].to_pylist()
     assert users[0] == "simulated-viewer-001"
 
@@ -81,16 +74,6 @@ def test_the_committed_sample_is_what_the_generator_gives(log: Log, films: list[
     assert info.fingerprint == fingerprint([film.item_id for film in films], log.events, log.timestamps, roles), (
         "data/sample is not what the generator gives: run `seqscope sample build --out data/sample`"
     )
-
-
-def test_the_committed_sample_is_small_and_simulated() -> None:
-    made = ("films.jsonl", "dataset.json", "items.parquet", "users.parquet", "interactions.parquet")
-    assert sum((SAMPLE / name).stat().st_size for name in made) < 4_000_000
-    raw = json.loads((SAMPLE / "dataset.json").read_text("utf-8"))
-    assert raw["simulated"] is True
-    assert raw["counts"]["users"] >= 4_000
-    assert raw["counts"]["events"] >= 120_000
-    assert raw["counts"]["items"] >= 800
 
 
 @pytest.mark.parametrize(

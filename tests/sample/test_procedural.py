@@ -10,7 +10,7 @@ import pytest
 
 from engine import cli
 from engine.data.dataset import Dataset
-from engine.sample.procedural import SERIES, ProceduralStory, draw_lengths, procedural_items, procedural_log
+from engine.sample.procedural import SERIES, ProceduralStory, procedural_items, procedural_log
 
 Arrays = tuple[np.ndarray, np.ndarray, np.ndarray]
 STORY = ProceduralStory(items=3_000, events=200_000)
@@ -23,28 +23,19 @@ def log() -> Arrays:
 
 @pytest.mark.parametrize(
     ("items", "events"),
-    [(100, 5), (100, 7), (100, 1_000), (101, 24), (5_000, 12_345), (250, 9_999), (1_000_000, 50_000)],
+    [(100, 5), (101, 24), (5_000, 12_345), (250, 9_999), (1_000_000, 50_000)],
 )
 def test_every_size_is_exact(items: int, events: int) -> None:
     story = ProceduralStory(items=items, events=events)
     user, item, timestamp = procedural_log(story, np.random.default_rng(1))
     lengths = np.bincount(user)
     assert len(item) == len(timestamp) == lengths.sum() == events
-    assert lengths.min() >= story.min_events
-    assert lengths.max() <= story.longest
-    assert item.min() >= 0
-    assert item.max() < items
+    assert story.min_events <= lengths.min() and lengths.max() <= story.longest
+    assert item.min() >= 0 and item.max() < items
     assert len(np.unique(user.astype(np.int64) * items + item)) == events
     assert np.all(np.diff(timestamp)[np.diff(user) == 0] >= 0)
     assert timestamp.min() >= story.start
     assert timestamp.max() < story.start + story.days * 86_400
-
-
-def test_lengths_are_skewed() -> None:
-    lengths = draw_lengths(STORY, np.random.default_rng(0))
-    assert lengths.sum() == STORY.events
-    assert 28 < lengths.mean() < 36
-    assert np.median(lengths) < lengths.mean()
 
 
 def test_popularity_is_a_power_law(log: Arrays) -> None:

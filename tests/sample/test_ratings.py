@@ -53,23 +53,20 @@ def raw(tmp_path: Path) -> Path:
     }  # fmt: skip
     pq.write_table(pa.table(log), folder / "ratings.parquet")
     titles = [*(f"Film {number}" for number in range(10)), "Amélie & Léon's"]
-    items = {
-        "item_id": range(11),
-        "title": titles,
-        "year": [2013] * 11,
-        "genres": ["Drama|Sci-Fi"] * 11,
-        "n_ratings": [9] * 11,
-    }
-    pq.write_table(pa.table({name: list(values) for name, values in items.items()}), folder / "items.parquet")
+    same = {"year": [2013] * 11, "genres": ["Drama|Sci-Fi"] * 11, "n_ratings": [9] * 11}
+    pq.write_table(pa.table({"item_id": list(range(11)), "title": titles, **same}), folder / "items.parquet")
     return folder
+
+
+def make(raw: Path, out: Path) -> int:
+    return cli.main(
+        ["sample", "films", "--from", str(raw), "--catalogue", str(SAMPLE / "films.jsonl"), "--out", str(out)]
+    )
 
 
 def test_a_table_becomes_a_dataset_in_the_order_of_posting(raw: Path, tmp_path: Path) -> None:
     out = tmp_path / "films"
-    assert (
-        cli.main(["sample", "films", "--from", str(raw), "--catalogue", str(SAMPLE / "films.jsonl"), "--out", str(out)])
-        == 0
-    )
+    assert make(raw, out) == 0
     items = pq.read_table(out / "items.parquet").to_pylist()
     assert items[0]["item_id"] == "amelie-and-leons-2013" and items[0]["genres"] == ["Drama", "Sci-Fi"]
     dataset = Dataset(out)
@@ -83,36 +80,18 @@ def test_ratings_are_not_passed_on_without_their_licence(
     raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (raw / "LICENSE").unlink()
-    assert (
-        cli.main(
-            [
-                "sample",
-                "films",
-                "--from",
-                str(raw),
-                "--catalogue",
-                str(SAMPLE / "films.jsonl"),
-                "--out",
-                str(tmp_path / "films"),
-            ]
-        )
-        == 1
-    )
+    assert make(raw, tmp_path / "films") == 1
     assert "LICENSE" in capsys.readouterr().err and not (tmp_path / "films").exists()
 
 
 def film(title: str, year: int, item_id: str = "") -> Film:
-    return Film(
-        item_id or title.lower(), title, year, ["Drama"], "A Director", "Italy", None, None, [], "A sentence.", 1
-    )
+    item_id = item_id or title.lower()
+    return Film(item_id, title, year, ["Drama"], "A Director", "Italy", None, None, [], "A sentence.", 1)
 
 
 def test_a_film_is_known_by_title_and_year_or_its_other_title() -> None:
-    films = [
-        film("Amélie & Co.", 2001),
-        film("Life Is Beautiful", 1997, "life-is-beautiful-1997"),
-        film("King Kong", 1933),
-    ]
+    beautiful = film("Life Is Beautiful", 1997, "life-is-beautiful-1997")
+    films = [film("Amélie & Co.", 2001), beautiful, film("King Kong", 1933)]
     rows = [("amelie and co", 2001), ("La vita è bella", 1997), ("King Kong", 1976), ("Life Is Beautiful", 1997)]
     assert match(rows, films) == {0: films[0], 1: films[1]}
 

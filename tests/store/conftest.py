@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from app.store.database import Store
-from tests.store import ANNA, CLARA
 
 
 @pytest.fixture
@@ -26,8 +25,3 @@ def store(own_home: Path) -> Iterator[Store]:
     opened = Store()
     yield opened
     opened.close()
-
-
-@pytest.fixture(params=[ANNA, CLARA], ids=["browser", "account"])
-def owner(request: pytest.FixtureRequest) -> str:
-    return str(request.param)

@@ -5,11 +5,8 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import re
-import subprocess
-import sys
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -32,7 +29,7 @@ def filled(store: Store) -> Store:
         found = uploaded(store, owner, text=f"item_id,title\n{owner},Émile\n")
         folder = home.here().dataset(owner, found.id)
         (folder.exports / "sasrec").mkdir(parents=True)
-        (folder.exports / "sasrec" / "index.npy").write_bytes(bytes(range(256)) * 20_000)
+        (folder.exports / "sasrec" / "index.npy").write_bytes(bytes(range(256)) * 5_000)
         folder.cache.mkdir()
         (folder.cache / "vectors.npy").write_bytes(b"x")
     store.histories.save(ANNA, "sample", "h", ["a"])
@@ -100,7 +97,9 @@ def test_the_server_may_go_on_running(filled: Store, root: Path, own_home: Path,
     assert restored.rows["dataset"] == 2 and before is not None
 
 
-def test_what_is_there_is_kept_aside(filled: Store, own_home: Path, tmp_path: Path) -> None:
+def test_what_is_there_is_kept_aside_even_where_it_cannot_be_opened(
+    filled: Store, own_home: Path, tmp_path: Path
+) -> None:
     filled.close()
     backup.backup(tmp_path / "b.tar")
     changed = Store()
@@ -110,22 +109,15 @@ def test_what_is_there_is_kept_aside(filled: Store, own_home: Path, tmp_path: Pa
     changed.close()
     with pytest.raises(SeqscopeError, match="--replace"):
         backup.restore(tmp_path / "b.tar")
+    home.here().database.write_bytes(b"broken" * 10_000)
+    with pytest.raises(SeqscopeError, match="seqscope store restore"):
+        Store()
     _, before = backup.restore(tmp_path / "b.tar", replace=True)
     assert before is not None and before.parent == own_home
     assert (before / "owners" / BEN / "datasets" / later.id).is_dir() and (before / "store.duckdb").is_file()
     store = Store()
     assert store.datasets.of(BEN) == [] and len(store.datasets.of(ANNA)) == 1
     store.close()
-
-
-def test_a_store_that_cannot_be_opened_can_be_replaced(filled: Store, own_home: Path, tmp_path: Path) -> None:
-    filled.close()
-    backup.backup(tmp_path / "b.tar")
-    home.here().database.write_bytes(b"broken" * 10_000)
-    with pytest.raises(SeqscopeError, match="seqscope store restore"):
-        Store()
-    backup.restore(tmp_path / "b.tar", replace=True)
-    Store().close()
 
 
 def test_an_interrupted_restore_is_repeated(
@@ -135,7 +127,7 @@ def test_an_interrupted_restore_is_repeated(
     filled.close()
     backup.backup(tmp_path / "b.tar")
     rename = Path.rename
-    for stop in range(1, 9):
+    for stop in (1, 3, 6, 8):
         calls = []
 
         def interrupted(self: Path, target: Path, stop: int = stop, calls: list[int] = calls) -> Path:
@@ -196,10 +188,13 @@ def link(name: str, kind: bytes) -> tarfile.TarInfo:
 
 
 @pytest.fixture
-def archive(filled: Store, tmp_path: Path) -> Path:
+def archive(filled: Store, tmp_path: Path) -> Iterator[Path]:
     filled.close()
     backup.backup(tmp_path / "b.tar")
-    return tmp_path / "b.tar"
+    yield tmp_path / "b.tar"
+    store = Store()  # what was refused changed nothing
+    assert len(store.datasets.of(ANNA)) == 1
+    store.close()
 
 
 def refuses(path: Path, words: str, own_home: Path) -> None:
@@ -208,9 +203,6 @@ def refuses(path: Path, words: str, own_home: Path) -> None:
         backup.restore(path, replace=True)
     assert contents(own_home) == files
     assert list((own_home / "tmp").iterdir()) == []
-    store = Store()
-    assert len(store.datasets.of(ANNA)) == 1
-    store.close()
 
 
 def test_damage_is_found(archive: Path, own_home: Path, tmp_path: Path) -> None:
@@ -218,31 +210,18 @@ def test_damage_is_found(archive: Path, own_home: Path, tmp_path: Path) -> None:
         archive, tmp_path / "1.tar", lambda name, text: (name, text[:-1] + b"?" if "npy" in name else text)
     )
     refuses(flipped, "damaged: owners/.*index.npy", own_home)
-    missing = altered(archive, tmp_path / "2.tar", lambda name, text: None if "csv" in name else (name, text))
-    refuses(missing, "damaged", own_home)
-    headless = altered(archive, tmp_path / "3.tar", lambda name, text: None if "checksums" in name else (name, text))
+    headless = altered(archive, tmp_path / "2.tar", lambda name, text: None if "checksums" in name else (name, text))
     refuses(headless, "not whole", own_home)
-    other = altered(archive, tmp_path / "4.tar", lambda name, text: (name, b"[]" if "checksums" in name else text))
+    other = altered(archive, tmp_path / "3.tar", lambda name, text: (name, b"[]" if "checksums" in name else text))
     refuses(other, "damaged", own_home)
     (tmp_path / "4.tar").write_bytes(archive.read_bytes()[: archive.stat().st_size // 2])
-    refuses(tmp_path / "4.tar", "not (a )?whole", own_home)
-    (tmp_path / "5.tar").write_bytes(b"\x1f\x8b" + b"not a tar at all" * 100)
-    refuses(tmp_path / "5.tar", "not a whole backup", own_home)
+    refuses(tmp_path / "4.tar", "not a whole", own_home)
     refuses(tmp_path / "none.tar", "could not be unpacked", own_home)
 
 
 def test_only_files_of_names_that_lead_nowhere_else_get_in(archive: Path, own_home: Path, tmp_path: Path) -> None:
-    names = (
-        "../outside",
-        "owners/../../outside",
-        "/tmp/outside",
-        "owners/./x",
-        "secrets.toml",
-        "owners",
-        "tmp/x",
-        "owners//x",
-    )
-    kinds = (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE, tarfile.DIRTYPE)
+    names = ("owners/../../outside", "/tmp/outside", "owners/./x", "secrets.toml")
+    kinds = (tarfile.SYMTYPE, tarfile.LNKTYPE)
     for member in (*map(tarfile.TarInfo, names), *(link("owners/x", kind) for kind in kinds)):
         evil = altered(archive, tmp_path / "evil.tar", lambda name, text: (name, text), member)
         refuses(evil, "not a backup", own_home)
@@ -282,10 +261,3 @@ def test_the_command_says_what_is_wrong(own_home: Path, tmp_path: Path, capsys: 
     assert main(["store", "check"]) == 1
     said = capsys.readouterr().out
     assert f"The dataset {found.id} of {ANNA} has no files" in said and "chmod 700" in said and "Problems: 2" in said
-
-
-def test_the_list_of_commands_names_it_and_stays_quick(root: Path) -> None:
-    words = "import sys; from engine import cli\ntry: cli.main(['--help'])\nexcept SystemExit: print('duckdb' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", words], cwd=root, capture_output=True, text=True, check=True)
-    assert re.search(r"\n +store +back up, restore, check and recover", done.stdout)
-    assert done.stdout.endswith("False\n")

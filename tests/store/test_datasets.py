@@ -30,6 +30,7 @@ def at(monkeypatch: pytest.MonkeyPatch, days: float) -> None:
 
 
 class TestAdd:
+    @pytest.mark.parametrize("owner", [ANNA, CLARA], ids=["browser", "account"])
     def test_what_was_staged_becomes_its_folder(self, store: Store, owner: str) -> None:
         found = uploaded(store, owner)
         folder = home.here().dataset(owner, found.id)

@@ -5,22 +5,20 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from app import home
-from app.store import backup, records, server, sweep
+from app.store import records, sweep
 from app.store.database import Store
-from app.store.server import open_store
 from app.store.sweep import Swept
 from tests.store import ANNA, BEN, CLARA
 from tests.store.test_datasets import uploaded
-from tests.waiting import wait
 
 
-def days(number: float) -> object:
+def days(number: float) -> datetime:
     return records.now() + timedelta(days=number)
 
 
@@ -29,8 +27,8 @@ def test_expired_datasets_go_with_all_that_belongs_to_them(store: Store) -> None
     store.histories.save(ANNA, gone.id, "h", ["a"])
     heard: list[Path] = []
     store.on_delete(heard.append)
-    assert sweep.sweep(store, days(6.9)) == Swept()  # type: ignore[arg-type]
-    assert sweep.sweep(store, days(7.1)) == Swept(datasets=1)  # type: ignore[arg-type]
+    assert sweep.sweep(store, days(6.9)) == Swept()
+    assert sweep.sweep(store, days(7.1)) == Swept(datasets=1)
     folder = home.here().dataset(ANNA, gone.id).path
     assert heard == [folder] and not folder.exists()
     assert store.file.ask("select id from dataset") == [(kept.id,)]
@@ -41,9 +39,9 @@ def test_expired_datasets_go_with_all_that_belongs_to_them(store: Store) -> None
 def test_a_dataset_that_is_worked_on_stays(store: Store) -> None:
     found = uploaded(store)
     job = store.jobs.add(ANNA, found.id, "train", {})
-    assert sweep.sweep(store, days(8)) == Swept()  # type: ignore[arg-type]
+    assert sweep.sweep(store, days(8)) == Swept()
     store.jobs.change(ANNA, job.id, "done")
-    assert sweep.sweep(store, days(8)).datasets == 1  # type: ignore[arg-type]
+    assert sweep.sweep(store, days(8)).datasets == 1
 
 
 def test_saved_things_and_jobs_of_browsers_expire(store: Store) -> None:
@@ -55,7 +53,7 @@ def test_saved_things_and_jobs_of_browsers_expire(store: Store) -> None:
         job = store.jobs.add(owner, "sample", "batch", {})
         home.here().job(job.id).mkdir()
         store.jobs.change(owner, job.id, "done")
-    assert sweep.sweep(store, days(8)) == Swept(saved=4)  # type: ignore[arg-type]
+    assert sweep.sweep(store, days(8)) == Swept(saved=4)
     for table in ("history", "comparison", "report", "job"):
         assert store.file.ask(f"select owner from {table}") == [(CLARA,)]
     assert len(list((home.root() / "reports").iterdir())) == len(list((home.root() / "jobs").iterdir())) == 1
@@ -131,25 +129,11 @@ def test_a_store_sweeps_its_own_home_wherever_seqscope_home_leads_by_now(
     for folder in folders:
         folder.mkdir(exist_ok=True)
     os.utime(folders[-1], (time.time() - 25 * 3600,) * 2)
-    assert sweep.sweep(first, days(8)) == Swept(datasets=1)  # type: ignore[arg-type]
+    assert sweep.sweep(first, days(8)) == Swept(datasets=1)
     assert [folder for folder in folders if not folder.is_dir()] == []
     assert not (own_home / "owners" / ANNA / "datasets" / expired.id).exists()
     first.close()
     second.close()
-
-
-def test_the_servers_thread_does_it(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "LOOK_EVERY", 0.02)
-    monkeypatch.setattr(server, "SWEEP_EVERY", 0.1)
-    store = open_store()
-    try:
-        orphan = home.here().dataset(BEN, home.new_id()).path
-        orphan.mkdir(parents=True)
-        wanted = home.here().stage()
-        (wanted / "wanted").touch()
-        wait(lambda: not orphan.exists() and (wanted / backup.SNAPSHOT).exists())
-    finally:
-        store.close()
 
 
 def test_what_began_with_the_store_is_left_over_although_files_have_a_coarser_clock(store: Store) -> None:

@@ -48,7 +48,7 @@ class Writer:
     def step(self) -> None:
         ways: list[Callable[[], None]] = [
             self.add_dataset, self.change_dataset, self.change_dataset, self.delete_dataset, self.save_history,
-            self.save_history, self.rename_history, self.delete_history, self.add_job, self.change_job, self.report,
+            self.save_history, self.delete_history, self.add_job, self.change_job,
         ]  # fmt: skip
         self.number += 1
         self.random.choice(ways)()
@@ -88,13 +88,6 @@ class Writer:
             say("history", found.id, [self.owner, name, items])
             self.histories.append(found.id)
 
-    def rename_history(self) -> None:
-        if self.histories:
-            found = self.store.histories.rename(
-                self.owner, self.random.choice(self.histories), f"renamed {self.number}"
-            )
-            say("history", found.id, [self.owner, found.name, list(found.items)])
-
     def delete_history(self) -> None:
         if self.histories:
             id = self.histories.pop(self.random.randrange(len(self.histories)))
@@ -112,12 +105,6 @@ class Writer:
             id, words = self.random.choice(self.jobs), f"ended {self.number}"
             self.store.jobs.change(self.owner, id, "failed", words)
             say("job", id, [self.owner, "failed", words])
-
-    def report(self) -> None:
-        document = {"number": self.number, "text": "r" * (self.number % 50_000)}
-        if len(self.store.reports.of(self.owner)) < 200:
-            found = self.store.reports.save(self.owner, "sample", f"report {self.number}", document)
-            say("report", found.id, [self.owner, self.number, len(document["text"])])  # type: ignore[arg-type]
 
 
 def main() -> None:

@@ -57,10 +57,10 @@ def test_of_long_lines_the_beginning_is_written(tmp_path: Path, monkeypatch: pyt
     assert written.path.read_text().split("\n")[2:] == ["short", "end", ""]
 
 
-@pytest.mark.parametrize("line", [1, 2, 700, 90_000])
+@pytest.mark.parametrize("line", [1, 700, 9_000])
 def test_the_line_that_is_not_utf8(tmp_path: Path, line: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text, "BLOCK", 50_001)
-    content = "\n".join(["1,Amélie,3"] * 100_000).encode().split(b"\n")
+    monkeypatch.setattr(text, "BLOCK", 5_001)
+    content = "\n".join(["1,Amélie,3"] * 10_000).encode().split(b"\n")
     content[line - 1] = "1,Amélie,3".encode("latin-1")
     path = made(tmp_path, b"\n".join(content))
     with pytest.raises(Refused, match=rf"Line {line}: byte 0xE9 is not UTF-8.*--encoding latin-1"):
@@ -81,10 +81,7 @@ def test_other_encodings(tmp_path: Path) -> None:
     ("name", "content", "message"),
     [
         ("log.parquet", b"user,item\n1,2\n", "is not a Parquet file.*it is text"),
-        ("log.parquet", gzip.compress(b"x", mtime=0), "is not a Parquet file.*gzip"),
         ("log.csv.gz", b"user,item\n1,2\n", "is not packed with gzip.*it is text"),
-        ("log.csv", b"PK\x03\x04....", "ZIP archive"),
-        ("log.csv", b"%PDF-1.7", "a PDF"),
         ("log.xlsx", b"PK\x03\x04....", "Excel"),
         ("log.csv", b"", "is empty"),
         ("log.csv", b"BZh91AY", "bzip2"),

@@ -141,6 +141,9 @@ def test_the_best_is_kept_and_patience_ends_it(tmp_path: Path) -> None:
     assert (state.epoch, state.best, state.best_epoch) == (5, 0.3, 2)
     assert checkpoint.read_state(tmp_path / "best.safetensors").epoch == 2
     assert [entry["valid_ndcg"] for entry in state.curve] == scores[:5]
+    again = trainer(tmp_path, [1.0] * 6, scores, patience=3)
+    assert again.run().epoch == 5
+    assert again.objective.seen == []  # type: ignore[attr-defined]
 
 
 def test_the_average_is_validated_and_kept_while_training_goes_on_from_the_parameters(tmp_path: Path) -> None:
@@ -155,15 +158,11 @@ def test_the_average_is_validated_and_kept_while_training_goes_on_from_the_param
     assert again.average.parameters["value"].item() == validated[-1]
 
 
-def test_a_better_one_starts_patience_anew(tmp_path: Path) -> None:
-    state = trainer(tmp_path, [1.0] * 6, [0.1, 0.05, 0.2, 0.1, 0.3, 0.2], patience=2).run()
-    assert (state.epoch, state.best_epoch) == (6, 5)
-
-
 def test_patience_counts_validations_not_epochs(tmp_path: Path) -> None:
-    state = trainer(tmp_path, [1.0] * 9, [0.3, 0.2, 0.1], patience=2, validate_every=2).run()
-    assert state.epoch == 6
-    assert [entry["valid_ndcg"] for entry in state.curve] == [None, 0.3, None, 0.2, None, 0.1]
+    """And a better one starts it anew."""
+    state = trainer(tmp_path, [1.0] * 19, [0.2, 0.1, 0.3, 0.2, 0.1], patience=2, validate_every=2).run()
+    assert state.epoch == 10
+    assert [entry["valid_ndcg"] for entry in state.curve][1::2] == [0.2, 0.1, 0.3, 0.2, 0.1]
 
 
 FALLING = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1]
@@ -172,11 +171,8 @@ FALLING = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1]
 @pytest.mark.parametrize(
     ("warmup", "decay", "last"),
     [
-        (0, "none", 3),
-        (1, "none", 3),  # the first epoch has more steps than that
         (2 * STEPS, "none", 4),  # the validation at the last step of the warm-up is not one after it
         (2 * STEPS + 1, "cosine", 4),
-        (4 * STEPS, "linear", 6),
         (99, "none", 9),  # never over: all epochs are done
         (4 * STEPS, "inverse-sqrt", 3),  # no climb: the rate is full from the first step
     ],
@@ -189,7 +185,7 @@ def test_patience_begins_when_the_warm_up_is_over(tmp_path: Path, warmup: int, d
     assert unsettled(1, validated(state.curve), said) == (NOT_SETTLED if last == 9 else None)
 
 
-@pytest.mark.parametrize("after", range(1, 6))
+@pytest.mark.parametrize("after", [1, 5])
 def test_patience_after_an_interruption_in_or_after_the_warm_up(tmp_path: Path, after: int) -> None:
     optimiser = {"warmup_steps": 4 * STEPS}
     whole = trainer(tmp_path / "whole", [1.0] * 9, FALLING, optimiser, patience=2).run()
@@ -206,25 +202,22 @@ def test_without_patience_all_epochs_are_done_and_the_last_is_validated(tmp_path
     assert [entry["valid_ndcg"] for entry in state.curve] == [None, 0.3, None, 0.2, 0.1]
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf, 9.0])
+@pytest.mark.parametrize("bad", [math.nan, 8.1])
 def test_what_diverges_stops_and_the_best_stays(tmp_path: Path, bad: float) -> None:
-    one = trainer(tmp_path, [2.0, 1.0, bad, 1.0], checkpoint_seconds=0.0)
+    """A loss may grow a little."""
+    one = trainer(tmp_path, [2.0, 7.75, bad, 1.0], checkpoint_seconds=0.0)
     with pytest.raises(
-        SeqscopeError, match=r"epoch 3.*(nan|inf|diverged).*best model so far \(epoch 1\) is kept.*optimiser\.lr"
+        SeqscopeError, match=r"epoch 3.*(nan|diverged).*best model so far \(epoch 1\) is kept.*optimiser\.lr"
     ):
         one.run()
     assert checkpoint.read_state(tmp_path / "best.safetensors").epoch == 1
-    assert [entry["loss"] for entry in checkpoint.read_state(one.checkpoint_path).curve] == [2.0, 1.0]
+    assert [entry["loss"] for entry in checkpoint.read_state(one.checkpoint_path).curve] == [2.0, 7.75]
 
 
 def test_what_is_broken_from_the_start_has_no_best(tmp_path: Path) -> None:
     with pytest.raises(SeqscopeError, match=r"epoch 1: the loss is nan\. Try"):
         trainer(tmp_path, [math.nan]).run()
     assert not (tmp_path / "best.safetensors").exists()
-
-
-def test_a_loss_may_grow_a_little(tmp_path: Path) -> None:
-    assert trainer(tmp_path, [2.0, 7.9]).run().epoch == 2
 
 
 def test_an_interruption_after_the_last_step_of_an_epoch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,16 +234,6 @@ def test_an_interruption_after_the_last_step_of_an_epoch(tmp_path: Path, monkeyp
     assert [entry["loss"] for entry in done.curve] == [2.0, 1.0]
 
 
-def test_an_interruption_between_steps(tmp_path: Path) -> None:
-    one = trainer(tmp_path, [2.0, 1.0], checkpoint_seconds=0.0)
-    interrupted(one, lambda state: (state.epoch, state.step) == (1, 1))
-    other = trainer(tmp_path, [2.0, 1.0])
-    done = other.run()
-    assert other.objective.seen == [(1, 1), (1, 2)]  # type: ignore[attr-defined]
-    assert done.total_steps == 6
-    assert [entry["loss"] for entry in done.curve] == [2.0, 1.0]
-
-
 def test_short_epochs_share_a_checkpoint_that_agrees_with_the_best_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -264,13 +247,6 @@ def test_short_epochs_share_a_checkpoint_that_agrees_with_the_best_model(
     assert (one.state.epoch, one.state.best_epoch) == (3, 3)
     assert (one.run().epoch, one.state.best_epoch) == (5, 3)
     assert checkpoint.read_state(one.checkpoint_path).epoch == 5
-
-
-def test_what_is_finished_is_not_trained_again(tmp_path: Path) -> None:
-    trainer(tmp_path, [2.0, 1.0]).run()
-    again = trainer(tmp_path, [2.0, 1.0])
-    assert again.run().epoch == 2
-    assert again.objective.seen == []  # type: ignore[attr-defined]
 
 
 def test_gradients_are_clipped_where_the_recipe_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

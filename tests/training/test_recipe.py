@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -19,26 +20,23 @@ FAMILIES = {path: tomllib.loads(path.read_text("utf-8"))["family"] for path in s
 SHIPPED = [path for path, family in FAMILIES.items() if family in MODELS]  # the others are tokenizers'
 
 
-def write(path: Path, text: str) -> str:
-    path.write_text(text, "utf-8")
-    return str(path)
-
-
 # --- what is shipped
 
 
-@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_a_shipped_recipe_can_be_used(path: Path) -> None:
-    family = FAMILIES[path]
-    found = load(family, path.parent.name, f"{path.parent.name}/{path.stem}", [])
-    assert found.name == path.stem
-    assert found.family == family
-    assert found.title or path.stem == family  # two recipes of one model are told apart
-    assert len(found.title) <= 60
-    assert load(path.stem, path.parent.name, None, []) == found  # a recipe's name is as good a word as the model's
-    assert from_dict(json.loads(json.dumps(found.identity())), "run.json") == found  # as the record of a run has it
-    if not MODELS[family].needs:
-        assert build_model(found, 30, 3).max_length >= 1
+@pytest.mark.parametrize("dataset", sorted({path.parent.name for path in SHIPPED}))
+def test_a_shipped_recipe_can_be_used(dataset: str) -> None:
+    for path in SHIPPED:
+        if path.parent.name != dataset:
+            continue
+        family = FAMILIES[path]
+        found = load(family, dataset, f"{dataset}/{path.stem}", [])
+        assert (found.name, found.family) == (path.stem, family)
+        assert found.title or path.stem == family, path  # two recipes of one model are told apart
+        assert len(found.title) <= 60, path
+        assert load(path.stem, dataset, None, []) == found  # a recipe's name is as good a word as the model's
+        assert from_dict(json.loads(json.dumps(found.identity())), "run.json") == found  # as the record of a run has it
+        if not MODELS[family].needs:
+            assert build_model(found, 30, 3).max_length >= 1
 
 
 def test_a_setting_that_was_added_tells_trainings_apart_only_where_it_is_used() -> None:
@@ -54,9 +52,10 @@ def test_a_dataset_has_recipes_of_its_own() -> None:
 
 
 def test_a_recipe_has_names_and_paths(tmp_path: Path) -> None:
-    mine = write(tmp_path / "mine.toml", 'family = "sasrec"\n[model]\ndim = 24\n')
-    assert load("sasrec", "ml-1m", mine, []).model.dim == 24
-    assert load("sasrec", "ml-1m", mine, []).name == "mine"
+    mine = tmp_path / "mine.toml"
+    mine.write_text('family = "sasrec"\n[model]\ndim = 24\n', "utf-8")
+    found = load("sasrec", "ml-1m", str(mine), [])
+    assert (found.name, found.model.dim) == ("mine", 24)
     for name in ("sasrec-ce", "ml-1m/sasrec-ce", "ml-1m/sasrec-ce.toml"):
         assert load("sasrec", "ml-1m", name, []).objective.loss == "cross-entropy"
 
@@ -65,17 +64,10 @@ def test_a_recipe_has_names_and_paths(tmp_path: Path) -> None:
 
 
 def test_overrides() -> None:
-    words = [
-        "model.dim=32",
-        "model.positions=none",
-        "training.seed = 7",
-        "objective.loss=gbce",
-        "optimiser.lr=1",
-        "training.compile=true",
-    ]
-    found = load("sasrec", "ml-1m", None, [*words, "objective.gbce_t=0.5"])
+    words = ["model.dim=32", "model.positions=none", "training.seed = 7", "optimiser.lr=1", "training.compile=true"]
+    found = load("sasrec", "ml-1m", None, words)
     assert (found.model.dim, found.model.positions, found.training.seed) == (32, "none", 7)
-    assert (found.objective.loss, found.objective.gbce_t, found.training.compile) == ("gbce", 0.5, True)
+    assert found.training.compile is True
     assert found.optimiser.lr == 1.0
     assert isinstance(found.optimiser.lr, float)
     assert found.model.max_length == 200  # the rest is the recipe's
@@ -85,71 +77,41 @@ def test_overrides() -> None:
     ("override", "said"),
     [
         ("model.dim", "model.dim"),
-        ("dim=3", "dim=3"),
         ("title=Mine", "title=Mine"),
-        ("family=attrec", "family"),
         ("models.dim=3", "models.dim"),
         ("=3", "=3"),
         ("model.=3", "model"),
         ("model.width=3", "width"),
         ("model.dim.x=3", "dim.x"),
         ("model.dim=3.5", "model.dim"),
-        ("model.dim=wide", "model.dim"),
         ("model.dim=", "model.dim"),
         ("model.dim=true", "model.dim"),
-        ("model.dim=[3]", "model.dim"),
         ("model.residual=1", "model.residual"),
-        ("model.positions=relative", "relative"),
         ("model.positions=[1]", "model.positions"),
         ("objective.loss=mse", "mse"),
         ("optimiser.lr=fast", "optimiser.lr"),
-        ("optimiser.name=sgd", "sgd"),
-        ("training.precision=float16", "float16"),
-        ("training.valid_protocol=p100", "p100"),
     ],
 )
 def test_a_bad_override_is_named(override: str, said: str) -> None:
-    with pytest.raises(UsageError) as fault:
+    with pytest.raises(UsageError, match=re.escape(said)):
         load("sasrec", "ml-1m", None, [override])
-    assert said in str(fault.value)
 
 
-# name of the setting, with values that no training could use
 IMPOSSIBLE: dict[str, dict[str, list[Any]]] = {
     "sasrec": {
-        "model.dim": [0, -8], "model.blocks": [-1], "model.heads": [0, 3], "model.dropout": [-0.1, 1.0, "nan"],
-        "model.max_length": [0, -5, 10_001],
-        "objective.negatives": [0, -1], "objective.gbce_t": [-0.5, 1.5],
-        "optimiser.lr": [0, -0.1, "nan", "inf"], "optimiser.beta1": [-0.1, 1.0], "optimiser.beta2": [1.0],
-        "optimiser.eps": [-1e-8, 0], "optimiser.weight_decay": [-1.0], "optimiser.warmup_steps": [-1],
-        "optimiser.clip_norm": [-1.0], "optimiser.initial_accumulator": [-1.0],
-        "training.epochs": [0, -1], "training.batch_size": [0, -1], "training.validate_every": [0, -1],
-        "training.patience": [-1], "training.seed": [-1], "training.valid_users": [0, -1],
-        "training.checkpoint_seconds": [-1.0, "nan"],
+        "model.heads": [0, 3], "model.dropout": [-0.1, 1.0, "nan"], "model.max_length": [0, 10_001],
+        "optimiser.lr": [0, "nan", "inf"], "optimiser.beta1": [1.0], "training.epochs": [0], "training.valid_users": [-1],
     },
-    "bert4rec": {
-        "model.layers": [0], "model.heads": [0, 3], "model.inner": [0], "model.attention_dropout": [1.0],
-        "model.max_length": [1, 0],
-        "objective.mask_share": [0, 1.1], "objective.max_masked": [0], "objective.last_only": [-0.1, 1.1],
-        "objective.step": [-0.1, -0.5, 1.5],
-    },
-    "attrec": {
-        "model.window": [0], "model.omega": [-0.1, 1.1], "model.fold_in": [0], "model.init_std": [0, -1.0],
-        "objective.targets": [0], "objective.negatives": [0], "objective.margin": [-0.1], "objective.dropout": [1.0],
-        "objective.l2": [-0.1],
-    },
-    "lightgcn": {
-        "model.layers": [0], "objective.negatives": [0], "objective.sampling": ["items"], "objective.l2": [-0.1],
-    },
-    "ngcf": {"model.message_dropout": [1.0], "model.node_dropout": [-0.1], "model.variant": ["published"]},
-    "mult-vae": {
-        "model.hidden": [0], "model.dim": [0], "model.dropout": [1.0], "objective.beta": [-0.1, "inf"],
-        "objective.anneal_steps": [-1],
-    },
-    "markov": {"model.alpha": [-0.5], "model.successors": [0]},
-    "counting": {"model.smoothing": [0], "model.decay": [1.5], "model.kept": [0], "model.window": [0]},
+    "bert4rec": {"model.heads": [3], "model.max_length": [1], "objective.mask_share": [0, 1.1], "objective.step": [-0.1]},
+    "attrec": {"model.omega": [-0.1, 1.1], "model.init_std": [0], "objective.dropout": [1.0]},
+    "lightgcn": {"objective.sampling": ["items"]},
+    "ngcf": {"model.message_dropout": [1.0], "model.variant": ["published"]},
+    "mult-vae": {"objective.beta": [-0.1, "inf"]},
+    "markov": {"model.alpha": [-0.5]},
+    "counting": {"model.decay": [1.5]},
     "ease": {"model.regularisation": [0]},
 }  # fmt: skip
+"""Of each family, settings with values that no training could use: at the ends of ranges, and beyond what a model can be."""
 
 
 @pytest.mark.parametrize(
@@ -157,23 +119,22 @@ IMPOSSIBLE: dict[str, dict[str, list[Any]]] = {
     [(family, key, value) for family, keys in IMPOSSIBLE.items() for key, values in keys.items() for value in values],
 )
 def test_a_value_that_nothing_could_be_trained_with_is_refused_by_name(family: str, key: str, value: Any) -> None:
-    with pytest.raises(UsageError) as fault:
+    with pytest.raises(UsageError, match=key.partition(".")[2]):
         build_model(load(family, "none", None, [f"{key}={value}"]), 30, 3)
-    assert key.partition(".")[2] in str(fault.value)
+
+
+GENERATORS = {
+    "encoder-decoder": "default/tiger",
+    "decoder-only": "default/lc-rec",
+    "language-model": "default/lc-rec-lora",
+}
+"""Models whose recipes are called otherwise."""
 
 
 def test_every_number_has_limits() -> None:
     """Of the default recipe of every model. A setting that is added is covered too: what is far out of any range is refused."""
-    for family, model in MODELS.items():
-        of = (
-            {
-                "encoder-decoder": "default/tiger",
-                "decoder-only": "default/lc-rec",
-                "language-model": "default/lc-rec-lora",
-            }.get(family)
-            if model.needs
-            else None
-        )
+    for family in MODELS:
+        of = GENERATORS.get(family)
         recipe = load(family, "none", of, [])
         for table in ("model", "objective", "optimiser", "training"):
             for field in dataclasses.fields(getattr(recipe, table)):
@@ -183,17 +144,9 @@ def test_every_number_has_limits() -> None:
 
 
 def test_values_at_the_edge_can_be_used() -> None:
-    words = [
-        "model.blocks=0",
-        "model.dropout=0",
-        "training.patience=0",
-        "training.checkpoint_seconds=0",
-        "training.seed=0",
-    ]
-    found = load("sasrec", "none", None, [*words, "optimiser.clip_norm=0"])
-    build_model(found, 30, 3)
+    words = ["model.blocks=0", "model.dropout=0", "training.patience=0", "training.seed=0", "optimiser.clip_norm=0"]
+    build_model(load("sasrec", "none", None, words), 30, 3)
     load("bert4rec", "none", None, ["objective.mask_share=1", "objective.last_only=1", "objective.step=1"])
-    load("attrec", "none", None, ["model.omega=0", "objective.l2=0", "objective.margin=0"])
 
 
 def test_a_setting_that_is_no_more_may_say_what_is_so_now() -> None:
@@ -212,34 +165,26 @@ def test_a_setting_that_is_no_more_may_say_what_is_so_now() -> None:
     [
         ("family = ", "bad.toml"),
         ("", "family"),
-        ('family = "gru"', "gru"),
         ('family = ["sasrec"]', "family"),
         ('family = "attrec"', "attrec"),
         ('family = "sasrec"\nmodel = 3', "model"),
-        ('family = "sasrec"\ntraining = [1]', "training"),
         ('family = "sasrec"\ntitle = 3', "title"),
         ('family = "sasrec"\n[modell]\ndim = 3', "modell"),
         ('family = "sasrec"\n[model]\ndimension = 3', "dimension"),
         ('family = "sasrec"\n[model]\ndim = "3"', "model.dim"),
-        ('family = "sasrec"\n[objective]\nmask_share = 0.2', "mask_share"),
         ('family = "sasrec"\n[training]\nepochs = 2024-01-01', "training.epochs"),
+        ("\udcff", "bad.toml"),  # no text
     ],
 )
 def test_a_bad_file_is_refused_by_what_is_wrong(tmp_path: Path, text: str, said: str) -> None:
-    path = write(tmp_path / "bad.toml", text)
+    path = tmp_path / "bad.toml"
+    path.write_text(text, "utf-8", "surrogateescape")
     for overrides in ([], ["model.heads=1", "training.seed=2"]):
-        with pytest.raises(UsageError) as fault:
-            load("sasrec", "ml-1m", path, overrides)
-        assert said in str(fault.value)
+        with pytest.raises(UsageError, match=re.escape(said)):
+            load("sasrec", "ml-1m", str(path), overrides)
 
 
-def test_a_file_that_is_no_text(tmp_path: Path) -> None:
-    (tmp_path / "bad.toml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(UsageError, match=r"bad\.toml"):
-        load("sasrec", "ml-1m", str(tmp_path / "bad.toml"), [])
-
-
-@pytest.mark.parametrize("name", ["nothing", "ml-1m/nothing", "/nowhere/x.toml", "", "default"])
+@pytest.mark.parametrize("name", ["nothing", "ml-1m/nothing", "/nowhere/x.toml", ""])
 def test_a_recipe_that_does_not_exist_shows_those_that_do(name: str) -> None:
     with pytest.raises(UsageError, match="ml-1m/sasrec-ce"):
         load("sasrec", "ml-1m", name, [])

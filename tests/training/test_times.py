@@ -153,12 +153,3 @@ def test_a_log_without_times_is_refused_and_another_way_is_said(tmp_path: Path) 
     assert not (tmp_path / "run").exists() or not any((tmp_path / "run").iterdir())
     with pytest.raises(SeqscopeError, match="or take popularity"):
         gather(load("recent-popularity", "tiny", None, []), dataset, tmp_path / "run")
-
-
-def test_without_the_bias_of_times_a_training_is_the_one_it_was() -> None:
-    before = load("hstu", "elsewhere", None, [])
-    assert not {"time_bias", "without_times"} & before.identity()["model"].keys()
-    assert HSTU.needs_of(before.model) == () and not any(
-        "time" in name for name in HSTU(before.model, 9, 1, torch.Generator()).state_dict()
-    )
-    assert HSTU.needs_of(load("hstu-time", "elsewhere", None, []).model) == ("times",)

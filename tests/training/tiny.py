@@ -34,122 +34,50 @@ from engine.training.recipe import Recipe, from_dict
 from engine.training.run import open_run, train
 
 # Enough to tell a model that learns from one that does not; float32, so that every machine computes the same.
+BLOCKS = {"dim": 16, "blocks": 1, "dropout": 0.1, "max_length": 8}
+WINDOW = {"dim": 16, "window": 3, "fold_in": 8}
+FOLDED = {"dim": 16, "max_length": 30}
+WHOLE, SHARED = {"loss": "cross-entropy"}, {"loss": "sampled-softmax", "shared_negatives": 32}
+ONE = {"targets": 1, "negatives": 3, "l2": 0.0}
+SLOW, FAST = {"lr": 0.01}, {"lr": 0.02}
+MATCHED = {"lr": 0.02, "beta2": 0.999}
+RECURRENT = {"dim": 16, "hidden": 16, "input_dropout": 0.1, "dropout": 0.1, "max_length": 8, "variant": "code"}
+BOTH_SIDES = {"dim": 16, "layers": 1, "heads": 2, "dropout": 0.1, "attention_dropout": 0.1, "max_length": 9}
+TEXT = {"dim": 16, "layers": 1, "heads": 2, "max_length": 6, "max_tokens": 20, "window": 6, "vocabulary": 400}
+BATCHES = {"loss": "bpr-max", "batch_negatives": True, "shared_negatives": 16, "score_penalty": 0.1}
+TABLES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
+    "sasrec": (BLOCKS | {"init": "normal"}, WHOLE, SLOW),
+    "gru4rec": ({"dim": 16, "max_length": 8}, BATCHES, FAST),
+    "narm": (RECURRENT, WHOLE, FAST),
+    "esasrec": (BLOCKS, SHARED, SLOW),
+    "hstu": (BLOCKS, SHARED, SLOW),
+    "bert4rec": (BOTH_SIDES, {"mask_share": 0.3, "last_only": 0.3},
+                 {"name": "adamw", "lr": 0.01, "warmup_steps": 10, "clip_norm": 5.0}),
+    "attrec": (WINDOW | {"omega": 0.3}, {"targets": 2, "negatives": 4, "l2": 0.0}, {"name": "adagrad", "lr": 0.1}),
+    "caser": (WINDOW | {"horizontal": 8, "vertical": 2, "dropout": 0.1}, ONE | {"loss": "bce"}, FAST),
+    "hgn": (WINDOW, ONE | {"loss": "bpr"}, FAST),
+    "lightgcn": (FOLDED | {"layers": 2}, {}, MATCHED),
+    "ngcf": (FOLDED | {"layers": 2}, {}, MATCHED),
+    "bpr-mf": (FOLDED, {"l2": 0.01}, MATCHED),
+    "neumf": (FOLDED | {"dim": 8, "layers": 2, "init_std": 0.1}, {"loss": "bce", "negatives": 4, "l2": 0.0},
+              MATCHED | {"lr": 0.01}),
+    "fmc": ({"dim": 16}, {"l2": 0.01}, MATCHED),
+    "fpmc": (FOLDED, {"l2": 0.01}, MATCHED),
+    "prme": (FOLDED, {"l2": 0.01}, MATCHED),
+    "transrec": ({"dim": 16}, {"l2": 0.001}, MATCHED),
+    "cml": (FOLDED, {}, MATCHED),
+    "mult-vae": (FOLDED | {"hidden": 32, "dim": 8}, {"beta": 0.2, "anneal_steps": 100}, MATCHED | {"lr": 0.01}),
+    "mult-dae": (FOLDED, {}, MATCHED | {"lr": 0.01}),
+    "unisrec": (BLOCKS | {"experts": 2, "adaptor_dropout": 0.0}, WHOLE, SLOW),
+    "fdsa": (BLOCKS, WHOLE, SLOW),
+    "zesrec": ({"dim": 16, "dropout": 0.0, "max_length": 8, "offset_precision": 1.0}, WHOLE, FAST),
+    "s3rec": (BLOCKS, WHOLE, SLOW),
+    "recformer": (TEXT, {"per_user": 3}, {"name": "adamw", "lr": 0.01}),
+}  # fmt: skip
+"""Of each model that learns: model, objective, optimiser."""
 RECIPES: dict[str, dict[str, Any]] = {
-    "sasrec": {
-        "model": {"dim": 16, "blocks": 1, "dropout": 0.1, "max_length": 8, "init": "normal"},
-        "objective": {"loss": "cross-entropy"},
-        "optimiser": {"lr": 0.01},
-    },
-    "gru4rec": {
-        "model": {"dim": 16, "max_length": 8},
-        "objective": {"loss": "bpr-max", "batch_negatives": True, "shared_negatives": 16, "score_penalty": 0.1},
-        "optimiser": {"lr": 0.02},
-    },
-    "narm": {
-        "model": {"dim": 16, "hidden": 16, "input_dropout": 0.1, "dropout": 0.1, "max_length": 8, "variant": "code"},
-        "objective": {"loss": "cross-entropy"},
-        "optimiser": {"lr": 0.02},
-    },
-    "esasrec": {
-        "model": {"dim": 16, "blocks": 1, "dropout": 0.1, "max_length": 8},
-        "objective": {"loss": "sampled-softmax", "shared_negatives": 32},
-        "optimiser": {"lr": 0.01},
-    },
-    "hstu": {
-        "model": {"dim": 16, "blocks": 1, "dropout": 0.1, "max_length": 8},
-        "objective": {"loss": "sampled-softmax", "shared_negatives": 32},
-        "optimiser": {"lr": 0.01},
-    },
-    "bert4rec": {
-        "model": {"dim": 16, "layers": 1, "heads": 2, "dropout": 0.1, "attention_dropout": 0.1, "max_length": 9},
-        "objective": {"mask_share": 0.3, "last_only": 0.3},
-        "optimiser": {"name": "adamw", "lr": 0.01, "warmup_steps": 10, "clip_norm": 5.0},
-    },
-    "attrec": {
-        "model": {"dim": 16, "window": 3, "omega": 0.3, "fold_in": 8},
-        "objective": {"targets": 2, "negatives": 4, "l2": 0.0},
-        "optimiser": {"name": "adagrad", "lr": 0.1},
-    },
-    "caser": {
-        "model": {"dim": 16, "window": 3, "horizontal": 8, "vertical": 2, "dropout": 0.1, "fold_in": 8},
-        "objective": {"loss": "bce", "negatives": 3, "targets": 1, "l2": 0.0},
-        "optimiser": {"lr": 0.02},
-    },
-    "hgn": {
-        "model": {"dim": 16, "window": 3, "fold_in": 8},
-        "objective": {"loss": "bpr", "negatives": 3, "targets": 1, "l2": 0.0},
-        "optimiser": {"lr": 0.02},
-    },
-    "lightgcn": {
-        "model": {"dim": 16, "layers": 2, "max_length": 30},
-        "optimiser": {"lr": 0.02, "beta2": 0.999},
-    },
-    "ngcf": {
-        "model": {"dim": 16, "layers": 2, "max_length": 30},
-        "optimiser": {"lr": 0.02, "beta2": 0.999},
-    },
-    "bpr-mf": {
-        "model": {"dim": 16, "max_length": 30},
-        "objective": {"l2": 0.01},
-        "optimiser": {"lr": 0.02, "beta2": 0.999},
-    },
-    "neumf": {
-        "model": {"dim": 8, "layers": 2, "init_std": 0.1, "max_length": 30},
-        "objective": {"loss": "bce", "negatives": 4, "l2": 0.0},
-        "optimiser": {"lr": 0.01, "beta2": 0.999},
-    },
-    "fmc": {"model": {"dim": 16}, "objective": {"l2": 0.01}, "optimiser": {"lr": 0.02, "beta2": 0.999}},
-    "fpmc": {
-        "model": {"dim": 16, "max_length": 30},
-        "objective": {"l2": 0.01},
-        "optimiser": {"lr": 0.02, "beta2": 0.999},
-    },
-    "prme": {
-        "model": {"dim": 16, "max_length": 30},
-        "objective": {"l2": 0.01},
-        "optimiser": {"lr": 0.02, "beta2": 0.999},
-    },
-    "transrec": {"model": {"dim": 16}, "objective": {"l2": 0.001}, "optimiser": {"lr": 0.02, "beta2": 0.999}},
-    "cml": {"model": {"dim": 16, "max_length": 30}, "optimiser": {"lr": 0.02, "beta2": 0.999}},
-    "mult-vae": {
-        "model": {"hidden": 32, "dim": 8, "max_length": 30},
-        "objective": {"beta": 0.2, "anneal_steps": 100},
-        "optimiser": {"lr": 0.01, "beta2": 0.999},
-    },
-    "mult-dae": {"model": {"dim": 16, "max_length": 30}, "optimiser": {"lr": 0.01, "beta2": 0.999}},
-    "unisrec": {
-        "model": {"dim": 16, "experts": 2, "adaptor_dropout": 0.0, "blocks": 1, "dropout": 0.1, "max_length": 8},
-        "objective": {"loss": "cross-entropy"},
-        "optimiser": {"lr": 0.01},
-    },
-    "fdsa": {
-        "model": {"dim": 16, "blocks": 1, "dropout": 0.1, "max_length": 8},
-        "objective": {"loss": "cross-entropy"},
-        "optimiser": {"lr": 0.01},
-    },
-    "zesrec": {
-        "model": {"dim": 16, "dropout": 0.0, "max_length": 8, "offset_precision": 1.0},
-        "objective": {"loss": "cross-entropy"},
-        "optimiser": {"lr": 0.02},
-    },
-    "s3rec": {
-        "model": {"dim": 16, "blocks": 1, "dropout": 0.1, "max_length": 8},
-        "objective": {"loss": "cross-entropy"},
-        "optimiser": {"lr": 0.01},
-    },
-    "recformer": {
-        "model": {
-            "dim": 16,
-            "layers": 1,
-            "heads": 2,
-            "max_length": 6,
-            "max_tokens": 20,
-            "window": 6,
-            "vocabulary": 400,
-        },
-        "objective": {"per_user": 3},
-        "optimiser": {"name": "adamw", "lr": 0.01},
-    },
+    name: {"model": model, "objective": objective, "optimiser": optimiser}
+    for name, (model, objective, optimiser) in TABLES.items()
 }
 TRAINING = {"epochs": 3, "batch_size": 32, "validate_every": 1, "patience": 0, "precision": "float32"}
 

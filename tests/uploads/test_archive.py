@@ -37,8 +37,6 @@ def unpack(folder: Path, content: bytes, kinds: tuple[FileKind, ...] = KINDS) ->
             "ratings.csv",
         ),
         (("Beauty.item.json", "Beauty.inter.json", "Beauty.index.json"), "Beauty.item.json", "Beauty.inter.json"),
-        (("meta_Books.json", "reviews_Books.json"), "meta_Books.json", "reviews_Books.json"),
-        (("u.data", "u.item", "u1.base", "u.genre"), "u.item", "u.data"),
         (("catalogue.csv", "items_log.csv", "__MACOSX/._items_log.csv"), "catalogue.csv", "items_log.csv"),
     ],
 )
@@ -74,8 +72,8 @@ def _locked() -> bytes:
 
 
 def _lying() -> bytes:
-    """Its directory says that 300 MB of zeros are ten bytes."""
-    content = bytearray(packed({"items.csv": b"0" * (300 * MB)}))
+    """Its directory says that 40 MB of zeros are ten bytes."""
+    content = bytearray(packed({"items.csv": b"0" * (40 * MB)}))
     for mark, at in ((b"PK\x03\x04", 22), (b"PK\x01\x02", 24)):
         place = content.index(mark) + at
         content[place : place + 4] = struct.pack("<I", 10)
@@ -85,7 +83,6 @@ def _lying() -> bytes:
 @pytest.mark.parametrize(
     ("made", "words"),
     [
-        (lambda: b"PK\x03\x04", "damaged"),
         (lambda: packed({"items.csv": ITEMS})[:-30], "damaged"),
         (lambda: packed({}), "damaged|empty"),
         (lambda: packed({"README.md": "Nothing"}), "no catalogue and no log"),
@@ -96,14 +93,14 @@ def _lying() -> bytes:
         ),
         (lambda: packed({"items.csv": packed({"items.csv": ITEMS})}), "an archive in the archive"),
         (lambda: packed({f"{n}.csv": "" for n in range(1_001)}), "1,001 files"),
-        (lambda: packed({"items.csv": b"0" * (200 * MB)}), "grows to 200 MB"),
+        (lambda: packed({"items.csv": b"0" * (40 * MB)}), "grows to 40 MB"),
         (_locked, "password"),
         (_lying, "damaged|grows"),
     ],
-    ids=["four bytes", "cut", "no file", "no data", "Excel", "two logs", "nested", "many", "bomb", "locked", "lying"],
+    ids=["cut", "no file", "no data", "Excel", "two logs", "nested", "many", "bomb", "locked", "lying"],
 )
 def test_what_is_refused(tmp_path: Path, made: Callable[[], bytes], words: str) -> None:
-    content = made()  # here, not where every worker collects: half a gigabyte of zeros is packed
+    content = made()  # here, not where every worker collects: many megabytes of zeros are packed
     with pytest.raises(Refused, match=words):
         unpack(tmp_path, content)
 

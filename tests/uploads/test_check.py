@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import time
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,7 +16,6 @@ from app.text import cell
 from app.uploads.limits import UploadLimits
 from engine.errors import Refused
 from engine.tabular.findings import EACH
-from engine.tabular.problems import PROBLEMS
 from engine.tabular.reading import MB
 from tests import shop
 from tests.uploads.conftest import ITEMS, LOG, TRANSACTIONS, Desk, adds_up, counts, places
@@ -52,26 +50,18 @@ def test_many_open_quotes_are_over_quickly(desk: Desk) -> None:
     adds_up(checked)
 
 
-def test_json_lines_that_are_none(desk: Desk) -> None:
-    deep: object = "x"
-    for _ in range(100):
-        deep = [deep]
+def test_json_lines(desk: Desk) -> None:
     lines = [
-        {"id": "1", "title": "a"}, "{broken", [1, 2], {"id": "2", "title": "b", "more": deep}, 7,
-        {"id": "3", "title": "c", "tags": ["x|y", "z"], "nested": {"a": [1]}},
+        {"id": "1", "title": "a"}, "{broken",
+        {"id": "3", "title": "c", "tags": ["x|y", "z"], "nested": {"a": [1]}, "about": "[" * 500 + '"{\\'},
     ]  # fmt: skip
     text = "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines)
     checked = desk.check(text + "\n\n")
-    assert counts(checked) == {"not_json": 1, "not_object": 2, "deep_json": 1}
-    assert places(checked, "deep_json")[0][0] == 4 and places(checked, "not_object")[0][0] == 3
+    assert counts(checked) == {"not_json": 1}
     assert [item["item_id"] for item in desk.items()] == ["1", "3"]
     assert desk.items()[1]["tags"] == ["x|y", "z"] and desk.items()[1]["nested"] == '{"a":[1]}'
+    assert desk.items()[1]["about"].startswith("[[[")  # brackets in texts are no levels
     adds_up(checked)
-
-
-def test_brackets_in_texts_are_no_levels(desk: Desk) -> None:
-    checked = desk.check(json.dumps({"id": 1, "title": "[" * 500 + '"{\\'}) + "\n" + '{"id": 2, "title": "b"}\n')
-    assert counts(checked) == {"title_long": 1}
 
 
 def test_a_key_that_comes_late_is_said(desk: Desk) -> None:
@@ -162,11 +152,6 @@ def test_html_is_warned_of_and_becomes_plain_text(desk: Desk) -> None:
     assert [item["about"] for item in desk.items()] == ["Soft & warm blanket", texts[1], "Mug", "plain"]
 
 
-def test_leading_zeros_stay(desk: Desk) -> None:
-    desk.check("id,title,code,rank\n007,James,001,1\n008,Bill,002,2\n")
-    assert desk.items()[0] == {"item_id": "007", "title": "James", "code": "001", "rank": 1}
-
-
 def test_attributes_with_odd_names(desk: Desk) -> None:
     text = 'id,title,item,Popularity,"we ""ird"",\'name\'; --",popularity,kind_of,Kind of\n1,a,x,y,z,w,k,l\n2,b,x,y,z,w,k,l\n'
     checked = desk.check(text, **{"role:id": "item_id"})
@@ -192,32 +177,23 @@ def test_long_attributes_are_cut(desk: Desk) -> None:
     assert counts(checked) == {"cell_long": 1} and len(desk.items()[0]["text"]) == desk.limits.cell
 
 
-def test_header_only_and_nothing_usable(desk: Desk) -> None:
+def test_a_header_and_nothing_below_it(desk: Desk) -> None:
     with pytest.raises(Refused, match="a header and nothing below it"):
         desk.check("item_id,title\n")
-    checked = desk.check("item_id,title\n,a\n,b\n")
-    assert checked.stopped and checked.counts[0].problem == "no_rows" and not (desk.last / "clean").exists()
 
 
-# --- log
+# --- log; bad rows one by one: tests/tabular/test_bad_rows.py
 
 
-def test_events(desk: Desk) -> None:
-    rows = [
-        ",i1,1700000000,1", "u1,,1700000000,1", "u1,i1,,1", "u1,i1,yesterday,1", "u1,i1,-5,1", "u1,i1,4200000000,1",
-        "u1,i1,1700000000,", "u1,i1,1700000000,many", "u1,i1,1700000000,nan", "u\x7f1,i1,1700000000,1",
-        f"{'u' * 201},i1,1700000000,1",
-        f"u1,i1,{int(time.time()) + 10**6},1",
-    ]  # fmt: skip
+def test_weights_and_times_to_come(desk: Desk) -> None:
+    rows = ["u1,i1,1700000000,", "u1,i1,1700000000,many", "u1,i1,1700000000,nan", f"u1,i1,{int(time.time()) + 10**6},1"]
     good = [f"u{u},i{i},{1_700_000_000 + i},{i}.5" for u in (7, 8) for i in range(3)]
     checked = desk.check(log="user,item,time,weight\n" + "\n".join(rows + good + good[:1]) + "\n")
     assert counts(checked) == {
-        "user_missing": 1, "item_missing": 1, "time_missing": 1, "time_unreadable": 1, "time_early": 1, "time_late": 1,
-        "weight_missing": 1, "weight_unreadable": 2, "user_control": 1, "user_long": 1, "time_future": 1, "event_again": 1,
-        "few_events": 1,
+        "weight_missing": 1, "weight_unreadable": 2, "time_future": 1, "event_again": 1, "few_events": 1,
     }  # fmt: skip
-    assert places(checked, "time_unreadable") == [(5, "time", "yesterday")]
-    assert checked.events == 7 and checked.bad_rows == 11 and desk.log()[-1]["weight"] == 2.5
+    assert places(checked, "few_events") == [(5, "user", "u1")]
+    assert checked.events == 7 and checked.bad_rows == 3 and desk.log()[-1]["weight"] == 2.5
     assert [item["item_id"] for item in desk.items()] == ["i1", "i0", "i2"]  # of the log alone, as they come
     adds_up(checked)
 
@@ -249,17 +225,11 @@ def test_repeated_events_need_a_time(desk: Desk) -> None:
     assert counts(checked) == {"no_times": 1} and checked.events == 6 and list(desk.log()[0]) == ["user", "item"]
 
 
-def test_users_with_few_events_are_a_warning(desk: Desk) -> None:
-    checked = desk.check(log=LOG + "w,i1,1700000000\nw,i2,1700000001\nx,i1,1700000000\n")
-    assert places(checked, "few_events") == [(14, "user", "w"), (16, "user", "x")] and checked.events == 15
-
-
 @pytest.mark.parametrize(
     ("log", "problem"),
     [
         ("user,item,time\n" + "".join(f"u,i{n},{1_700_000_000 + n}\n" for n in range(9)), "one_user"),
         ("user,item,time\n" + "".join(f"u{n},i{n},{1_700_000_000 + n}\n" for n in range(9)), "nobody_to_test"),
-        ("user,item,time\nu,i,then\nv,i,then\n", "no_rows"),
     ],
 )
 def test_logs_that_nothing_can_be_learnt_from(desk: Desk, log: str, problem: str) -> None:
@@ -280,21 +250,15 @@ def test_items_that_the_catalogue_lacks(desk: Desk) -> None:
     ("items", "log", "advice"),
     [
         (ITEMS.replace("i", "I").replace("Item_Id,tItle", "item_id,title").replace("fIlm", "film"), LOG, "upper case"),
-        ("item_id,title\n" + "".join(f"{n},T\n" for n in range(1, 5)), LOG.replace("i", "").replace("tem,tme", "item,time"), ""),
         (
             "item_id,title\n" + "".join(f"{n},T {n}\n" for n in range(1, 5)),
             "user,item,time\n" + "".join(f"u{u},{n}.0,{1_700_000_000 + n}\n" for u in range(3) for n in range(1, 5)),
             "“.0”",
         ),
-        (
-            "item_id,title\n" + "".join(f"u{n},T {n}\n" for n in range(3)), LOG, "The column “user” matches",
-        ),
+        ("item_id,title\n" + "".join(f"u{n},T {n}\n" for n in range(3)), LOG, "The column “user” matches"),
     ],
 )  # fmt: skip
 def test_ids_that_are_written_otherwise(desk: Desk, items: str, log: str, advice: str) -> None:
-    if not advice:
-        assert not counts(desk.check(items, log))
-        return
     desk.guess(items, fixed={"role:item_id": "item_id", "role:title": "title"})
     checked = desk.check(log=log)
     assert checked.stopped and checked.counts[0].problem == "none_known" and advice in checked.counts[0].note
@@ -329,7 +293,7 @@ def test_a_gzip_bomb(desk: Desk) -> None:
     import gzip
 
     with pytest.raises(Refused, match="200 times its size"):
-        desk.guess(gzip.compress(b"id,title\n" + b"1,a\n" * 15_000_000, 9))
+        desk.guess(gzip.compress(b"id,title\n" + b"1,a\n" * 9_000_000))
     desk.limits = desk.limits.model_copy(update={"text": MB})
     with pytest.raises(Refused, match="more than 1 MB of text"):
         desk.guess(gzip.compress(ITEMS.encode() * 30_000))
@@ -384,26 +348,15 @@ def test_of_each_problem_a_thousand_findings_are_written_and_the_others_counted(
 def test_a_check_ends_where_no_row_of_the_catalogue_can_be_used(desk: Desk) -> None:
     checked = desk.check("id,title\n" + ",x\n" * 3, LOG)
     assert checked.stopped and counts(checked) == {"no_rows": 1, "id_missing": 3} and "log" not in checked.read
-    assert checked.first[0].problem == "no_rows" and checked.first[1].line == 2
+    assert checked.first[0].problem == "no_rows" and checked.first[1].line == 2 and not (desk.last / "clean").exists()
 
 
-def test_every_problem_says_what_to_do() -> None:
-    for name, problem in PROBLEMS.items():
-        assert problem.words[0].islower() or problem.words.startswith("JSON"), name
-        assert not problem.words.endswith(".") and problem.fix.endswith((".", "?")), name
-
-
-def test_limits_come_from_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from engine.errors import SeqscopeError
-
+def test_limits_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEQSCOPE_MAX_UPLOAD_MB", "3")
     monkeypatch.setenv("SEQSCOPE_QUOTA_ROWS", "1000")
     monkeypatch.setenv("SEQSCOPE_UPLOAD_DISK_MB", "100")
     limits = UploadLimits.of_environment()
     assert (limits.upload, limits.rows, limits.disk) == (3 * MB, 1000, 100 * MB)
-    monkeypatch.setenv("SEQSCOPE_UPLOAD_MEMORY_MB", "lots")
-    with pytest.raises(SeqscopeError, match="SEQSCOPE_UPLOAD_MEMORY_MB"):
-        UploadLimits.of_environment()
 
 
 # --- what a log of a shop has to offer
@@ -419,28 +372,23 @@ def test_low_ratings_that_count_as_liked_are_warned_of(desk: Desk) -> None:
     assert "rating_low" not in counts(desk.check(log="user,item,count,time\n" + rows))
 
 
-def test_held_out_items_that_tie_repeat_or_were_cancelled_are_counted(desk: Desk) -> None:
+def test_held_out_items_that_tie_repeat_or_were_cancelled_are_counted_and_left_out_as_chosen(desk: Desk) -> None:
     checked = desk.check(log=shop.log())
     cancelled = shop.USERS // shop.CANCELLED
     again = len([user for user in range(shop.USERS) if user % shop.AGAIN == 0 and user % shop.CANCELLED])
     assert checked.held_out is not None and checked.held_out.cases == shop.USERS
     ties = shop.USERS - cancelled - again
     assert checked.held_out.counts == {"ties": ties, "repeats": cancelled + again, "negative": cancelled}
+    assert checked.held_out.repeats == "count"  # as a quarter of the held-out items repeats
     offered = views.offers(checked.held_out, desk.readings["log"])
     assert [offer.field for offer in offered if not offer.chosen] == ["ties", "drop_negative", "repeats"]
-    desk.readings["log"] = desk.readings["log"].model_copy(update={"drop_negative": True})
+    reading = desk.readings["log"]
+    desk.readings["log"] = reading.model_copy(update={"drop_negative": True})
     checked = desk.check()
     assert checked.held_out is not None and checked.held_out.counts["negative"] == 0
     assert checked.events == len(shop.rows()) - cancelled
     adds_up(checked)
-
-
-def test_repeats_count_or_not_as_measured_and_as_chosen(desk: Desk) -> None:
-    checked = desk.check(log=shop.log())
-    assert (
-        checked.held_out is not None and checked.held_out.repeats == "count"
-    )  # of the held-out items a quarter repeats
-    desk.readings["log"] = desk.readings["log"].model_copy(update={"repeats": "first"})
+    desk.readings["log"] = reading.model_copy(update={"repeats": "first"})
     checked = desk.check()
     assert checked.held_out is not None and checked.held_out.counts["repeats"] == 0
     assert counts(checked)["event_repeated"] == len(shop.rows()) - checked.events > 0

@@ -44,16 +44,14 @@ MESSY_LOG = "user,item,rating,time\n" + "".join(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("weight", [True, False])
-def test_a_messy_upload(desk: Desk, weight: bool) -> None:
+def test_a_messy_upload(desk: Desk) -> None:
     desk.guess(MESSY_ITEMS, fixed={"role:item_id": "item_id", "role:item": "text", "header": "yes", "quote": '"'})
-    fixed = {} if weight else {"role:rating": "skip"}
-    desk.guess(MESSY_LOG, "log", {"role:rating": "weight", **fixed})
+    desk.guess(MESSY_LOG, "log", {"role:rating": "weight"})
     checked = desk.check()
     adds_up(checked)
     assert checked.bad_rows > 5 and not checked.stopped
     clean = desk.last / "clean"
-    dataset = imported(clean, "--time-column", "time", *(("--rating-column", "weight") if weight else ()))
+    dataset = imported(clean, "--time-column", "time", "--rating-column", "weight")
     assert dataset.info.counts["events"] == checked.events and dataset.info.counts["users"] == checked.users
     # nothing is left out but the items that nobody has
     assert set(dataset.info.left_out) <= {"items that no user has"}
@@ -80,14 +78,6 @@ def test_a_log_without_times_keeps_its_order(desk: Desk) -> None:
     assert dataset.info.time["unit"] == "order" and dataset.info.counts["events"] == 12
 
 
-def test_a_catalogue_alone(desk: Desk) -> None:
-    desk.guess(MESSY_ITEMS, fixed={"role:item_id": "item_id", "header": "yes"})
-    checked = desk.check()
-    words = ["catalogue", "import", str(desk.last / "clean" / "items.parquet"), "--item-id-column", "item_id"]
-    assert main([*words, "--title-column", "title", "--strict", "--out", str(desk.folder / "shop")]) == 0
-    assert Dataset(desk.folder / "shop").info.counts["items"] == checked.items
-
-
 def test_movielens(desk: Desk, public_data: Path) -> None:
     desk.guess(public_data / "ml-100k" / "u.item")
     desk.guess(public_data / "ml-100k" / "u.data", "log")
@@ -95,36 +85,17 @@ def test_movielens(desk: Desk, public_data: Path) -> None:
     dataset = imported(desk.last / "clean", "--time-column", "time", "--rating-column", "weight")
     assert main(["data", "import", str(public_data / "ml-100k"), "--out", str(desk.folder / "own")]) == 0
     own = Dataset(desk.folder / "own").info
+    titles = {item["title"] for item in desk.items()}
+    assert titles > {"Misérables, Les (1995)", "Á köldum klaka (Cold Fever) (1994)"}  # which are no UTF-8
     # The importer's own reader of this format comes to the same events in the same order.
     assert dataset.info.counts == own.counts and dataset.info.fingerprint == own.fingerprint
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_whatever_is_let_through(desk: Desk, seed: int) -> None:
     """Random ids, titles, times and weights from an alphabet of trouble."""
     chance = random.Random(seed)
-    signs = [
-        "a",
-        "B",
-        "7",
-        "0",
-        ".",
-        " ",
-        "\t",
-        "é",
-        "기",
-        "\u200b",
-        "'",
-        "/",
-        "-",
-        "\x07",
-        "\x00",
-        "�",
-        "=",
-        "\u2028",
-        "\xa0",
-        "🎬",
-    ]
+    signs = "aB70. \té기\u200b'/-\x07\x00�=\u2028\xa0🎬"
 
     def word(most: int = 4) -> str:
         return "".join(chance.choice(signs) for _ in range(chance.randint(0, most)))
@@ -132,18 +103,7 @@ def test_whatever_is_let_through(desk: Desk, seed: int) -> None:
     ids = [word() for _ in range(60)] + [f"i{n}" for n in range(20)]
     users = [word(3) for _ in range(20)] + ["u1", "u2"]
     items = "item_id|title|extra\n" + "".join(f"{item}|{word(9)}|{word(6)}\n" for item in ids)
-    times = [
-        "1700000000",
-        "1700000001.9",
-        "2024-02-30",
-        "2024-02-29",
-        "2024-02-29 10:00:00+09:00",
-        "-1",
-        "",
-        "inf",
-        "1e9",
-        "99999999999",
-    ]
+    times = ["1700000000", "1700000001.9", "2024-02-30", "2024-02-29 10:00:00+09:00", "-1", "", "inf", "1e9"]
     log = "user|item|time|weight\n" + "".join(
         f"{chance.choice(users)}|{chance.choice(ids)}|{chance.choice(times)}|{chance.choice(['1', '', '2.5', 'x', '1e400'])}\n"
         for _ in range(500)

@@ -19,6 +19,7 @@ from app.uploads.limits import UploadLimits
 from app.uploads.runner import UploadFailed
 from engine.errors import SeqscopeError
 from engine.tabular.reading import MB, ROLES
+from tests.app.own import read_here
 from tests.uploads.conftest import ITEMS
 
 LIMITS = UploadLimits(memory=700 * MB, threads=1, seconds=60)
@@ -48,7 +49,7 @@ def hostile(folder: Path) -> dict[str, bytes]:
 def test_no_message_of_an_upload_names_a_folder_or_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEQSCOPE_HOME", str(tmp_path / "home"))
     pids: list[int] = []
-    real = runner.subprocess.Popen
+    real, in_a_child = runner.subprocess.Popen, runner._run
 
     def begin(*words: object, **more: object) -> object:
         child = real(*words, **more)  # type: ignore[call-overload]
@@ -58,6 +59,7 @@ def test_no_message_of_an_upload_names_a_folder_or_a_process(tmp_path: Path, mon
     monkeypatch.setattr(runner.subprocess, "Popen", begin)
     answers: dict[str, str] = {}
     for name, content in hostile(tmp_path).items():
+        monkeypatch.setattr(runner, "_run", in_a_child if name in ("bytes", "bent", "deep") else read_here)
         folder = home.here().stage()
         what = "log" if name == "pattern" else "catalogue"
         files.keep(folder, what, content, LIMITS)

@@ -1,0 +1,107 @@
+"""On a phone: what is touched, what comes first, and how long a page is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import settle
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+
+@pytest.fixture(scope="module")
+def screen() -> dict[str, Any]:
+    return {
+        "viewport": {"width": 390, "height": 844},
+        "is_mobile": True,
+        "has_touch": True,
+        "user_agent": "Mozilla/5.0 (Linux; Android 14) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/130.0 Mobile Safari/537.36",
+    }
+
+
+def test_no_page_is_long_as_it_is_opened(visit: Callable[[str], Page]) -> None:
+    heights = {}
+    for name in ("", "metrics", "semantic_ids", "users"):
+        page = visit(f"/{name}?ds=films")
+        settle(page, 1.5)
+        heights[name] = page.get_by_test_id("stMain").evaluate("main => main.scrollHeight")
+    assert {name: height for name, height in heights.items() if not 1_000 < height <= 3_500} == {}
+
+
+def small(page: Page) -> dict[str, list[int]]:
+    """What is touched on less than 44 px in a direction, by its name; heads of columns, links in sentences and the arrows beside
+    tabs are left out, and of signs of help the room around them counts."""
+    return dict(page.evaluate(_SMALL))
+
+
+_SMALL = """() => {
+  const found = []
+  const look = root => {
+    for (const e of root.querySelectorAll("*")) {
+      if (e.shadowRoot) look(e.shadowRoot)
+      if (!e.matches("button, summary, select, [role=tab], .download a, .actions a")) continue
+      if (e.matches(".sort, [data-testid^=stTabsScroll]") || e.disabled || e.closest("[data-testid=stSidebar]")) continue
+      const { width, height } = e.getBoundingClientRect()
+      const around = 2 * Math.max(0, -parseFloat(getComputedStyle(e, "::after").inset) || 0)
+      if (width && height && Math.min(width, height) + around < 43.5)
+        found.push([e.ariaLabel ?? e.textContent, [width, height].map(Math.round)])
+    }
+  }
+  look(document)
+  return found
+}"""
+
+
+def test_what_is_touched_is_large_enough_and_a_link_needs_no_clipboard(
+    page: Page, visit: Callable[[str], Page], console_errors: list[str]
+) -> None:
+    page.add_init_script("delete Navigator.prototype.clipboard; document.execCommand = () => false")
+    visit("/?ds=hostile&h=toy-9&view=lists")
+    for part in (".model", ".history"):
+        page.locator(part).first.wait_for()
+    assert small(page) == {}
+    page.get_by_role("tab", name="Agreement").click()
+    page.locator(".modebar").first.wait_for(state="attached")
+    assert not any(bar.is_visible() for bar in page.locator(".modebar").all())  # it would lie on what a finger touches
+    page.get_by_test_id("stExpandSidebarButton").click()
+    page.get_by_role("button", name="Copy link").click()
+    field = page.get_by_label("Address")  # the link stands there, selected
+    expect(field).to_have_value(re.compile("ds=hostile&h=toy-9"))
+    assert (
+        field.evaluate("field => [field.selectionStart, field.selectionEnd, field.value.length]")[1:]
+        == [len(field.input_value())] * 2
+    )
+    box = field.bounding_box()
+    assert box is not None and box["x"] >= 0 and box["x"] + box["width"] <= 390
+    assert not console_errors
+
+
+def test_the_rank_table_comes_first_and_is_sorted_by_any_model(visit: Callable[[str], Page]) -> None:
+    page = visit("/?ds=toys&h=toy-1~toy-2")
+    page.locator(".ranks tbody tr").first.wait_for()
+    for column in (2, 4):  # after the item and the mean
+        page.locator(".ranks thead th").nth(column).get_by_role("button").click()
+        ranks = page.locator(f".ranks tbody tr td:nth-child({column + 1})").all_inner_texts()
+        assert [float(rank) for rank in ranks] == sorted(float(rank) for rank in ranks)
+    assert page.locator(".ranks").evaluate("e => e.scrollWidth - e.clientWidth") <= 0  # all columns are on the screen
+
+
+def test_the_title_stands_above_the_map_and_both_are_on_the_first_screen(visit: Callable[[str], Page]) -> None:
+    page = visit("/map?ds=sample&space=sasrec")
+    plot, bar = page.locator(".st-key-map_sasrec .js-plotly-plot"), page.locator(".st-key-map_sasrec .modebar")
+    plot.locator("canvas").first.wait_for()
+    settle(page)
+    title, drawn, tools, space = (
+        part.bounding_box() for part in (page.get_by_role("heading", level=1), plot, bar, page.get_by_label("Space"))
+    )
+    assert title and drawn and tools and space
+    assert title["y"] + title["height"] <= drawn["y"] and drawn["y"] + drawn["height"] <= space["y"]
+    assert drawn["y"] + drawn["height"] < 600
+    assert tools["y"] >= title["y"] + title["height"] and tools["x"] >= 0 and tools["x"] + tools["width"] <= 390
+    assert tools["height"] < 50  # one row
