@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -8,12 +7,10 @@ from pathlib import Path
 import pytest
 
 from engine.export.bundle import export_run
-from engine.runtime import Zoo
-from tests.models.contract import MATCHING
 from tests.training.fixtures import dataset, one_thread, run_of, shared
 from tests.training.tiny import once
 
-__all__ = ["copied", "dataset", "exported", "exports", "one_thread", "run_of", "shared", "zoo"]
+__all__ = ["copied", "dataset", "exported", "one_thread", "run_of", "shared"]
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -35,22 +32,6 @@ def exported(shared: Path, run_of: Callable[[str], Path]) -> Callable[[str], Pat
         return out
 
     return export
-
-
-@pytest.fixture(scope="session")
-def exports(exported: Callable[[str], Path]) -> Path:
-    """The bundles of all small runs. Workers that need them at once share the work: a minute of it."""
-    names = list(MATCHING)
-    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
-    begin = worker * len(names) // 4  # one after the other they go round, each from a place of its own
-    for name in (*names[begin:], *names[:begin]):
-        exported(name)
-    return exported("popularity")
-
-
-@pytest.fixture(scope="session")
-def zoo(exports: Path) -> Zoo:
-    return Zoo.open(exports, warm=True)
 
 
 @pytest.fixture

@@ -20,20 +20,21 @@ from engine.bundle.errors import BundleError, CapabilityError
 from engine.bundle.files import Folder
 from engine.export.counted import write_item_to_item
 from engine.export.staging import file_of
-from engine.models.item_to_item import LEVELS, ItemToItem
+from engine.models.item_to_item import LEVELS
 from engine.registry import MODELS
 from engine.runtime import Zoo
 from engine.runtime.item_to_item import FILE, ItemToItemWeights, unpack
 from tests.models.contract import ITEMS, USERS, small
 from tests.runtime.bundles import seal
 
-SUMS = sorted(name for name, model in MODELS.items() if issubclass(model, ItemToItem))
+SUMS = ["counting", "item-knn"]
+"""One that weighs what is recent more, and one that reads no order."""
 EXAMPLE = re.search(r"```python\n(import json\n.*?)```", Path("docs/bundle.md").read_text("utf-8"), re.DOTALL)
 
 
 @pytest.mark.parametrize("name", SUMS)
-def test_a_score_is_what_its_events_gave(zoo: Zoo, name: str) -> None:
-    bundle = zoo.bundles[name]
+def test_a_score_is_what_its_events_gave(exported: Callable[[str], Path], name: str) -> None:
+    bundle = Zoo.open(exported(name)).bundles[name]
     rng = np.random.default_rng(3)
     for length in (1, 4, bundle.manifest.encoder.max_length + 3):
         history = rng.integers(0, bundle.manifest.num_items, length).tolist()
@@ -46,10 +47,10 @@ def test_a_score_is_what_its_events_gave(zoo: Zoo, name: str) -> None:
             assert parts.score == pytest.approx(scores[item], rel=1e-5, abs=1e-5)
 
 
-@pytest.mark.parametrize("name", ["counting", "item-knn"])
-def test_a_stranger_ranks_it_again(zoo: Zoo, name: str) -> None:
+@pytest.mark.parametrize("name", SUMS)
+def test_a_stranger_ranks_it_again(exported: Callable[[str], Path], name: str) -> None:
     assert EXAMPLE is not None
-    bundle = zoo.bundles[name]
+    bundle = Zoo.open(exported(name)).bundles[name]
     for history in ([2], [5, 1, 5, 3, 0]):
         given: dict[str, Any] = {"folder": bundle.folder.path, "history": history}
         exec(EXAMPLE[1], given)  # noqa: S102 (of our own docs)
@@ -89,9 +90,9 @@ def written(model: Any, folder: Path) -> ItemToItemWeights:
     return unpack(Folder(folder, folder.name), files, model.num_items, draft.item_to_item, longest)
 
 
-def test_a_model_that_adds_nothing_up_says_so(zoo: Zoo) -> None:
+def test_a_model_that_adds_nothing_up_says_so(exported: Callable[[str], Path]) -> None:
     with pytest.raises(CapabilityError, match="no sums"):
-        zoo.bundles["sasrec"].contributions([1], 2)
+        Zoo.open(exported("popularity")).bundles["popularity"].contributions([1], 2)
 
 
 Arrays = dict[str, np.ndarray]
@@ -122,34 +123,26 @@ def rezipped(folder: Path, method: int = zipfile.ZIP_DEFLATED, last: str = "leve
             archive.writestr(last if name == "levels.npy" else name, content)
 
 
-def promised(entries: int) -> Callable[[Path], None]:
-    def damage(folder: Path) -> None:
-        raw = json.loads((folder / "manifest.json").read_text("utf-8"))
-        raw["item_to_item"]["entries"] = entries
-        (folder / "manifest.json").write_text(json.dumps(raw), "utf-8")
-
-    return damage
+def promised(folder: Path) -> None:
+    """More entries than any machine has room for."""
+    raw = json.loads((folder / "manifest.json").read_text("utf-8"))
+    raw["item_to_item"]["entries"] = 1_900_000_000
+    (folder / "manifest.json").write_text(json.dumps(raw), "utf-8")
 
 
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
         (changed(lambda stored: stored["gaps"].__setitem__((0, 5), 0)), "do not ascend"),
-        (changed(lambda stored: stored["gaps"].__setitem__((-1, 5), 255)), "do not ascend"),
         (changed(lambda stored: stored["gaps"].__setitem__((slice(None), slice(None)), 255)), "do not ascend"),
         (changed(lambda stored: stored["levels"].__setitem__(0, np.inf)), "NaN or infinity"),
-        (changed(lambda stored: stored["position_weights"].__setitem__((0, 0), np.nan)), "NaN or infinity"),
         (changed(lambda stored: stored.update(codes=stored["codes"][1:])), "the shape must be"),
-        (changed(lambda stored: stored.update(codes=stored["codes"].astype(np.int64))), "numbers must be uint8"),
         (changed(lambda stored: stored.update(levels=stored["levels"].astype(object))), "numbers must be float16"),
-        (changed(lambda stored: stored.update(more=stored["levels"])), "nothing else"),
         (partial(rezipped, last="../levels.npy"), "nothing else"),
         (partial(rezipped, last="codes.npy"), "each once"),
         (partial(rezipped, method=zipfile.ZIP_LZMA), "must be deflated"),
         (lambda folder: (folder / FILE).write_bytes((folder / FILE).read_bytes()[:-30]), "can be read"),
-        (lambda folder: (folder / FILE).write_bytes(b"PK"), "can be read"),
-        (promised(1_900_000_000), "more than the 200,000,000"),
-        (promised(3), "the shape must be"),
+        (promised, "more than the 200,000,000"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:Duplicate name")

@@ -10,16 +10,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-import torch
 
 from engine.bundle.manifest import Manifest
 from engine.data.dataset import Dataset
-from engine.data.words import ItemWords
-from engine.models.recformer import Recformer
 from engine.runtime import Bundle, BundleError, CapabilityError, QuestionError, Zoo
-from engine.training.run import open_run
 from tests.training.fixtures import RunOf
-from tests.training.tiny import LONG
 
 ITEMS = 150
 
@@ -28,36 +23,6 @@ ITEMS = 150
 def bundle(exported: RunOf) -> Bundle:
     """Of a windowed model that reads 20 tokens."""
     return Zoo.open(exported("recformer")).bundles["recformer"]
-
-
-@pytest.fixture(scope="module")
-def model(run_of: RunOf) -> Recformer:
-    found, *_ = open_run(run_of("recformer"))
-    return found
-
-
-def test_items_of_more_words_than_the_model_reads(bundle: Bundle, model: Recformer, run_of: RunOf) -> None:
-    """Their first ones are read, by the graphs as in training."""
-    assert ItemWords.read(run_of("recformer")).lengths[list(LONG)].min() >= model.max_tokens
-    for history in ([LONG[0]], [3, LONG[1]], [LONG[1], 5, LONG[0]]):
-        with torch.no_grad():
-            scores = model.scores(torch.tensor([history]))[0].numpy()
-        np.testing.assert_allclose(bundle.scores(history), scores, atol=1e-4)
-
-
-def test_scores_at_every_length(bundle: Bundle, model: Recformer) -> None:
-    rng = np.random.default_rng(0)
-    read = []
-    for length in range(1, model.max_length + 3):
-        history = rng.integers(0, ITEMS, length)
-        items = torch.from_numpy(history[-model.max_length :])[None]
-        read.append(model.sequences(items).tokens.shape[1])
-        expected = model.scores(items)[0].detach().numpy()
-        np.testing.assert_allclose(bundle.scores(history), expected, atol=1e-4 * np.abs(expected).max())
-        np.testing.assert_allclose(
-            bundle.attention(history).weights, model.query_with_attention(items)[1][0].detach().numpy(), atol=1e-4
-        )
-    assert max(read) == model.max_tokens  # some were longer than that
 
 
 def test_new_items_are_read_as_those_of_the_catalogue(bundle: Bundle, dataset: Dataset) -> None:

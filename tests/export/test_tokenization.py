@@ -18,16 +18,8 @@ from engine.export.tokenization import principal
 from engine.runtime import Zoo
 from tests.training.fixtures import RunOf
 
-SETTINGS = {
-    "rqvae": [
-        "tokenizer.codes=8",
-        "tokenizer.levels=2",
-        "tokenizer.dim=4",
-        "tokenizer.hidden=[8]",
-        "training.epochs=2",
-    ],
-    "random": ["tokenizer.codes=8", "tokenizer.levels=2"],
-}
+CODES = ["tokenizer.codes=8", "tokenizer.levels=2"]
+SETTINGS = {"rqvae": [*CODES, "tokenizer.dim=4", "tokenizer.hidden=[8]", "training.epochs=2"], "random": CODES}
 
 
 @pytest.fixture(scope="module")
@@ -84,27 +76,19 @@ def test_it_is_read_as_it_was_made(
     assert "codebooks_map" not in raw and "latents_map" not in raw  # as readers of format 1 know it
 
 
-def test_again_it_replaces_and_leaves_nothing_behind(runs: Path, tmp_path: Path) -> None:
-    out = tmp_path / "exports"
-    for title in ("One", "Two"):
-        assert main(["export", str(runs / "random"), "--to", str(out), "--title", title, "--name", "mine"]) == 0
-    assert [path.name for path in (out / "identifiers").iterdir()] == ["mine"]
-    assert Zoo.open(out).tokenizations["mine"].about.title == "Two"
-
-
-def test_beside_bundles(runs: Path, run_of: RunOf, tmp_path: Path) -> None:
+def test_beside_bundles_and_again(runs: Path, run_of: RunOf, tmp_path: Path) -> None:
     out = tmp_path / "exports"
     assert main(["export", str(run_of("popularity")), str(runs / "random"), "--to", str(out)]) == 0
     zoo = Zoo.open(out)
     assert list(zoo.bundles) == ["popularity"] and list(zoo.tokenizations) == ["random"]
+    assert main(["export", str(runs / "random"), "--to", str(out), "--title", "Two"]) == 0
+    assert [path.name for path in (out / "identifiers").iterdir()] == ["random"]
+    assert Zoo.open(out).tokenizations["random"].about.title == "Two"
 
 
-@pytest.mark.parametrize(("name", "whose"), [("identifiers", "for tokenizers"), ("spaces", "for vectors of items")])
-def test_no_model_may_take_the_folders_name(
-    run_of: RunOf, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, whose: str
-) -> None:
-    assert main(["export", str(run_of("popularity")), "--to", str(tmp_path / "x"), "--name", name]) == 2
-    assert whose in capsys.readouterr().err
+def test_no_model_may_take_the_folders_name(run_of: RunOf, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["export", str(run_of("popularity")), "--to", str(tmp_path / "x"), "--name", "identifiers"]) == 2
+    assert "for tokenizers" in capsys.readouterr().err
 
 
 def test_what_cannot_be_exported(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -52,11 +52,6 @@ def test_a_sample_is_near_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     assert umap_map.trustworthiness(table, table[:, :2], "euclidean", 15, 0) == pytest.approx(whole, abs=0.03)
 
 
-def test_a_perfect_map() -> None:
-    table = np.random.default_rng(4).normal(size=(50, 2)).astype(np.float32)
-    assert umap_map.trustworthiness(table, table * 3, "euclidean", 10, 0) == 1
-
-
 @pytest.fixture
 def real_umap(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(sys, "path", [path for path in sys.path if path != str(STAND_IN)])
@@ -65,20 +60,16 @@ def real_umap(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     sys.modules.pop("umap", None)
 
 
-@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
-def test_the_map_is_the_same_twice_and_keeps_groups_together(
-    metric: str, real_umap: None, recwarn: pytest.WarningsRecorder
-) -> None:
+def test_the_map_is_the_same_twice_and_keeps_groups_together(real_umap: None, recwarn: pytest.WarningsRecorder) -> None:
     rng = np.random.default_rng(5)
     table = np.concatenate([rng.normal(size=(30, 8)) + 8 * np.eye(8)[group] for group in range(2)]).astype(np.float32)
-    one, parameters = umap_map.umap(table, metric, 42)
-    other, _ = umap_map.umap(table, metric, 42)
+    one, parameters = umap_map.umap(table, "cosine", 42)
+    other, _ = umap_map.umap(table, "cosine", 42)
     assert np.array_equal(one, other)
-    assert one.shape == (60, 2)
-    assert one.dtype == np.float32
+    assert one.shape == (60, 2) and one.dtype == np.float32
     assert parameters["n_neighbors"] == 15 and parameters["version"] != "0"
     assert parameters["random_state"] == 42
-    assert umap_map.trustworthiness(table, one, metric, 15, 0) > 0.8
+    assert umap_map.trustworthiness(table, one, "cosine", 15, 0) > 0.8
     middle = one[:30].mean(0), one[30:].mean(0)
     closer = np.linalg.norm(one - middle[0], axis=1) < np.linalg.norm(one - middle[1], axis=1)
     assert closer[:30].all()

@@ -66,7 +66,9 @@ def recipe(base: str, **tables: dict[str, Any]) -> Recipe:
     return from_dict({"family": "language-model", "name": "lc-rec-lora", **raw}, "lc-rec-lora")
 
 
-def build(base: str, place: tuple[Dataset, Path]) -> LanguageModel:
+@pytest.fixture(scope="module")
+def model(base: str, place: tuple[Dataset, Path]) -> LanguageModel:
+    """One that nobody trained. No test may change it."""
     dataset, runs = place
     chosen = recipe(base)
     found = build_model(chosen, ITEMS, 24, gather(chosen, dataset, runs / "run"))
@@ -78,8 +80,7 @@ def build(base: str, place: tuple[Dataset, Path]) -> LanguageModel:
     return found.eval()
 
 
-def test_caches_change_nothing(base: str, place: tuple[Dataset, Path]) -> None:
-    model = build(base, place)
+def test_caches_change_nothing(model: LanguageModel) -> None:
     items = torch.tensor([[ITEMS, ITEMS, 3], [5, 6, 7]])
     with torch.no_grad():
         memory = model.encode(items)
@@ -91,9 +92,8 @@ def test_caches_change_nothing(base: str, place: tuple[Dataset, Path]) -> None:
         torch.testing.assert_close(exact[:1], alone, atol=1e-4, rtol=1e-4)  # padding is nothing
 
 
-def test_it_answers_as_the_whole_sequence_does(base: str, place: tuple[Dataset, Path]) -> None:
+def test_it_answers_as_the_whole_sequence_does(model: LanguageModel) -> None:
     """Question and codes in one pass, without caches and padding."""
-    model = build(base, place)
     question = model.start() + model.fill(TASKS["seqrec"][0].question, {"history": model.history([5, 6])})
     codes = model.codes(9)
     ids = torch.tensor([question + codes])
@@ -104,11 +104,14 @@ def test_it_answers_as_the_whole_sequence_does(base: str, place: tuple[Dataset, 
     torch.testing.assert_close(found, wanted, atol=1e-4, rtol=1e-4)
 
 
-@pytest.mark.parametrize("task", list(TASKS))
-def test_answers_are_what_is_asked_for(base: str, place: tuple[Dataset, Path], task: str) -> None:
-    model, dataset = build(base, place), place[0]
+def instructions(model: Any, dataset: Dataset, tasks: str) -> Instructions:
     items, offsets = (torch.from_numpy(array).long() for array in (dataset.training.values, dataset.training.offsets))
-    found = Instructions(recipe(base, objective={"tasks": task}).objective, model, items, offsets, 16)
+    return Instructions(InstructionConfig(tasks=tasks, words=12), model, items, offsets, 16)
+
+
+@pytest.mark.parametrize("task", list(TASKS))
+def test_answers_are_what_is_asked_for(model: LanguageModel, place: tuple[Dataset, Path], task: str) -> None:
+    found = instructions(model, place[0], task)
     generator = torch.Generator().manual_seed(0)
     batch = found.draw(next(iter(found.batches(generator))), generator)
     ids, parts = batch
@@ -142,11 +145,9 @@ def test_what_is_missing_is_said(base: str, tmp_path: Path) -> None:
         open_base(str(tmp_path))
 
 
-def test_unknown_tasks_are_refused(base: str, place: tuple[Dataset, Path]) -> None:
-    model, dataset = build(base, place), place[0]
-    items, offsets = (torch.from_numpy(array).long() for array in (dataset.training.values, dataset.training.offsets))
+def test_unknown_tasks_are_refused(model: LanguageModel, place: tuple[Dataset, Path]) -> None:
     with pytest.raises(UsageError, match="poetry"):
-        Instructions(recipe(base, objective={"tasks": "poetry"}).objective, model, items, offsets, 16)
+        instructions(model, place[0], "poetry")
 
 
 # --- BIGRec
@@ -199,6 +200,5 @@ def test_bigrec_grounds_a_title_in_its_item(
 def test_bigrec_has_no_codes_to_be_asked_for(base: str, place: tuple[Dataset, Path]) -> None:
     dataset, runs = place
     model = build_model(titles(base), ITEMS, 24, gather(titles(base), dataset, runs / "bigrec"))
-    items, offsets = (torch.from_numpy(array).long() for array in (dataset.training.values, dataset.training.offsets))
     with pytest.raises(UsageError, match="titlerec"):
-        Instructions(InstructionConfig(tasks="titlerec,seqrec"), model, items, offsets, 16)  # type: ignore[arg-type]
+        instructions(model, dataset, "titlerec,seqrec")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import shutil
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +13,7 @@ from engine.data.dataset import Dataset
 from engine.data.identifiers import Identifiers
 from engine.errors import SeqscopeError
 from engine.training import refit
+from engine.training.materials import gather
 from engine.training.run import open_run, train
 from tests.generation.learn import ITEMS, circle, recipe, store
 from tests.training.tiny import cycles, write_log
@@ -27,27 +27,22 @@ def place(tmp_path: Path) -> tuple[Dataset, Path]:
     return dataset, tmp_path / "runs"
 
 
-def trained(place: tuple[Dataset, Path], name: str = "tiger", **model: Any) -> Path:
-    train(recipe("encoder-decoder", model=model, training={"epochs": 1}), place[0], place[1] / name, device="cpu")
-    return place[1] / name
+def trained(place: tuple[Dataset, Path]) -> Path:
+    train(recipe("encoder-decoder", training={"epochs": 1}), place[0], place[1] / "tiger", device="cpu")
+    return place[1] / "tiger"
 
 
-def test_a_run_needs_its_tokenizer_no_longer(place: tuple[Dataset, Path]) -> None:
-    folder = trained(place)
-    shutil.rmtree(place[1] / "codes")
-    model, *_ = open_run(folder)
-    assert model.identifiers.digest() == circle().digest()  # type: ignore[attr-defined]
-    trained(place)  # finished, and found so
-
-
-def test_the_vectors_behind_the_codes_come_along(place: tuple[Dataset, Path]) -> None:
+def test_a_run_and_its_refit_need_the_tokenizer_no_longer(place: tuple[Dataset, Path]) -> None:
+    """The codes, and the vectors behind them, come along."""
     np.save(place[1] / "codes" / "latents.npy", np.zeros((ITEMS, 3), np.float32))
-    assert np.load(trained(place) / "latents.npy").shape == (ITEMS, 3)
-
-
-def test_a_tokenizer_may_lie_elsewhere(place: tuple[Dataset, Path], tmp_path: Path) -> None:
-    (place[1] / "codes").rename(tmp_path / "elsewhere")
-    trained(place, identifiers=str(tmp_path / "elsewhere"))
+    run, settings = trained(place), recipe("encoder-decoder", training={"epochs": 1})
+    shutil.rmtree(place[1] / "codes")
+    trained(place)  # finished, and found so
+    assert np.load(run / "latents.npy").shape == (ITEMS, 3)
+    selection = refit.select(settings, place[0], run)
+    train(settings, place[0], refit.folder_of(run), device="cpu", selection=selection)
+    for folder in (run, refit.folder_of(run)):
+        assert open_run(folder)[0].identifiers.digest() == circle().digest()  # type: ignore[attr-defined]
 
 
 def test_other_identifiers_are_another_training(place: tuple[Dataset, Path]) -> None:
@@ -59,16 +54,12 @@ def test_other_identifiers_are_another_training(place: tuple[Dataset, Path]) -> 
     assert Identifiers.read(folder).digest() == table.digest()
 
 
-def test_a_refit_keeps_the_identifiers_of_the_run_that_selected(place: tuple[Dataset, Path]) -> None:
-    settings, run = recipe("encoder-decoder", training={"epochs": 1}), trained(place)
-    shutil.rmtree(place[1] / "codes")
-    selection = refit.select(settings, place[0], run)
-    train(settings, place[0], refit.folder_of(run), device="cpu", selection=selection)
-    assert open_run(refit.folder_of(run))[0].identifiers.digest() == circle().digest()  # type: ignore[attr-defined]
-
-
-def test_without_identifiers_it_says_how_to_get_some(place: tuple[Dataset, Path]) -> None:
-    shutil.rmtree(place[1] / "codes")
+def test_a_tokenizer_may_lie_elsewhere_and_without_it_a_run_says_how_to_get_one(
+    place: tuple[Dataset, Path], tmp_path: Path
+) -> None:
+    (place[1] / "codes").rename(tmp_path / "elsewhere")
+    elsewhere = recipe("encoder-decoder", model={"identifiers": str(tmp_path / "elsewhere")})
+    assert gather(elsewhere, place[0], place[1] / "tiger")["identifiers"].source == tmp_path / "elsewhere"
     with pytest.raises(SeqscopeError, match="seqscope tokenize codes"):
         trained(place)
 

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from engine.data.ragged import Ragged
 from engine.generation import Generator
 from engine.training.objectives.generation import Identifier, IdentifierConfig
-from tests.generation.small import ITEMS, build
+from tests.generation.small import build
 
 SEQUENCES = [[1, 2], [7], [3, 4, 5, 6], [], list(range(20)), list(range(10, 27)), [8] * 3]
 
@@ -49,8 +49,7 @@ def test_with_a_pass_each_every_item_is_a_target_after_all_before_it() -> None:
     assert asked(objective(model), model.pad) == sorted(wanted)
 
 
-@pytest.mark.parametrize("step", [0.2, 0.5, 1.0])
-@pytest.mark.parametrize("family", ["left to right", "decoder alone"])
+@pytest.mark.parametrize(("family", "step"), [("left to right", 0.2), ("left to right", 0.5), ("decoder alone", 1.0)])
 def test_with_a_common_pass_every_item_is_a_target_once(family: str, step: float) -> None:
     model = build(family)
     found = asked(objective(model, step=step), model.pad)
@@ -82,28 +81,18 @@ def test_a_few_targets_of_each_user() -> None:
     assert found.steps == len(list(found.batches(torch.Generator().manual_seed(0))))
 
 
-@pytest.mark.parametrize("settings", [{}, {"per_user": 2}])
-@pytest.mark.parametrize("kind", ["full", "ragged"])
-@pytest.mark.parametrize("family", ["both ways", "left to right", "decoder alone"])
-def test_targets_are_the_codes_that_are_written(family: str, kind: str, settings: dict[str, float]) -> None:
-    model = build(family, kind)
-    found = objective(model, **settings)
+@pytest.mark.parametrize(
+    ("family", "kind"), [("both ways", "ragged"), ("left to right", "full"), ("decoder alone", "ragged")]
+)
+def test_the_loss_is_the_mean_over_codes(family: str, kind: str) -> None:
+    model, temperature = build(family, kind), 0.5
+    found = objective(model, temperature=temperature)
     batches = drawn(found)
     assert len(batches) == found.steps
-    total = sum(int(found.targets(batch).sum()) for batch in batches)
-    lengths = model.written[:ITEMS].sum(1)
-    assert total == sum(int(lengths[target]) for *_, target in asked(found, model.pad))
-    if not settings:
-        assert found.typical_targets == pytest.approx(total / found.steps)
-
-
-@pytest.mark.parametrize("temperature", [0.5, 1.0])
-@pytest.mark.parametrize("kind", ["full", "ragged"])
-@pytest.mark.parametrize("family", ["both ways", "left to right", "decoder alone"])
-def test_the_loss_is_the_mean_over_codes(family: str, kind: str, temperature: float) -> None:
-    model = build(family, kind)
-    found = objective(model, temperature=temperature)
-    for batch in drawn(found):
+    assert found.typical_targets == pytest.approx(
+        sum(int(found.targets(batch).sum()) for batch in batches) / found.steps
+    )
+    for batch in batches:
         items, wanted, users = batch
         losses = []
         for row in range(len(users)):

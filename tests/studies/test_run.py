@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from engine.runtime import judge
 from engine.runtime.bundle import Catalogue
 from engine.runtime.studies import Study, read
 from engine.studies import carry_out, run
-from tests.studies.plans import PLAN, PUBLISHED, SWEEP, plan
+from tests.studies.plans import PLAN, PUBLISHED, RECIPES, SWEEP, plan
 
 CHAIN = """
 title = "A chain"
@@ -42,8 +41,6 @@ set.writer = ["objective.temperature=0.5"]
 @pytest.fixture(scope="module")
 def study(circle: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Study:
     """PLAN, carried out."""
-    from tests.studies.plans import RECIPES
-
     folder = tmp_path_factory.mktemp("study")
     (folder / "teacher.toml").write_text(RECIPES["teacher"], "utf-8")
     text = PLAN.replace("teacher.toml", str(folder / "teacher.toml"))
@@ -90,9 +87,7 @@ def test_it_is_read_as_it_was_written(study: Study, tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".*"))
 
 
-def test_what_papers_have_and_what_differs_goes_into_the_file(
-    here: Path, circle: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_papers_have_and_what_differs_goes_into_the_file(here: Path, circle: Dataset, tmp_path: Path) -> None:
     """And people who have a vector are asked for by it, where the plan says so."""
     text = PLAN.replace("[1, 2]", "[1]\ntrained_users = true").replace(
         'title = "the same again"\nset.teacher = ["optimiser.lr=1.0e-12"]',
@@ -167,43 +162,26 @@ def test_what_is_done_is_not_repeated_and_what_was_interrupted_goes_on(
     assert again.model_copy(update={"created": found.created}) == found
 
 
-def test_a_sweep_of_a_tokenizer_needs_no_people(here: Path, circle: Dataset) -> None:
-    found = carry_out(plan(here, SWEEP), circle, here / "runs", device="cpu")
-    assert (
-        found.people is None
-        and found.baseline == "8"
-        and found.axis is not None
-        and found.axis.setting == "tokenizer.codes"
-    )
+def test_the_command_and_a_sweep_of_a_tokenizer_which_needs_no_people(
+    here: Path, circle: Dataset, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "mine.toml").write_text(SWEEP, "utf-8")
+    exports = here / "exports" / "circle"
+    words = ["study", "mine.toml", "--dataset", str(circle.path), "--to", str(exports), "--device", "cpu"]
+    assert main(words) == 0
+    out, path = capsys.readouterr().out, exports / "studies" / "mine.json"
+    assert "mine: 4 (1 of 3), seed 1" in out and str(path) in out
+    found = read(path, Catalogue("circle", circle.info.fingerprint, 30))
+    assert found.command.startswith("seqscope study mine.toml --dataset")
+    assert (here / "runs" / "circle" / "studies").is_dir()
+    assert (found.people, found.baseline) == (None, "8")
+    assert found.axis is not None and found.axis.setting == "tokenizer.codes"
     assert [variant.value for variant in found.variants] == [4, 8, 16]
     perplexities = [variant.figure("perplexity") for variant in found.variants]
     assert perplexities == sorted(perplexities)
     assert "NDCG@10" not in found.figures and all(one.outcomes[0].ranks is None for one in found.variants)
-
-
-def test_the_command(here: Path, circle: Dataset, capsys: pytest.CaptureFixture[str]) -> None:
-    (here / "mine.toml").write_text(SWEEP, "utf-8")
-    words = [
-        "study",
-        "mine.toml",
-        "--dataset",
-        str(circle.path),
-        "--to",
-        str(here / "exports" / "circle"),
-        "--device",
-        "cpu",
-    ]
-    assert main(words) == 0
-    out = capsys.readouterr().out
-    assert "mine: 4 (1 of 3), seed 1" in out
-    path = here / "exports" / "circle" / "studies" / "mine.json"
-    assert str(path) in out
-    found = read(path, Catalogue("circle", circle.info.fingerprint, 30))
-    assert found.command.startswith("seqscope study mine.toml --dataset")
-    assert (here / "runs" / "circle" / "studies").is_dir()
     # an export folder of other data would never show it
-    shutil.copy(circle.path / "dataset.json", here / "exports" / "circle")
-    text = (here / "exports" / "circle" / "dataset.json").read_text("utf-8")
-    (here / "exports" / "circle" / "dataset.json").write_text(text.replace(circle.info.fingerprint, "0" * 64), "utf-8")
+    info = (circle.path / "dataset.json").read_text("utf-8")
+    (exports / "dataset.json").write_text(info.replace(circle.info.fingerprint, "0" * 64), "utf-8")
     assert main(words) == 2
     assert "is of other data" in capsys.readouterr().err

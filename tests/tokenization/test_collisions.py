@@ -51,12 +51,6 @@ def test_counting_goes_on_for_further_items() -> None:
     assert np.array_equal(more[:, -1], np.minimum(known.codes[:, -1] + groups, top))
 
 
-def test_groups() -> None:
-    assert [rows.tolist() for rows in sinkhorn.crowded(CODES)] == [[0, 2, 3]]
-    assert sinkhorn.neighbourhood(CODES).tolist() == [0, 2, 3]
-    assert sinkhorn.crowded(CODES[:2]) == []
-
-
 def test_uniform_mapping_parts_a_group() -> None:
     codes = np.zeros((6, 2), np.int32)
     last = np.random.default_rng(0).random((6, 8)).astype(np.float32)
@@ -81,7 +75,7 @@ def test_codes_in_use_are_not_taken_from_their_items() -> None:
     assert sinkhorn.separate(codes, last).tolist() == [[0, 0], [0, 2], [0, 1], [1, 0]]
 
 
-@pytest.mark.parametrize("name", ["rqvae", "letter", "residual-kmeans"])
+@pytest.mark.parametrize("name", ["rqvae", "residual-kmeans"])
 def test_re_assignment_lowers_collisions_and_moves_last_codes_alone(name: str) -> None:
     before = fitted(name).identify(material())
     found = settle(fitted(name), material(), CollisionsConfig("sinkhorn", separate=True), {}).codes

@@ -12,13 +12,9 @@ from engine.errors import SeqscopeError
 from engine.tokenizers import run
 from engine.tokenizers.base import tokenizers
 from engine.tokenizers.collisions import CollisionsConfig, extend, settle
-from tests.tokenization.tiny import CONFIGS, fit, fitted, material
+from tests.tokenization.tiny import fit, fitted, material
 
 every = pytest.mark.parametrize("name", list(tokenizers()))
-
-
-def test_every_tokenizer_is_here() -> None:
-    assert CONFIGS.keys() == tokenizers().keys()
 
 
 @every
@@ -35,10 +31,9 @@ def test_the_same_seed_gives_the_same_codes(name: str) -> None:
     assert np.array_equal(again.identify(material()), fitted(name).identify(material()))
 
 
-@pytest.mark.parametrize("name", ["random", "rqvae"])
-def test_another_seed_gives_others(name: str) -> None:
-    other = fit(name, material(), seed=2, epochs=10)
-    assert not np.array_equal(other.identify(material()), fitted(name).identify(material()))
+def test_another_seed_gives_others() -> None:
+    other = fit("random", material(), seed=2)
+    assert not np.array_equal(other.identify(material()), fitted("random").identify(material()))
 
 
 @every

@@ -89,13 +89,3 @@ def test_squeeze() -> None:
     assert found["tail"]["perplexity"] == pytest.approx(1)
     assert found["ratio"] == pytest.approx(1 / 30)
     assert found["tail"]["sharing"] == 1
-
-
-def test_a_depth_that_nobody_shares_has_no_purity_in_the_table() -> None:
-    found = report.figures(CODES, (4, 3), np.ones(4, int), ("genres", np.zeros(4, int)), None)
-    found["purity"]["depths"] = [
-        {"depth": 1, "items": 3, "purity": 0.5, "chance": 0.25},
-        {"depth": 2, "items": 0, "purity": 0.0, "chance": 0.0},
-    ]
-    line = next(line for line in report.table(found).splitlines() if line.startswith("purity"))
-    assert "depth 1 0.500 (chance 0.250, 3 items); depth 2 – (no two items share a prefix)" in line

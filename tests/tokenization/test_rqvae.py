@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -132,9 +130,8 @@ def test_fewer_items_than_codes() -> None:
     assert len(np.unique(points, axis=0)) == 16
 
 
-@pytest.mark.parametrize("start", ["k-means", "balanced", "random"])
-def test_every_start_uses_most_codes(start: str) -> None:
-    tokenizer = fit("rqvae", material(spread=0.5), epochs=5, start=start)
+def test_a_balanced_start_uses_most_codes() -> None:
+    tokenizer = fit("rqvae", material(spread=0.5), epochs=5, start="balanced")
     assert report.usage(tokenizer.identify(material(spread=0.5)), tokenizer.sizes)[0]["used"] >= 6
 
 
@@ -172,16 +169,6 @@ def test_no_code_is_dead_after_training() -> None:
     assert revived.lost(given, revived.identify(given)) <= left.lost(given, left.identify(given)) + 1e-6
 
 
-def test_dead_codes_stay_where_that_is_asked_for() -> None:
-    x = torch.from_numpy(planted())
-    settings = config("rqvae", dead_after=0)
-    tokenizer = Rqvae(settings, Scaling.of(x.numpy(), False), Network(settings, x.shape[1]))
-    before = tokenizer.network.quantiser.books[0].detach().clone()
-    for _ in range(9):
-        tokenizer._end_epoch(x, torch.optim.Adam(tokenizer.network.parameters()), torch.Generator(), learning())
-    assert torch.equal(before, tokenizer.network.quantiser.books[0])
-
-
 def test_inputs_are_standardised_by_the_catalogue_it_was_fitted_to() -> None:
     vectors = planted()
     vectors[:, 3] = 7.0
@@ -192,34 +179,6 @@ def test_inputs_are_standardised_by_the_catalogue_it_was_fitted_to() -> None:
     assert not scaled[:, 3].any()
     assert np.array_equal(scaling(vectors[:5]), scaled[:5])
     assert np.array_equal(Scaling.of(vectors, False)(vectors), vectors)
-
-
-def test_it_goes_on_bit_for_bit(tmp_path: Path) -> None:
-    whole = fit("rqvae", material(), epochs=6)
-    stopped = learning(6, folder=tmp_path, identity="one")
-
-    class Stop(Exception):
-        pass
-
-    class Stopped(Rqvae):
-        def begin_epoch(self, given: Material, draw: torch.Generator) -> None:
-            if any(tmp_path.iterdir()):
-                raise Stop
-
-    eager = learning(6, folder=tmp_path, identity="one")
-    eager = type(eager)(
-        eager.optimiser,
-        type(eager.training)(epochs=6, batch_size=64, checkpoint_seconds=0),
-        folder=tmp_path,
-        identity="one",
-    )
-    with pytest.raises(Stop):
-        Stopped.fit(material(), config("rqvae"), np.random.default_rng(1), eager)
-    again = Rqvae.fit(material(), config("rqvae"), np.random.default_rng(1), stopped)
-    for name, tensor in whole.network.state_dict().items():  # type: ignore[attr-defined]
-        assert torch.equal(tensor, again.network.state_dict()[name]), name
-    with pytest.raises(SeqscopeError, match="other settings"):
-        Rqvae.fit(material(), config("rqvae"), np.random.default_rng(1), learning(6, folder=tmp_path, identity="two"))
 
 
 def test_a_loss_that_is_none_stops_with_a_message() -> None:

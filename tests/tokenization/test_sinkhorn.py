@@ -10,13 +10,6 @@ from engine.tokenizers import kmeans, sinkhorn
 from engine.tokenizers.sinkhorn import assign, plan
 
 
-def test_marginals_are_even() -> None:
-    distances = torch.rand(60, 12, generator=torch.Generator().manual_seed(0))
-    found = plan(distances, 0.05, 200)
-    assert torch.allclose(found.sum(0), torch.full((12,), 5.0, dtype=torch.float64))
-    assert torch.allclose(found.sum(1), torch.ones(60, dtype=torch.float64), atol=1e-3)
-
-
 def test_it_is_the_loop_that_the_authors_have() -> None:
     distances = torch.rand(9, 4, generator=torch.Generator().manual_seed(1)).double()
     low, high = distances.min(), distances.max()
@@ -41,9 +34,7 @@ def test_distances_that_are_all_equal() -> None:
     assert torch.isfinite(plan(torch.ones(5, 3), 0.003)).all()
 
 
-@pytest.mark.parametrize(
-    ("points", "clusters", "smallest", "largest"), [(50, 5, 8, 12), (40, 4, 10, 10), (30, 6, 0, 30)]
-)
+@pytest.mark.parametrize(("points", "clusters", "smallest", "largest"), [(50, 5, 8, 12), (40, 4, 10, 10)])
 @pytest.mark.parametrize("exact", [True, False])
 def test_clusters_keep_their_sizes(
     points: int, clusters: int, smallest: int, largest: int, exact: bool, monkeypatch: pytest.MonkeyPatch

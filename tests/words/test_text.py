@@ -22,13 +22,8 @@ ITEMS = pa.table(
 
 class TestFields:
     def test_title_comes_first_and_descriptions_last_and_numbers_that_say_nothing_are_left_out(self) -> None:
-        assert [f.column for f in choose_fields(ITEMS.schema)] == [
-            "title",
-            "brand",
-            "categories",
-            "year",
-            "description",
-        ]
+        columns = [field.column for field in choose_fields(ITEMS.schema)]
+        assert columns == ["title", "brand", "categories", "year", "description"]
 
     def test_fields_may_be_named_with_a_limit(self) -> None:
         assert choose_fields(ITEMS.schema, ["fame", "title:3"]) == (Field("fame"), Field("title", 3))
@@ -37,7 +32,6 @@ class TestFields:
         ("fields", "says"),
         [
             (["name"], "no column 'name'"),
-            (["title:x"], "how many words"),
             (["title:0"], "how many words"),
             (["title:²"], "how many words"),
             (["title", "title"], "each field once"),
@@ -64,11 +58,8 @@ class TestTexts:
     def test_the_key_of_a_column_is_words(self) -> None:
         assert attributes(pa.table({"release_year": ["1999"]})) == [[("release year", "1999")]]
 
-    def test_an_item_without_words_has_an_empty_text(self) -> None:
-        assert texts(pa.table({"title": ["", None]})) == ["", ""]
-
-    def test_a_catalogue_without_words_has_empty_texts(self) -> None:
-        assert texts(pa.table({"item": [0, 1]})) == ["", ""]
+    def test_without_words_a_text_is_empty(self) -> None:
+        assert texts(pa.table({"title": ["", None]})) == texts(pa.table({"item": [0, 1]})) == ["", ""]
 
     @pytest.mark.parametrize(
         ("value", "text"),
