@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 STAND_IN = ROOT / "tests" / "stand_in"
 LONGEST = (
     "browser/test_whole_path.py", "browser/test_pages.py", "jobs/test_engine.py", "browser/test_report.py",
-    "export/test_export.py", "browser/test_owner.py", "browser/test_compare.py", "test_extending.py",
+    "export/test_bundle.py", "browser/test_owner.py", "browser/test_compare.py", "test_extending.py",
     "browser/test_map.py", "generation/test_export.py", "browser/test_phone.py", "training/test_resume.py",
     "browser/test_attention.py",
 )  # fmt: skip

@@ -186,7 +186,7 @@ def act(key: str) -> dict[str, Any]:
 
 
 def on_phone() -> bool:
-    """Whether the window is as narrow as a phone's. Until it has told its width: whether the browser says that it is a phone's."""
+    """Whether the window is as narrow as a phone's. Until its width is known: whether the browser says that it is a phone's."""
     narrow = getattr(st.session_state.get("browser"), "narrow", None)
     return narrow if isinstance(narrow, bool) else "Mobi" in (st.context.headers.get("User-Agent") or "")
 

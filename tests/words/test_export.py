@@ -54,7 +54,6 @@ def test_answers_are_those_of_pytorch(exported: Path, tiny: Encoder) -> None:
     assert (found.about.dim, found.about.max_length, found.about.digest) == (16, 12, tiny.digest)
 
 
-@pytest.mark.long
 def test_minilm(minilm: Encoder, tmp_path: Path) -> None:
     """The network of `tiny`, larger."""
     found = TextEncoder.open(export_words(minilm, tmp_path))
