@@ -43,9 +43,12 @@ def main() -> None:
         _nothing(page, declared, who)
         return
     with guard.watch("the app"):
+        not_followed = None
         with guard.watch("what you saved"):
-            saved.follow(list(datasets), pages)
+            not_followed = saved.follow(list(datasets), pages)
         state.sync(list(datasets), zoo.open_zoo, declared)
+        if not_followed:
+            state.warn(not_followed)
         zoo.keep(state.get().dataset)
         stamp = zoo.own_stamp(state.get().dataset)
         guard.pending()
@@ -57,7 +60,6 @@ def main() -> None:
             with st.container(horizontal=True, gap="xsmall"):
                 saved.show(page.url_path, pages)
                 account.show(who)
-        saved.problem()
         for problem in state.get().problems:
             st.warning(md(problem, 2_000), icon=":material/link_off:")
         with guard.watch(f"the page {page.title}"):

@@ -27,7 +27,6 @@ from app.text import clean, count, md
 from engine.errors import SeqscopeError
 
 _TAKEN = "saved_taken"  # (kind, name) that is to be replaced, if the visitor says so
-_PROBLEM = "saved_problem"
 
 
 def show(page: str, pages: Mapping[str, Any]) -> None:
@@ -38,32 +37,26 @@ def show(page: str, pages: Mapping[str, Any]) -> None:
         _dialog(page, pages)
 
 
-def follow(datasets: list[str], pages: Mapping[str, Any]) -> None:
-    """Takes an address with ?saved=<id> for the one that it stands for; to be called before the state is read from it."""
+def follow(datasets: list[str], pages: Mapping[str, Any]) -> str | None:
+    """Takes an address with ?saved=<id> for the one that it stands for, or says why it cannot; to be called before the state is
+    read from it."""
     id = st.query_params.get(PARAM)
     if id is None:
-        return
+        return None
     del st.query_params[PARAM]
     try:
         entry = _find(id)
         if entry.dataset not in datasets:
             raise NotFound(f"The dataset of the {kind_of(entry)} “{entry.name}” is not here any more.")
     except SeqscopeError as error:
-        st.session_state[_PROBLEM] = guard.shown(error)
-        return
+        return guard.shown(error)
     if isinstance(entry, Comparison):
         _go(entry, pages)
     if isinstance(entry, Report):
         st.switch_page(pages["report"], query_params={"ds": entry.dataset, SAVED: entry.id})
     address: dict[str, str | Iterable[str]] = {"ds": entry.dataset, "h": encode(entry.items)}
     st.query_params.from_dict(address)
-
-
-def problem() -> None:
-    """Says, once, why a link could not be followed."""
-    words = st.session_state.pop(_PROBLEM, None)
-    if words:
-        st.warning(md(words, 1_000), icon=":material/link_off:")
+    return None
 
 
 @st.dialog("Saved", width="medium", icon=":material/bookmark:")

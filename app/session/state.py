@@ -129,6 +129,12 @@ def target(models: Zoo) -> int | None:
     return None if row is None else models.next_item(row)
 
 
+def warn(words: str) -> None:
+    """Adds to the problems of the address, which are shown until something is changed."""
+    now = get()
+    st.session_state[_KEY] = dataclasses.replace(now, problems=(*now.problems, words))
+
+
 # --- changing, from callbacks
 
 
