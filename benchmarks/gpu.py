@@ -292,8 +292,8 @@ class GpuTraining(NamedTuple):
     """Where they differ from the recipe's, which is for a CPU."""
 
 
-PAIRS = ("training.batch_size=4096", "training.epochs=400", "optimiser.decay=cosine", "optimiser.average=0.999")
-"""Of models over a graph: as many steps as minutes of a GPU allow, at a rate that falls to 0."""
+PAIRS = ("training.batch_size=4096", "training.epochs=400", "optimiser.average=0.999")
+"""Of models over a graph: as many steps as minutes of a GPU allow; the rate falls to 0 over them, as in their recipes."""
 TRAININGS = {
     "tiger": GpuTraining("beauty", "tiger"),
     "letter-tiger": GpuTraining("beauty", "letter-tiger"),

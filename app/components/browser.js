@@ -1,6 +1,6 @@
-// Gives the focus back that a step of the keyboard lost, lets Enter take the first result of a search and arrows reach the others, shows a section that is
-// opened from its beginning, keeps what was clicked in its place when the details of an item open beside the page or close, and
-// tells the app when the window is as narrow as a phone's, or no more.
+// Gives the focus back that a step of the keyboard lost, lets Enter take the first result of a search and arrows reach the others,
+// shows a section that is opened from its beginning, keeps what was clicked in its place when the details of an item open beside the
+// page or close, and tells the app when the window is as narrow as a phone's, or no more.
 const STEP = 100 // ms between two looks
 const LOOKED = 15_000 // ms that the answer to a step may take
 const IDLE = '[data-testid="stApp"][data-test-script-state="notRunning"]'
@@ -74,7 +74,7 @@ export default function ({ data, setStateValue }) {
     const keys = around(at)
     const search = keys[0]?.match(/^(st-key-.+)_search$/)
     // details of a hit would cover the others on a phone: its keyboard goes, and the hits are in view
-    if (search?.[1].endsWith("catalogue") && event.key === "Enter" && innerWidth <= 640) return at.blur()
+    if (search?.[1].endsWith("catalogue") && event.key === "Enter" && NARROW.matches) return at.blur()
     if (at.matches?.("input") && search && event.key === "Enter" && at.value.trim()) take(search[1], at.value.trim(), keys)
     else if (keys.length && !at.matches?.("input[type=text], input[type=search], textarea")) watch(keys)
   }
