@@ -21,6 +21,7 @@ from streamlit.starlette import App
 
 from app import door, downloads, keys, owner, received, work
 from app.door import Door
+from app.frontend import Frontend, modules_of_widgets
 from app.store.server import open_store
 from engine.errors import SeqscopeError
 
@@ -36,6 +37,7 @@ def prepare() -> None:
     """Reads what the first visitor would wait for: the code of the pages, and the models of the first dataset."""
     from app import screens, zoo  # noqa: F401  (here, as the server answers meanwhile)
 
+    modules_of_widgets()
     with suppress(SeqscopeError):  # the page says what is wrong
         for name in zoo.datasets():
             zoo.open_zoo(name)
@@ -79,5 +81,6 @@ app = App(
         Middleware(door.Health, address=f"{_root}/_stcore/health"),
         Middleware(downloads.Route),
         Middleware(keys.KeyCookie, needed=needs_key),
+        Middleware(Frontend, root=_root),
     ],
 )

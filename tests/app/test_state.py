@@ -181,6 +181,8 @@ def test_of_many_models_one_of_each_kind_is_shown_until_somebody_chooses(root: P
 
 def test_whoever_chooses_the_usual_models_has_a_plain_address(open_app: Open, root: Path) -> None:
     app = open_app(root / "exports", ds="films")
+    app.session_state["compare_models_all"] = True  # opens the list of all
+    app.run()
     shown, counting = app.button_group(key="compare_models"), app.button_group(key="compare_models_Counting")
     usual = shown.value
     counting.set_value([*counting.value, "popularity"]).run()

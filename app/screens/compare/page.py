@@ -222,9 +222,13 @@ def _chosen_models(models: Zoo) -> tuple[list[str], str]:
         if len(names) > 1:
             _pills(models, "Models", shown if len(names) > _FEW else names, shown, "compare_models")
         if len(names) > _FEW:
-            with st.popover(f"All {len(names)} models …", icon=":material/tune:"):
-                for kind, some in model_card.by_kind(models).items():
-                    _pills(models, kind, some, shown, f"compare_models_{kind}", label_visibility="visible")
+            every = st.popover(
+                f"All {len(names)} models …", key="compare_models_all", on_change="rerun", icon=":material/tune:"
+            )
+            if every.open:
+                with every:
+                    for kind, some in model_card.by_kind(models).items():
+                        _pills(models, kind, some, shown, f"compare_models_{kind}", label_visibility="visible")
         view = choice.segmented(
             "View",
             "view",

@@ -1,0 +1,106 @@
+"""Streamlit's own page and scripts, handed out so that a first visit waits for few round trips.
+
+Its page names sixty modules to load at once; those of the widgets are found later, in three rounds of requests, as each names
+what it needs. And every file is opened and read anew in a pool of threads, some 4 ms for each of a hundred files. Here the page
+names all that the first lists need, and files that were asked for stay in memory (those of a first page are 3 MB).
+"""
+
+from __future__ import annotations
+
+import mimetypes
+import re
+from functools import cache
+from pathlib import Path
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from streamlit.file_util import get_static_dir
+
+WIDGETS = ("BidiComponent", "Button", "ButtonGroup", "NumberInput", "Selectbox", "TextInput")
+"""Streamlit's modules of what stands on every page; one that a later version calls otherwise is found late, as before."""
+_FOLDER = "/static/"
+_IMPORT = re.compile(r'(?:from|import)\s*"\./([^"]+\.js)"')
+_NAMED = re.compile(r'"\./static/js/([^"]+\.js)"')
+_FOR_EVER = "public, immutable, max-age=31536000"  # names carry a hash of the content; Streamlit says the same
+
+
+class Frontend:
+    """Middleware. root: where the app begins, "" or as "/seqscope" (server.baseUrlPath)."""
+
+    def __init__(self, app: ASGIApp, root: str = "") -> None:
+        self._app = app
+        self._root = root
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "GET":
+            await self._app(scope, receive, send)
+            return
+        name = scope["path"].removeprefix(self._root)
+        headers = Headers(scope=scope)
+        if name.startswith(_FOLDER) and name in _files() and "range" not in headers:
+            kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
+            await Response(_content(name), media_type=kind, headers={"cache-control": _FOR_EVER})(scope, receive, send)
+        elif "text/html" in headers.get("accept", ""):
+            plain = [(key, value) for key, value in scope["headers"] if key != b"accept-encoding"]
+            await self._app({**scope, "headers": plain}, receive, _with_modules(send))
+        else:
+            await self._app(scope, receive, send)
+
+
+@cache
+def _files() -> frozenset[str]:
+    """What may be asked for: "/static/js/index.DormvYxC.js", …"""
+    top = Path(get_static_dir())
+    return frozenset(f"/{path.relative_to(top).as_posix()}" for path in (top / "static").rglob("*") if path.is_file())
+
+
+@cache
+def _content(name: str) -> bytes:
+    return Path(get_static_dir(), name.lstrip("/")).read_bytes()
+
+
+@cache
+def modules_of_widgets() -> tuple[str, ...]:
+    """File names of the modules of WIDGETS and of all that these import, without those that Streamlit's page names itself."""
+    page = Path(get_static_dir(), "index.html").read_text("utf-8")
+    seen = set(_NAMED.findall(page))
+    needed: list[str] = []
+    prefix = f"{_FOLDER}js/"
+    scripts = [name.removeprefix(prefix) for name in sorted(_files()) if name.startswith(prefix)]
+    waiting = [name for name in scripts if name.split(".")[0] in WIDGETS and name.endswith(".js")]
+    while waiting:
+        name = waiting.pop()
+        if name not in seen and prefix + name in _files():
+            seen.add(name)
+            needed.append(name)
+            waiting += _IMPORT.findall(_content(prefix + name).decode("utf-8"))
+    return tuple(needed)
+
+
+def _with_modules(send: Send) -> Send:
+    """Names them in the head of Streamlit's page; any other answer goes as it is."""
+    links = "".join(
+        f'<link rel="modulepreload" crossorigin href="./static/js/{name}">\n' for name in modules_of_widgets()
+    ).encode()
+    start: Message | None = None
+    body = b""
+
+    async def insert(message: Message) -> None:
+        nonlocal start, body
+        if message["type"] == "http.response.start" and message["status"] == 200:
+            if Headers(raw=message["headers"]).get("content-type", "").startswith("text/html"):
+                start = message
+                return
+        elif message["type"] == "http.response.body" and start is not None:
+            body += message.get("body", b"")
+            if message.get("more_body"):
+                return
+            if b"./static/js/" in body:
+                body = body.replace(b"</head>", links + b"</head>", 1)
+                MutableHeaders(raw=start["headers"])["content-length"] = str(len(body))
+            await send(start)
+            message = {"type": "http.response.body", "body": body}
+        await send(message)
+
+    return insert

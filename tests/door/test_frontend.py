@@ -1,0 +1,54 @@
+"""Streamlit's page and scripts as the app hands them out."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+
+import httpx
+import pytest
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from streamlit.file_util import get_static_dir
+
+from app import frontend
+
+
+async def behind(scope, receive, send):  # type: ignore[no-untyped-def]
+    """What Streamlit would answer."""
+    page = "<head><script src='./static/js/index.js'></script></head>"
+    answers = {"/": HTMLResponse(page), "/key": HTMLResponse("<head></head>")}
+    answer: Response = answers.get(Request(scope).url.path, PlainTextResponse("Streamlit's", 404))
+    await answer(scope, receive, send)
+
+
+async def ask(path: str, root: str = "", **headers: str) -> httpx.Response:
+    transport = httpx.ASGITransport(frontend.Frontend(behind, root))
+    async with httpx.AsyncClient(transport=transport, base_url="http://app") as client:
+        return await client.get(path, headers={"accept": "text/html", **headers})
+
+
+def get(path: str, root: str = "", **headers: str) -> httpx.Response:
+    return asyncio.run(ask(path, root, **headers))
+
+
+def test_streamlits_page_names_all_modules_of_the_widgets_and_no_other_page_does() -> None:
+    folder = Path(get_static_dir(), "static", "js")
+    named = set(re.findall(r'modulepreload" crossorigin href="./static/js/([^"]+)"', get("/").text))
+    assert {name.split(".")[0] for name in named} >= set(frontend.WIDGETS)
+    page = Path(get_static_dir(), "index.html").read_text("utf-8")
+    for name in named:
+        for other in re.findall(r'from"./([^"]+[.]js)"', (folder / name).read_text("utf-8")):
+            assert other in named or other in page, f"{name} imports {other}"
+    assert get("/key").text == "<head></head>"
+
+
+@pytest.mark.parametrize("root", ["", "/seqscope"])
+def test_a_file_is_handed_out_as_it_is_and_nothing_beside_the_folder(root: str) -> None:
+    name = frontend.modules_of_widgets()[0]
+    answer = get(f"{root}/static/js/{name}", root)
+    assert answer.content == Path(get_static_dir(), "static", "js", name).read_bytes()
+    assert "immutable" in answer.headers["cache-control"] and "javascript" in answer.headers["content-type"]
+    for other in ("/static/js/none.js", "/static/../index.html", "/static/%2e%2e/index.html", "/static/"):
+        assert get(root + other, root).text == "Streamlit's", other
