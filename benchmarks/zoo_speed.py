@@ -121,6 +121,22 @@ def gru4rec(python: str, checkout: Path, dataset: Dataset, recipe: Recipe) -> fl
     return float(rates[-1]) if rates else sys.exit(f"the peer stopped: {(done.stderr or done.stdout)[-1500:]}")
 
 
+_CASER = """
+import argparse, sys
+from train_caser import Interactions, Recommender, set_seed
+train, test, *cuda = sys.argv[1:]
+model = argparse.Namespace(d=50, nv=4, nh=16, drop=.5, ac_conv="relu", ac_fc="relu", L=5)
+set_seed(1234, cuda=bool(cuda))
+train = Interactions(train)
+train.to_sequence(5, 3)
+test = Interactions(test, user_map=train.user_map, item_map=train.item_map)
+Recommender(n_iter=2, batch_size=512, learning_rate=1e-3, l2=1e-6, neg_samples=3, model_args=model, use_cuda=bool(cuda)).fit(
+    train, test, verbose=True
+)
+"""
+"""Its main, with its defaults: both of its parsers read the whole command line, and each refuses the options of the other."""
+
+
 def caser(python: str, checkout: Path, dataset: Dataset) -> float:
     """Targets a second of an epoch of its train_caser.py: windows times T."""
     users = np.repeat(np.arange(len(dataset.training)), dataset.training.lengths)
@@ -128,9 +144,8 @@ def caser(python: str, checkout: Path, dataset: Dataset) -> float:
         lines = np.stack([users, dataset.training.values + 1, np.ones(len(users), int)], 1)
         for file in ("train.txt", "test.txt"):
             np.savetxt(Path(folder) / file, lines if file == "train.txt" else lines[:: len(lines) // 100], fmt="%d")
-        words = [python, "-W", "ignore", "train_caser.py", "--train_root", f"{folder}/train.txt"]
-        words += ["--test_root", f"{folder}/test.txt", "--n_iter", "2", "--L", "5", "--T", "3", "--d", "50"]
-        words += ["--use_cuda", "true" if compute.choose("auto").type == "cuda" else ""]
+        words = [python, "-W", "ignore", "-c", _CASER, f"{folder}/train.txt", f"{folder}/test.txt"]
+        words += ["cuda"] if compute.choose("auto").type == "cuda" else []
         done = subprocess.run(words, cwd=checkout, capture_output=True, text=True, check=False)
     windows = re.search(r"total training instances: (\d+)", done.stdout)
     seconds = re.findall(r"Epoch \d+ \[([\d.]+) s\]", done.stdout)

@@ -54,7 +54,7 @@ MOVIETWEETINGS_PROBLEMS = """\
   - the newest commit is fetched, and it had empty files at times (issues 7, 8 and 10 of the repository)
   - titles follow IMDb's original ones; some films have no genres, and some in movies.dat an id without its leading zeros, so that
     their ratings have no title
-  - people chose themselves, ratings are high, and new releases dominate; a rating's time is not the time of viewing"""
+  - users are self-selected, ratings are high, and new releases dominate; a rating's time is not the time of viewing"""
 GOODBOOKS_PROBLEMS = """\
   - ratings have no time: the publisher says that rows are sorted by it, and nothing in the files can confirm that. Results on the
     order of events hold as far as this is true

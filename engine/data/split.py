@@ -162,8 +162,8 @@ def _count_per_user(mask: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     return total[offsets[1:]] - total[offsets[:-1]]
 
 
-IN_TRAINING = "held-out item that its user has in training"
-NO_TRAINING = "held-out item of a user without training items"
+IN_TRAINING = "held out, and in the training events of the same user"
+NO_TRAINING = "held out, of users without training events"
 
 Offsets = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

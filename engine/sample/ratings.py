@@ -38,7 +38,7 @@ ABOUT = "\n".join(
         "RecSys 2013.",
         "Rating is not viewing: an event is dated when it was posted, to the day, and nobody knows when the film was watched. "
         "The order within a day is that of posting.",
-        "People chose themselves: they use the IMDb app, and tweet.",
+        "Users are self-selected: they use the IMDb app, and tweet.",
         "Ratings are high, the median is {median:g} of 10, and every rating is an event here, also a low one.",
         "New releases dominate: films of {year} and later have {recent:.0%} of the events.",
         "{known:,} films, with {known_events:.0%} of the events, are in the catalogue that was written for this project and have "

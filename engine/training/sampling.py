@@ -12,6 +12,9 @@ POOL = 32
 ROUNDS = 20
 """Draws before an item outside a user's own is counted off instead of hoped for: only for somebody who took most of them."""
 
+TABLE_BYTES = 1 << 26
+"""Up to so many pairs of users and items, a byte each, who took what is a table; where there are more, a sorted list."""
+
 
 def gather_last(values: Tensor, ends: Tensor, lengths: Tensor, width: int, pad: int) -> Tensor:
     """int64 [rows, width]: `values[end − length : end]` of each row, `pad` on the left. ends, lengths: int64 [rows]."""
@@ -69,10 +72,17 @@ class Taken:
         self.num_items = num_items
         users = torch.repeat_interleave(torch.arange(len(offsets) - 1, device=items.device), offsets.diff())
         self.keys = torch.unique(users * num_items + items)
+        pairs = (len(offsets) - 1) * num_items
+        self.table: Tensor | None = None  # looking a pair up takes a tenth of the time of searching for it
+        if pairs <= TABLE_BYTES:
+            self.table = torch.zeros(pairs, dtype=torch.bool, device=items.device)
+            self.table[self.keys] = True
 
     def contains(self, users: Tensor, items: Tensor) -> Tensor:
         """bool, the shape of `items`; users broadcasts against it."""
         keys = users * self.num_items + items
+        if self.table is not None:
+            return self.table[keys]
         place = torch.searchsorted(self.keys, keys).clamp(max=len(self.keys) - 1)
         return self.keys[place] == keys
 

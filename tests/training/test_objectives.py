@@ -12,6 +12,7 @@ from torch import Tensor
 from engine.models.attrec import AttRec
 from engine.models.bert4rec import BERT4Rec
 from engine.registry import MODELS
+from engine.training import sampling
 from engine.training.objectives.sequences import Cloze, ClozeConfig, NextItem, NextItemConfig, WindowConfig, Windows
 from engine.training.sampling import POOL, Taken, by_length, shuffled, windows
 from tests.models.contract import move, small
@@ -172,7 +173,7 @@ def test_the_vector_of_whoever_took_the_items_is_added_to_their_states(loss: str
 # --- negatives
 
 
-def test_negatives_are_never_ones_own() -> None:
+def test_negatives_are_never_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
     taken = Taken(*flat(SEQUENCES), ITEMS)
     users = torch.arange(len(SEQUENCES))[:, None]
     found = taken.negatives(users, (len(SEQUENCES), 2000), torch.Generator().manual_seed(0))
@@ -184,6 +185,9 @@ def test_negatives_are_never_ones_own() -> None:
         chi = ((counts - 2000 / others) ** 2 / (2000 / others)).sum()
         df = others - 1
         assert abs(chi - df) < 4 * np.sqrt(2 * df), "not uniform"
+    monkeypatch.setattr(sampling, "TABLE_BYTES", 0)  # searched for in place of looked up
+    again = Taken(*flat(SEQUENCES), ITEMS).negatives(users, found.shape, torch.Generator().manual_seed(0))
+    assert torch.equal(again, found)
     everything = Taken(*flat([list(range(ITEMS))]), ITEMS)
     assert everything.negatives(torch.zeros(1, dtype=torch.int64), (50,), torch.Generator()).shape == (50,)
 
