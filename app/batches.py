@@ -66,9 +66,8 @@ def start(
             words += ["--to", f"{files}/{_output(form)}", "--bounded", "--memory", str(MEMORY), "-k", str(k)]
             words += ["--models", *models, *(["--titles"] if titles else [])]
             words += [f"--{role}-column={column}" for role, column in (columns or {}).items()]
-            return kinds.batch(
-                job, workplace, jobs, words, title=kinds.LISTS, owner=owner, dataset=dataset, short=few
-            )  # fmt: skip
+            request = kinds.JobRequest(job, workplace, jobs, name="", title="", owner=owner, dataset=dataset)
+            return kinds.batch(request, words, short=few)
 
         about = {"models": list(models), "k": k, "form": form, "name": name}
         return work.submit(owner, dataset, "batch", about, make, given)

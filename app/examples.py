@@ -59,7 +59,7 @@ _FILMS = (
 _SAMPLE = (
     Example(
         "Two series in turn",
-        "Two franchises alternating, Star Wars and Alien: which one will a model continue?",
+        "Star Wars and Alien alternating, after Blade Runner: which series will a model continue?",
         (
             "blade-runner-1982",
             "star-wars-1977",
@@ -112,13 +112,10 @@ def of(models: Zoo) -> tuple[Example, ...]:
         ids = tuple(models.item_ids[item] for item in history)
         return (Example("A user's latest items", "What one user of this log had last.", ids),)
     ids = tuple(models.item_ids[item] for item in np.argsort(-models.popularity, kind="stable")[:5])
-    if not models.has_log:
-        return (
-            Example(
-                "The first items", "There is no log, so this history is nobody's: the catalogue's first items.", ids
-            ),
-        )
-    return (Example("Popular items", "The most popular items of the dataset.", ids),)
+    if models.has_log:
+        return (Example("Popular items", "The most popular items of the dataset.", ids),)
+    why = "There is no log, so this history is nobody's: the catalogue's first items."
+    return (Example("The first items", why, ids),)
 
 
 def user_row(models: Zoo, user_id: str | None) -> int | None:

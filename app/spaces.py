@@ -4,7 +4,7 @@ places = spaces.able(models)                        # word in the address → Pl
 spaces.points(models, places["sasrec"])             # where its items lie
 spaces.codes(models, places["codes.rqvae"])         # where its codes lie
 spaces.mapped(models, "pca.sasrec")                 # word of a map in the address → Place
-spaces.near(models, places["space.minilm"], 5, 8)   # neighbours: computed there, not on the map
+spaces.near(places["space.minilm"], 5, 8)           # neighbours: computed there, not on the map
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app import styles, zoo
-from app.analysis import map_points, recommend
+from app.analysis import map_points, model_card
 from app.analysis.cache import cached, of_digest, stamp
 from app.figures import map_codes
 from app.store.attributes import tidied
@@ -91,7 +91,7 @@ class Place:
 def every(models: Zoo) -> list[Place]:
     """The models first, then what no model owns, then each tokenizer's latents and codes."""
     places = [
-        Place(name, _title(bundle), bundle, zoo.style(models, name), bundle.cannot("map"))
+        Place(name, _title(bundle), bundle, zoo.style(models, name), model_card.cannot(bundle, "map"))
         for name, bundle in models.bundles.items()
     ]
     places += [
@@ -107,7 +107,7 @@ def every(models: Zoo) -> list[Place]:
 
 
 def _title(bundle: Bundle) -> str:
-    return f"{bundle.manifest.title}'s items" if bundle.cannot("identifiers") is not None else styles.space(bundle)
+    return f"{bundle.manifest.title}: items" if bundle.cannot("identifiers") is not None else styles.space(bundle)
 
 
 def able(models: Zoo) -> dict[str, Place]:
@@ -176,11 +176,10 @@ def regions(models: Zoo, place: Place, among: npt.NDArray[np.bool_] | None = Non
     return map_regions.regions(shown, [*values, map_regions.title_words(models.titles)])
 
 
-def near(models: Zoo, place: Place, item: int, k: int) -> Neighbours:
+@cached(1_000, by=of_digest)
+def near(place: Place, item: int, k: int) -> Neighbours:
     """The nearest items in the space itself. Raises SeqscopeError where the item or all items have none."""
-    if place.model is not None:
-        return recommend.neighbours(models, place.key, item, k)
-    return _near(place, item, k)
+    return place.owner.neighbours(item, k)
 
 
 @cached(32, by=lambda models, place: (str(models.path), place.digest))
@@ -212,8 +211,3 @@ def _points(models: Zoo, place: Place) -> map_points.Points:
     if table is None:
         raise SeqscopeError("This export has no map. Export it again.")
     return map_points.Points.read(table, len(models))
-
-
-@cached(1_000, by=of_digest)
-def _near(place: Place, item: int, k: int) -> Neighbours:
-    return place.owner.neighbours(item, k)

@@ -179,13 +179,9 @@ def percent(share: float) -> str:
     return f"{share:.0%}" if share >= 0.0995 else f"{share:.1%}" if share >= 0.00995 else f"{share:.2%}"
 
 
-def compact_rank(rank: float) -> str:
-    """1, 12, 340, 1.2k: as short as a cell of a table is narrow."""
-    if rank >= 10_000:
-        return f"{rank / 1_000:.0f}k"
-    if rank >= 1_000:
-        return f"{rank / 1_000:.1f}k"
-    return f"{rank:.0f}" if rank == int(rank) else f"{rank:.1f}"
+def whole_rank(rank: float) -> str:
+    """1, 340, 1,712; a rank that is shared, 1.5, has its half."""
+    return f"{rank:,.0f}" if rank == int(rank) else f"{rank:,.1f}"
 
 
 def ordinal(rank: float) -> str:

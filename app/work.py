@@ -43,7 +43,6 @@ from engine.errors import SeqscopeError
 from engine.files import read_json, replacing, write_json
 from engine.runtime import Zoo
 from engine.runtime.zoo import IDENTIFIERS, SPACES
-from engine.tabular.reading import Reading
 
 _QUEUES: dict[Path, Queue] = {}
 _NETWORKS: OrderedDict[str, str] = OrderedDict()
@@ -192,11 +191,6 @@ def log_columns(owner: str, id: str) -> tuple[str, ...]:
     return tuple(pq.read_schema(path).names) if path.is_file() else ()
 
 
-def _log_reading(owner: str, id: str) -> Reading | None:
-    """How the log is read; None where there is none."""
-    return files.readings(home.here().dataset(owner, id).path).get("log")
-
-
 def sources(exports: Path) -> list[Path]:
     """Bundles of the server that know items by their words and can be carried over to others: one of each name."""
     bundles: dict[str, Path] = {}
@@ -259,64 +253,57 @@ def refusal(id: str) -> str:
 
 def _request(job: str, dataset: StoredDataset) -> kinds.JobRequest:
     owner, id = dataset.owner, dataset.id
+    folder = home.here().dataset(owner, id).path
     return kinds.JobRequest(
-        job, home.here().dataset(owner, id).path, home.root() / "jobs", name=id, title=dataset.title,
-        log=log_columns(owner, id), reading=_log_reading(owner, id), owner=owner, dataset=id,
+        job, folder, home.root() / "jobs", name=id, title=dataset.title, log=log_columns(owner, id),
+        reading=files.readings(folder).get("log"), owner=owner, dataset=id,
     )  # fmt: skip
+
+
+def _with_log(owner: str, id: str) -> StoredDataset:
+    dataset = open_store().datasets.get(owner, id)
+    if not log_columns(owner, id):
+        raise SeqscopeError("There is no log to learn from.")
+    return dataset
 
 
 def baselines(owner: str, id: str) -> Job:
     """The models that need no training, on the log of the dataset. Raises SeqscopeError."""
-    dataset, log = open_store().datasets.get(owner, id), log_columns(owner, id)
-    if not log:
-        raise SeqscopeError("There is no log to learn from.")
-
-    def make(job: str) -> spec.Job:
-        return kinds.baselines(_request(job, dataset), dataset.rows_items)
-
-    return submit(owner, id, "baselines", {"log": True}, make)
+    dataset = _with_log(owner, id)
+    return submit(
+        owner, id, "baselines", {"log": True}, lambda job: kinds.baselines(_request(job, dataset), dataset.rows_items)
+    )
 
 
 def prepare(owner: str, id: str, *, exports: Path) -> Job:
     """What the dataset can show without training. Raises SeqscopeError."""
-    dataset, log = open_store().datasets.get(owner, id), log_columns(owner, id)
-    carried = sources(exports)
-
-    def make(job: str) -> spec.Job:
-        return kinds.prepare(_request(job, dataset), dataset.rows_items, carried)
-
-    return submit(owner, id, "prepare", {"log": bool(log)}, make)
+    dataset, carried = open_store().datasets.get(owner, id), sources(exports)
+    about = {"log": bool(log_columns(owner, id))}
+    return submit(
+        owner, id, "prepare", about, lambda job: kinds.prepare(_request(job, dataset), dataset.rows_items, carried)
+    )
 
 
 def add_index(owner: str, id: str, content: bytes) -> Job:
     """Semantic IDs for the items, in place of those that were brought before, once these can be read. Raises SeqscopeError."""
     store = open_store()
-    dataset, path, log = store.datasets.get(owner, id), home.here().dataset(owner, id).path, log_columns(owner, id)
+    dataset, path = store.datasets.get(owner, id), home.here().dataset(owner, id).path
     store.quota.check(owner, bytes=len(content))
     with replacing(path / kinds.BROUGHT_INDEX) as staged:
         staged.write_bytes(content)
     store.datasets.measure(owner, id)
-
-    def make(job: str) -> spec.Job:
-        return kinds.index(_request(job, dataset))
-
-    return submit(owner, id, "prepare", {"log": bool(log)}, make)
+    about = {"log": bool(log_columns(owner, id))}
+    return submit(owner, id, "prepare", about, lambda job: kinds.index(_request(job, dataset)))
 
 
 def train(owner: str, id: str, choices: Sequence[TrainingChoice]) -> Job:
     """Models on the log of the dataset. Raises SeqscopeError."""
-    dataset, log = open_store().datasets.get(owner, id), log_columns(owner, id)
-    if not log:
-        raise SeqscopeError("There is no log to learn from.")
-
-    def make(job: str) -> spec.Job:
-        return kinds.train(_request(job, dataset), choices)
-
+    dataset = _with_log(owner, id)
     about = {
         "models": [choice.model for choice in choices],
         "choices": [choice.model_dump(mode="json") for choice in choices],
     }
-    return submit(owner, id, "train", about, make)
+    return submit(owner, id, "train", about, lambda job: kinds.train(_request(job, dataset), choices))
 
 
 def of(owner: str, dataset: str) -> list[Work]:

@@ -16,14 +16,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from engine.data.dataset import Dataset
 from engine.training import compute as devices
 from engine.training.materials import gather
 from engine.training.recipe import load
-from engine.training.run import build_model
+from engine.training.run import build_model, training_log
 
 GOALS = {"beauty": 0.5, "ml-1m": 3.0}
 """Dataset → seconds, of counting."""
@@ -34,14 +33,12 @@ def seconds(name: str, dataset: Dataset, rounds: int) -> list[float]:
     recipe = load(name, dataset.info.name, None, [])
     if getattr(recipe.model, "search", False):
         recipe = dataclasses.replace(recipe, model=dataclasses.replace(recipe.model, search=False))
-    items = torch.from_numpy(dataset.training.values.astype(np.int64))
-    offsets = torch.from_numpy(dataset.training.offsets)
-    materials = gather(recipe, dataset, Path())
+    log, materials = training_log(dataset), gather(recipe, dataset, Path())
     taken = []
     for _ in range(rounds):
         model: Any = build_model(recipe, dataset.num_items, dataset.num_users, materials)
         began = time.process_time()
-        model.fit(items, offsets)
+        model.fit(*log)
         taken.append(time.process_time() - began)
     return taken
 

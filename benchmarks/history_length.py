@@ -20,13 +20,8 @@ def main() -> None:
     parser.add_argument("runs", nargs="+", type=Path)
     parser.add_argument("--latest", nargs="+", type=int, default=[1, 2, 3, 5, 10, 1000])
     args = parser.parse_args()
-    print(
-        "| model | "
-        + " | ".join(f"{latest:,}" for latest in args.latest)
-        + " |\n"
-        + "|---" * (1 + len(args.latest))
-        + "|"
-    )
+    print("| model |", " | ".join(f"{latest:,}" for latest in args.latest), "|")
+    print("|---" * (1 + len(args.latest)) + "|")
     for folder in args.runs:
         model, _, _, dataset = open_run(folder)
         cases = dataset.cases("valid")

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -23,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 from scipy import sparse
 from scipy.sparse.linalg import svds
 
@@ -32,6 +30,7 @@ from benchmarks.quality_tables import floors
 from engine.data.dataset import Dataset
 from engine.doctor import find_public_data
 from engine.files import write_json
+from engine.text.embeddings import read_items
 from engine.tokenizers.base import Learning, Material
 from engine.tokenizers.collisions import settle
 from engine.tokenizers.kmeans import ResidualKMeans
@@ -47,24 +46,23 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS = Path(__file__).resolve().parent / "results"
 JUDGE = "sasrec-bce"
 SEEDS = (1, 2, 3)
+ABLATION = {
+    "letter-none": ("RQ-VAE with LETTER's settings", ["tokenizer.alpha=0", "tokenizer.beta=0"]),
+    "letter-diversity": ("… + diversity", ["tokenizer.alpha=0"]),
+    "letter-collaborative": ("… + collaborative", ["tokenizer.beta=0"]),
+    "letter": ("… + both: LETTER", []),
+}
+"""LETTER's recipe with its terms and without: title, and what is set."""
 # variant → recipe and what is set in it
 VARIANTS: dict[str, tuple[str, list[str]]] = {
     "random": ("random", ["tokenizer.levels=4"]),
     "residual-kmeans": ("residual-kmeans", []),
     "rqvae": ("rqvae", []),
-    "letter-none": ("letter", ["tokenizer.alpha=0", "tokenizer.beta=0"]),
-    "letter-diversity": ("letter", ["tokenizer.alpha=0"]),
-    "letter-collaborative": ("letter", ["tokenizer.beta=0"]),
-    "letter": ("letter", []),
+    **{name: ("letter", sets) for name, (_, sets) in ABLATION.items()},
     **{
         f"{name}-seed{seed}": ("letter", [*sets, f"training.seed={seed}"])
         for seed in SEEDS[1:]
-        for name, sets in {
-            "letter-none": ["tokenizer.alpha=0", "tokenizer.beta=0"],
-            "letter-diversity": ["tokenizer.alpha=0"],
-            "letter-collaborative": ["tokenizer.beta=0"],
-            "letter": [],
-        }.items()
+        for name, (_, sets) in ABLATION.items()
     },
     "letter-lightgcn": ("letter", ["tokenizer.teacher=lightgcn"]),
     "p5-semid": ("p5-semid", []),
@@ -75,20 +73,8 @@ TITLES = {
     "random": "random, 4 levels",
     "residual-kmeans": "residual k-means",
     "rqvae": "RQ-VAE as TIGER, 3 levels",
-    "letter-none": "RQ-VAE with LETTER's settings",
-    "letter-diversity": "… + diversity",
-    "letter-collaborative": "… + collaborative",
-    "letter": "… + both: LETTER",
-    **{
-        f"{name}-seed{seed}": f"{title}, seed {seed}"
-        for seed in SEEDS[1:]
-        for name, title in {
-            "letter-none": "RQ-VAE with LETTER's settings",
-            "letter-diversity": "… + diversity",
-            "letter-collaborative": "… + collaborative",
-            "letter": "… + both: LETTER",
-        }.items()
-    },
+    **{name: title for name, (title, _) in ABLATION.items()},
+    **{f"{name}-seed{seed}": f"{title}, seed {seed}" for seed in SEEDS[1:] for name, (title, _) in ABLATION.items()},
     "letter-lightgcn": "LETTER, taught by LightGCN",
     "teacher-alone": "the teacher's vectors alone, residual k-means",
     "published": "LETTER, codes of its authors",
@@ -96,7 +82,7 @@ TITLES = {
     "p5-cid": "collaborative clusters",
     "p5-tid": "title tokens",
 }
-PUBLISHED = {"beauty": "Beauty.index.json", "instruments": "Instruments.index.json"}
+PUBLISHED = {"beauty": "Beauty", "instruments": "Instruments"}
 
 
 def fit(variant: str, dataset: Dataset, settings: list[str], restart: bool) -> None:
@@ -120,15 +106,22 @@ def fit(variant: str, dataset: Dataset, settings: list[str], restart: bool) -> N
     )
 
 
+def of_the_authors(dataset: Dataset, what: str, ending: str) -> Path | None:
+    """The file that LETTER's authors publish of a catalogue; None, and a line that says so, where it is not here."""
+    public, name = find_public_data(ROOT), dataset.info.name
+    path = None if public is None else public / name / f"{PUBLISHED[name]}{ending}"
+    if path is not None and path.is_file():
+        return path
+    print(f"{what}: not found (set SEQSCOPE_DATA to the folder of public logs)")
+    return None
+
+
 def published(dataset: Dataset) -> None:
     """The codes that LETTER's authors publish for the same items, under the same measures."""
-    name = dataset.info.name
-    public = find_public_data(ROOT, os.environ)
-    path = None if public is None else public / name / PUBLISHED[name]
-    if path is None or not path.is_file():
-        print("published codes: not found (set SEQSCOPE_DATA to the folder of public logs)")
+    path, name = of_the_authors(dataset, "published codes", ".index.json"), dataset.info.name
+    if path is None:
         return
-    items = pq.read_table(dataset.path / "items.parquet").sort_by("item")
+    items = read_items(dataset.path)
     numbers = items["id" if "id" in items.column_names else "item_id"].to_pylist()
     raw = json.loads(path.read_text("utf-8"))
     codes = np.array([[int(token[3:-1]) for token in raw[str(number)]] for number in numbers], np.int32)
@@ -149,7 +142,7 @@ def teacher_alone(dataset: Dataset) -> None:
     folder = Path("runs") / dataset.info.name / JUDGE
     judge = Judge.of(folder, dataset)
     recipe = load("residual-kmeans", dataset.info.name, None, ["tokenizer.levels=4"])
-    items = pq.read_table(dataset.path / "items.parquet").sort_by("item")
+    items = read_items(dataset.path)
     material = Material(items, unit(judge.vectors), training=dataset.training)
     began = time.monotonic()
     tokenizer = ResidualKMeans.fit(
@@ -171,13 +164,10 @@ def teacher_alone(dataset: Dataset) -> None:
 def without_text(dataset: Dataset, settings: list[str]) -> None:
     """LETTER where items have no words: what it quantises is whose sequences an item is in (leading singular vectors of the
     training co-occurrence, damped by PPMI), and its teacher are the authors' own vectors."""
-    public = find_public_data(ROOT, os.environ)
-    name = dataset.info.name
-    path = None if public is None else public / name / PUBLISHED[name].replace(".index.json", ".cf32.npy")
-    if path is None or not path.is_file():
-        print("the authors' vectors: not found (set SEQSCOPE_DATA to the folder of public logs)")
+    path, name = of_the_authors(dataset, "the authors' vectors", ".cf32.npy"), dataset.info.name
+    if path is None:
         return
-    items = pq.read_table(dataset.path / "items.parquet").sort_by("item")
+    items = read_items(dataset.path)
     numbers = np.array([int(number) for number in items["item_id"].to_pylist()])
     vectors = co_occurrence(dataset)
     material = Material(items, vectors, np.load(path)[numbers].astype(np.float32), dataset.training)

@@ -15,9 +15,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
-
 from engine.data.dataset import Dataset
 from engine.evaluation import metrics
 from engine.evaluation.ranks import full_ranks
@@ -27,7 +24,7 @@ from engine.models.item_to_item import LEVELS
 from engine.runtime.item_to_item import FILE
 from engine.training.materials import gather
 from engine.training.recipe import Recipe, load
-from engine.training.run import build_model
+from engine.training.run import build_model, training_log
 
 
 def measured(recipe: Recipe, dataset: Dataset, kept: int, coarse: bool) -> tuple[float, int, float]:
@@ -36,7 +33,7 @@ def measured(recipe: Recipe, dataset: Dataset, kept: int, coarse: bool) -> tuple
     changed = dataclasses.replace(recipe, model=settings)
     materials = gather(changed, dataset, Path())
     model: Any = build_model(changed, dataset.num_items, dataset.num_users, materials).eval()
-    model.fit(torch.from_numpy(dataset.training.values.astype(np.int64)), torch.from_numpy(dataset.training.offsets))
+    model.fit(*training_log(dataset))
     cases, count = dataset.cases("test"), len(model.entries)
     with tempfile.TemporaryDirectory() as folder:
         write_item_to_item(model, Draft(Path(folder), Path(), Path(), changed, dataset, cases))

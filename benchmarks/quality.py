@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +43,12 @@ from engine.evaluation.ranks import full_ranks, sampled_ranks
 from engine.evaluation.significance import interval, paired
 from engine.files import write_json
 from engine.registry import MODELS
-from engine.training.run import open_run
+from engine.training.run import open_run, training_log
 
+OF_THE_RUN = (
+    "recipe", "command", "commit", "device", "seconds", "epochs", "best_epoch", "parameters", "versions", "started",
+)  # fmt: skip
+"""What a result has of run.json as it is there."""
 Ranks = dict[str, tuple[np.ndarray, np.ndarray]]
 """Protocol → ranks, float64 [targets], and whose they are, int [targets]."""
 
@@ -96,21 +101,7 @@ def record(run: Path, as_it_is: bool, called: str = "") -> Path:
         "options": options(dataset.info),
         "users": dataset.info.counts["test"],
         "items": dataset.num_items,
-        **{
-            key: kept[key]
-            for key in (
-                "recipe",
-                "command",
-                "commit",
-                "device",
-                "seconds",
-                "epochs",
-                "best_epoch",
-                "parameters",
-                "versions",
-                "started",
-            )
-        },
+        **{key: kept[key] for key in OF_THE_RUN},
         "improving": kept.get("improving"),
         "fitted_on": kept.get("fitted_on", TRAINING),
         "compute": kept.get("compute"),
@@ -140,11 +131,10 @@ def zero_shot(run: Path, other: Path, people: int) -> Path:
     if people < len(cases):
         some = np.linspace(0, len(cases) - 1, people).astype(int)
         cases, negatives = cases.take(some), negatives[some]
-    training = dataset.training
     popular = MODELS["popularity"](
         MODELS["popularity"].Config(), dataset.num_items, dataset.num_users, torch.Generator()
     )
-    popular.fit(torch.from_numpy(training.values.astype(np.int64)), torch.from_numpy(training.offsets))
+    popular.fit(*training_log(dataset))
     progress = Progress(len(cases), "zero-shot")
     ours = {"full": (full_ranks(model.eval(), cases, progress=progress.update).ranks, cases.users)}
     theirs = {"full": (full_ranks(popular.eval(), cases).ranks, cases.users)}
@@ -244,23 +234,16 @@ def main() -> None:
     judged.add_argument("folders", nargs="+", type=Path, metavar="runs/DATASET")
     actions.add_parser("table", help="print the tables; exit code 1 where a goal is missed")
     args = parser.parse_args()
-    if args.action == "record":
-        for run in args.runs:
-            print(record(run, args.as_it_is, args.called))
-        return
-    if args.action == "zero-shot":
-        print(zero_shot(args.run, args.dataset, args.people))
-        return
-    if args.action == "options":
-        for path in add_options(args.datasets):
+    files: dict[str, Callable[[], Iterable[Path]]] = {
+        "record": lambda: (record(run, args.as_it_is, args.called) for run in args.runs),
+        "compare": lambda: [compare(args.first, args.second)],
+        "zero-shot": lambda: [zero_shot(args.run, args.dataset, args.people)],
+        "options": lambda: add_options(args.datasets),
+        "verdict": lambda: (verdicts.record(folder, tables.RESULTS, options) for folder in args.folders),
+    }
+    if args.action in files:
+        for path in files[args.action]():
             print(path)
-        return
-    if args.action == "compare":
-        print(compare(args.first, args.second))
-        return
-    if args.action == "verdict":
-        for folder in args.folders:
-            print(verdicts.record(folder, tables.RESULTS, options))
         return
     text, met = tables.table()
     print(text)

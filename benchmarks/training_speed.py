@@ -32,20 +32,14 @@ import json, sys, time, torch
 from pathlib import Path
 from engine.data.dataset import Dataset
 from engine.training import compute, recipe, run
-from engine.training.distributed import World
-from engine.training.loop import Trainer
-from engine.training.objectives import OBJECTIVES
 dataset, steps = Dataset(sys.argv[1]), int(sys.argv[2])
 found = recipe.load("sasrec", dataset.info.name, sys.argv[3], sys.argv[4:])
 where = compute.choose("auto")
-model = run.build_model(found, dataset.num_items, dataset.num_users).to(where)
-items = torch.from_numpy(dataset.training.values.astype("int64")).to(where)
-offsets = torch.from_numpy(dataset.training.offsets).to(where)
-objective = OBJECTIVES["next-item"].make(found.objective, model, items, offsets, found.training.batch_size)
-trainer = Trainer(found, model, objective, None, Path("."), where, World())
+model = run.build_model(found, dataset.num_items, dataset.num_users)
+trainer = run.build_trainer(found, dataset, model, Path("."), where)
 trainer.choose_compute()
 model.train()
-plan = list(objective.batches(torch.Generator().manual_seed(1)))[:steps]
+plan = list(trainer.objective.batches(torch.Generator().manual_seed(1)))[:steps]
 sync = torch.cuda.synchronize if where.type == "cuda" else lambda: None
 for batch in plan[:3]:
     trainer._step(batch, len(plan))

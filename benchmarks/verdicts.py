@@ -14,7 +14,6 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from app.analysis import evaluation
-from app.analysis import evaluation as of_bundles
 from engine.data.dataset import Dataset, DatasetInfo
 from engine.errors import SeqscopeError
 from engine.evaluation.protocols import parse
@@ -39,7 +38,7 @@ def judge(folder: Path) -> tuple[DatasetInfo, dict[str, Verdict]]:
         models = Zoo.open(folder)
         judged = {name: parse(name) for name in evaluation.protocols(models)}
         info, protocols = models.info, [name for name, of in judged.items() if of.full and not of.with_times]
-        verdicts = {name: of_bundles.verdict(models, name, headline_metric(name)) for name in protocols}
+        verdicts = {name: evaluation.verdict(models, name, headline_metric(name)) for name in protocols}
     else:
         measured = [path for path in sorted(folder.glob("*/metrics.json")) if (path.parent / "run.json").exists()]
         if not measured:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -25,6 +24,7 @@ import pyarrow.parquet as pq
 from app import work
 from app.jobs import kinds
 from app.jobs.runner import NICE, environment
+from benchmarks.upload_speed import used
 
 GOAL = 180.0
 
@@ -40,11 +40,6 @@ def catalogue(path: Path, items: int, zoo: Path) -> None:
     path.parent.mkdir(parents=True)
     columns = {"title": [f"{title} {n}" for n, title in enumerate(text(4))], "brand": text(2), "category": text(1)}
     pq.write_table(pa.table({"item_id": [f"i{n}" for n in range(items)], **columns, "description": text(16)}), path)
-
-
-def used() -> float:
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
 
 
 def main() -> None:

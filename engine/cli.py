@@ -15,24 +15,21 @@ from engine import __version__
 from engine.errors import SeqscopeError, UsageError
 from engine.plugins import points
 
-# name -> (module, one line for --help). A module offers `configure(parser)` and `run(args) -> int`.
-COMMANDS: dict[str, tuple[str, str]] = {
-    "data": ("engine.commands.data", "import, fetch and describe datasets"),
-    "catalogue": ("engine.commands.catalogue", "make a dataset of a catalogue that has no log"),
-    "embed": ("engine.commands.embed", "make vectors of a catalogue's words"),
-    "train": ("engine.commands.train", "train a model on a prepared dataset; resumes where it was interrupted"),
-    "tokenize": ("engine.commands.tokenize", "give items identifiers of codes, for models that generate them"),
-    "evaluate": ("engine.commands.evaluate", "rank every test user's held-out item and print the metrics"),
-    "export": ("engine.commands.export", "write trained models as bundles that the app opens"),
-    "baselines": ("engine.commands.baselines", "fit, evaluate and export the models that need no training"),
-    "zero-shot": ("engine.commands.zero_shot", "apply a model that reads words to a catalogue it was never trained on"),
-    "study": (
-        "engine.commands.study",
-        "train variants that differ in one thing, and compare them over the same people",
-    ),
-    "cards": ("engine.commands.cards", "print what models and tokenizers declare of themselves"),
-    "sample": ("engine.commands.sample", "make the embedded datasets, or simulated ones for load tests"),
-    "doctor": ("engine.commands.doctor", "say what this machine has and what is missing for what"),
+# name -> one line for --help. The module in engine/commands offers `configure(parser)` and `run(args) -> int`.
+COMMANDS: dict[str, str] = {
+    "data": "import, fetch and describe datasets",
+    "catalogue": "make a dataset of a catalogue that has no log",
+    "embed": "make vectors of a catalogue's words",
+    "train": "train a model on a prepared dataset; resumes where it was interrupted",
+    "tokenize": "give items identifiers of codes, for models that generate them",
+    "evaluate": "rank every test user's held-out item and print the metrics",
+    "export": "write trained models as bundles that the app opens",
+    "baselines": "fit, evaluate and export the models that need no training",
+    "zero-shot": "apply a model that reads words to a catalogue it was never trained on",
+    "study": "train variants that differ in one thing, and compare them over the same people",
+    "cards": "print what models and tokenizers declare of themselves",
+    "sample": "make the embedded datasets, or simulated ones for load tests",
+    "doctor": "say what this machine has and what is missing for what",
 }
 
 GROUP = "seqscope.commands"
@@ -63,7 +60,8 @@ def build_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
     named = next((word for word in argv if not word.startswith("-")), None)
     added = {name: point.value for name, point in points(GROUP).items() if name not in COMMANDS}
-    for name, (module, help_line) in {**COMMANDS, **{name: (module, "") for name, module in added.items()}}.items():
+    for name, help_line in {**COMMANDS, **dict.fromkeys(added, "")}.items():
+        module = added.get(name) or f"engine.commands.{name.replace('-', '_')}"
         if name in added and named is None:  # the list of commands is asked for
             help_line = importlib.import_module(module).HELP
         if name != named:

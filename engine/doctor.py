@@ -9,7 +9,7 @@ import platform
 import shutil
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -238,14 +238,4 @@ def _browser_tests(packages: Mapping[str, str | None], chromium: str | None) -> 
 
 def to_json(report: Diagnosis) -> dict[str, Any]:
     """The report as plain data; `healthy` is what the exit code says."""
-    return {
-        "seqscope": __version__,
-        "healthy": report.healthy,
-        "machine": report.machine,
-        "packages": report.packages,
-        "torch": report.torch,
-        "inference": report.inference,
-        "chromium": report.chromium,
-        "data": report.data,
-        "abilities": [vars(ability) for ability in report.abilities],
-    }
+    return {"seqscope": __version__, "healthy": report.healthy, **asdict(report)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import datetime
 import functools
 import math
 import os
@@ -38,6 +39,11 @@ def cores() -> int:
     except (OSError, ValueError, ZeroDivisionError):
         pass
     return max(1, count)
+
+
+def now() -> str:
+    """The time as files state it: ISO, UTC, to the second."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # malloc.h

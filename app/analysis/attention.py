@@ -21,6 +21,7 @@ from engine.runtime import (
     LeaveOneOut,
     Zoo,
     entropy,
+    judge,
     last_row,
     mean_distance,
     mean_over_heads,
@@ -176,9 +177,8 @@ def gate_words(model: str, openings: Float, called: Names, *, plain: bool = Fals
 def filter_words(model: str, weights: Float, called: Names) -> str:
     """Which filter weighs which item most, and which item all of them weigh most together, as Markdown. weights: [filters, p]."""
     number, at = np.unravel_index(int(np.abs(weights).argmax()), weights.shape)
-    words = [
-        f"{md(model)} weighs {quoted(called.titles[at])} most, by {weights[number, at]:+.2f} in filter {number + 1}."
-    ]
+    weight = judge.signed(weights[number, at], "+.2f")
+    words = [f"{md(model)} weighs {quoted(called.titles[at])} most, by {weight} in filter {number + 1}."]
     together = np.abs(weights).sum(0)
     if len(weights) > 1 and (most := int(together.argmax())) != at:
         words.append(f"All filters together weigh {quoted(called.titles[most])} most.")
@@ -368,7 +368,7 @@ def agreement_words(table: pd.DataFrame) -> str:
     way = "agree" if rho >= 0 else "disagree"
     words = f"{strength} {way}" if strength != "hardly" else "are hardly related"
     few = " So few events leave much to chance." if n < 10 else ""
-    return f"Attention and leave-one-out {words}: Spearman’s ρ **{rho:+.2f}**, n = {n}.{few}"
+    return f"Attention and leave-one-out {words}: Spearman’s ρ **{judge.signed(rho, '+.2f')}**, n = {n}.{few}"
 
 
 def effect_words(table: pd.DataFrame, item: str) -> str:
@@ -441,19 +441,11 @@ def distance_words(profile: Profile, model: str) -> str:
 
 def distances(profile: Profile) -> pd.DataFrame:
     """layer, items back, weight (mean over heads), even."""
-    layers = []
-    for layer in range(len(profile.last)):
-        layers.append(
-            pd.DataFrame(
-                {
-                    "layer": layer + 1,
-                    "back": profile.back,
-                    "weight": profile.last[layer].mean(axis=0),
-                    "even": profile.even,
-                }
-            )
-        )
-    return pd.concat(layers, ignore_index=True)
+    layers = [
+        {"layer": layer, "back": profile.back, "weight": weights.mean(axis=0), "even": profile.even}
+        for layer, weights in enumerate(profile.last, 1)
+    ]
+    return pd.concat(map(pd.DataFrame, layers), ignore_index=True)
 
 
 # --- asked of the model

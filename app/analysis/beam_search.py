@@ -121,11 +121,11 @@ def _heights(trace: Trace, drawn: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np
 def table(found: BeamTree) -> pd.DataFrame:
     """One row per prefix, step by step."""
     trace = found.trace
-    fate = np.where(trace.places >= 0, "written", np.where(trace.kept, "kept", "dropped"))
+    fate = np.where(trace.places >= 0, "generated", np.where(trace.kept, "kept", "dropped"))
     return pd.DataFrame(
         {
             "step": trace.depths,
-            "codes": [" ".join(path) for path in found.paths],
+            "codes": [" · ".join(path) for path in found.paths],
             "probability of the last code": trace.probabilities.astype(float),
             "probability of all codes": np.exp(trace.scores.astype(float)),
             "fate": fate,
@@ -244,9 +244,9 @@ def weights(
     return mean @ member.astype(float), names(places, items, titles), places
 
 
-def by_event(found: CrossAttention) -> dict[int, float]:
-    """What a model looked at while it wrote an item: place in the history → mean over codes, layers and heads."""
-    whole, _, places = weights(found, dict.fromkeys(found.items, ""), None, False)  # type: ignore[arg-type]
+def by_event(found: CrossAttention, layer: int | None = None) -> dict[int, float]:
+    """What a model looked at while it wrote an item: place in the history → mean over codes and heads. layer: as of `weights`."""
+    whole, _, places = weights(found, dict.fromkeys(found.items, ""), layer, False)  # type: ignore[arg-type]
     return dict(zip(places, whole.mean(axis=0).tolist(), strict=True))
 
 
@@ -261,9 +261,7 @@ def sentence(model: str, item: str, shares: Float, called: Names, *, plain: bool
     mean = shares.mean(axis=0)
     total = float(mean.sum())
     names = [quoted(title, plain=plain) for title in called.titles]
-    text = (
-        f"While {clean(model) if plain else md(model)} wrote the codes of {quoted(item, 80, plain=plain)}, it looked "
-    )
+    text = f"While {clean(model) if plain else md(model)} generated the codes of {quoted(item, 80, plain=plain)}, it looked "
     if len(mean) == 1:
         text += f"at {names[0]}, the only one there is."
     else:
@@ -284,7 +282,7 @@ def sentence(model: str, item: str, shares: Float, called: Names, *, plain: bool
 def _rest(total: float) -> str:
     if total >= 0.98:
         return ""
-    return f" {1 - total:.0%} of its attention went to the codes that it had already written."
+    return f" {1 - total:.0%} of its attention went to the codes that it had already generated."
 
 
 def wide(shares: Float, called: Names, rows: Sequence[str]) -> pd.DataFrame:

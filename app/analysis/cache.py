@@ -15,6 +15,7 @@ import dataclasses
 import functools
 import itertools
 import threading
+import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -25,13 +26,10 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 import numpy as np
 import pandas as pd
 
+from engine.errors import SeqscopeError
+
 if TYPE_CHECKING:
     from engine.runtime import Zoo
-
-
-import time
-
-from engine.errors import SeqscopeError
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +15,7 @@ import pyarrow.compute as pc
 from app.analysis import floor, metrics
 from app.analysis.cache import cached, of_content
 from app.store.attributes import OWN, numbers, tidied
-from app.text import clean, md
+from app.text import clean, listed, md, together
 from engine.runtime import STILL_IMPROVING, Bundle, Zoo, judge
 from engine.runtime import protocols as naming
 
@@ -128,10 +127,10 @@ def _has_both(models: Zoo, protocol: str | None, by: str) -> bool:
     if by == REPEATED and models.info.sets:
         return False
     ranks_of = {} if protocol is None else people(models, protocol)[0]
-    return any(len(_slicing(models, ranks, by).groups) > 1 for ranks in [*ranks_of.values()][:1])
+    return any(len(_slicing(models, ranks, by)) > 1 for ranks in [*ranks_of.values()][:1])
 
 
-def _slicing(models: Zoo, one: judge.Ranks, by: str) -> Slicing:
+def _slicing(models: Zoo, one: judge.Ranks, by: str) -> Groups:
     if by in NUMBERS:
         return by_number(models.popularity[one.target], int(by.rpartition("-")[2]), "event", "events")
     if by == COLD:
@@ -159,40 +158,35 @@ def _attribute(models: Zoo, by: str) -> pa.ChunkedArray:
 MAX_SLICES = 12
 
 
-@dataclass(frozen=True)
-class Slicing:
-    """People, grouped: label → a mask over them. A person may be in several groups (of a list), or in none."""
-
-    groups: dict[str, npt.NDArray[np.bool_]]
-    ordered: bool
+Groups = dict[str, npt.NDArray[np.bool_]]
+"""People, grouped: label → a mask over them. A person may be in several groups (of a list), or in none."""
 
 
-def by_number(values: npt.NDArray[np.number], parts: int, one: str, many: str) -> Slicing:
+def by_number(values: npt.NDArray[np.number], parts: int, one: str, many: str) -> Groups:
     """Groups of about equal size, in the order of the number; equal numbers stay together. NaN is in none."""
     numbers = values.astype(np.float64)
     valid = numbers[np.isfinite(numbers)]
     if not len(valid):
-        return Slicing({}, True)
+        return {}
     edges = np.unique(np.quantile(valid, np.linspace(0, 1, parts + 1)[1:-1], method="lower"))
     place = np.searchsorted(edges, numbers)  # an edge is the largest number of its group
-    groups = {}
+    groups: Groups = {}
     for part in range(len(edges) + 1):
         mask = (place == part) & np.isfinite(numbers)
         if mask.any():
             low, high = numbers[mask].min(), numbers[mask].max()
             span = f"{low:,.6g}" if low == high else f"{low:,.6g} – {high:,.6g}"
             groups[f"{span} {one if low == high == 1 else many}".strip()] = mask
-    return Slicing(groups, True)
+    return groups
 
 
-def by_training(popularity: npt.NDArray[np.integer]) -> Slicing:
+def by_training(popularity: npt.NDArray[np.integer]) -> Groups:
     """By whether the held-out item is in anybody's training; popularity: how often it is there."""
     cold = popularity == 0
-    groups = {"unseen in training": cold, "seen in training": ~cold}
-    return Slicing({label: mask for label, mask in groups.items() if mask.any()}, True)
+    return _of_somebody({"unseen in training": cold, "seen in training": ~cold})
 
 
-def by_repeat(one: judge.Ranks, users: pa.Table) -> Slicing:
+def by_repeat(one: judge.Ranks, users: pa.Table) -> Groups:
     """By whether the held-out item repeats one of the user's history; users: as of `Zoo.users`. Those who are not in it, as their
     histories are not exported, are in no group."""
     history = users["history"].combine_chunks()
@@ -200,17 +194,21 @@ def by_repeat(one: judge.Ranks, users: pa.Table) -> Slicing:
     again = row[history.flatten().to_numpy() == users["target"].to_numpy()[row]]
     known = users["user"].to_numpy()
     repeated = np.isin(one.user, known[again])
-    groups = {"repeats an item of the history": repeated, "is new to the user": np.isin(one.user, known) & ~repeated}
-    return Slicing({label: mask for label, mask in groups.items() if mask.any()}, True)
+    return _of_somebody({
+        "repeats an item of the history": repeated, "is new to the user": np.isin(one.user, known) & ~repeated,
+    })  # fmt: skip
 
 
-def by_year(values: npt.NDArray[np.number], parts: int) -> Slicing:
+def _of_somebody(groups: Groups) -> Groups:
+    return {label: mask for label, mask in groups.items() if mask.any()}
+
+
+def by_year(values: npt.NDArray[np.number], parts: int) -> Groups:
     """As `by_number`, for numbers that name something (years): without thousands separators."""
-    slicing = by_number(values, parts, "", "")
-    return Slicing({label.replace(",", ""): mask for label, mask in slicing.groups.items()}, True)
+    return {label.replace(",", ""): mask for label, mask in by_number(values, parts, "", "").items()}
 
 
-def by_attribute(column: pa.ChunkedArray, targets: npt.NDArray[np.integer]) -> Slicing:
+def by_attribute(column: pa.ChunkedArray, targets: npt.NDArray[np.integer]) -> Groups:
     """Groups by an attribute of the held-out item: fifths of a number that has many values, else its values."""
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
         values = numbers(column)[targets]
@@ -219,7 +217,7 @@ def by_attribute(column: pa.ChunkedArray, targets: npt.NDArray[np.integer]) -> S
     return by_value(column, targets)
 
 
-def by_value(column: pa.ChunkedArray | pa.Array, targets: npt.NDArray[np.integer], most: int = MAX_SLICES) -> Slicing:
+def by_value(column: pa.ChunkedArray | pa.Array, targets: npt.NDArray[np.integer], most: int = MAX_SLICES) -> Groups:
     """Groups by a category of the held-out item, or by each entry of a list; the largest, then the others together."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
@@ -233,16 +231,17 @@ def by_value(column: pa.ChunkedArray | pa.Array, targets: npt.NDArray[np.integer
             people.setdefault(entry, []).append(row)
     order = sorted(people, key=lambda entry: (-len(people[entry]), entry))
     kept = order if len(order) <= most else order[: most - 1]
-    groups: dict[str, npt.NDArray[np.bool_]] = {}
+    groups: Groups = {}
+
+    def add(label: str, rows: list[int]) -> None:
+        mask = groups[_free(label, groups)] = np.zeros(len(targets), bool)
+        mask[rows] = True
+
     for entry in kept:
-        mask = np.zeros(len(targets), bool)
-        mask[people[entry]] = True
-        groups[_free(clean(entry, 60), groups)] = mask
-    if len(order) > len(kept):
-        mask = np.zeros(len(targets), bool)
-        mask[[row for entry in order[len(kept) :] for row in people[entry]]] = True
-        groups[_free(f"any of {len(order) - len(kept):,} others", groups)] = mask
-    return Slicing(groups, False)
+        add(clean(entry, 60), people[entry])
+    if rest := order[len(kept) :]:
+        add(f"any of {len(rest):,} others", [row for entry in rest for row in people[entry]])
+    return groups
 
 
 def _free(name: str, taken: Mapping[str, object]) -> str:
@@ -253,13 +252,13 @@ def _free(name: str, taken: Mapping[str, object]) -> str:
     return label
 
 
-def means_by_slice(people: Mapping[str, judge.Ranks], slicing: Slicing, metric: str) -> pd.DataFrame:
+def means_by_slice(people: Mapping[str, judge.Ranks], groups: Groups, metric: str) -> pd.DataFrame:
     """slice, model, n, mean, low, high, few (fewer than 30 people: says little)."""
     rows = []
     for name, ranks in people.items():
         if ranks.beyond_beam(metric):
             continue
-        for label, mask in slicing.groups.items():
+        for label, mask in groups.items():
             values = ranks.take(np.flatnonzero(mask)).values(metric)
             estimate = judge.interval(values, seed=metrics.SEED, samples=metrics.SAMPLES)
             n = len(values)
@@ -294,8 +293,26 @@ def verdict(models: Zoo, protocol: str, metric: str) -> judge.Verdict | None:
     )  # fmt: skip
 
 
-def in_markdown(verdict: judge.Verdict) -> str:
-    return judge.sentences(verdict, lambda title: f"**{md(title)}**")
+def in_markdown(models: Zoo, verdict: judge.Verdict) -> str:
+    """The verdict in sentences; a zero-shot model was trained on another catalogue, which they say."""
+    manifests = {name: bundle.manifest for name, bundle in models.bundles.items()}
+    elsewhere = {name: about.zero_shot.title for name, about in manifests.items() if about.zero_shot is not None}
+    return judge.sentences(verdict, lambda title: f"**{md(title)}**", elsewhere)
+
+
+@cached(100, by=of_content)
+def over_seeds(models: Zoo, protocol: str) -> str:
+    """What intervals do not cover, and which models have rankings of further seeds. Not escaped."""
+    of_models = contenders(models, people(models, protocol)[0])
+    several = [
+        (clean(model.title), f"{len(model.ranks)} seeds")
+        for model in of_models
+        if len(model.ranks) > 1 and not model.name.endswith(metrics.USERS)
+    ]
+    if not several:
+        return metrics.ONE_SEED
+    more = listed([f"{titles} ({number})" for titles, number in together(several)])
+    return f"{metrics.ONE_SEED} The verdict takes means over all seeds with rankings: {more}."
 
 
 def contenders(models: Zoo, people: dict[str, judge.Ranks]) -> list[judge.Contender]:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from app.analysis.cache import cached, of_model
 from app.text import count, listed, md
-from engine.runtime import Zoo
+from engine.runtime import Zoo, judge
 from engine.runtime.graph_paths import Branch, Float32, walked
 
 Titles = Mapping[int, str]
@@ -73,8 +73,9 @@ def sentence(branches: Sequence[Branch], item: int, titles: Titles, model: str, 
     parts = score_parts(branches, item)
     score = ""
     if parts is not None:
-        added = listed([f"{value:+.3f} {of}" for of, value in zip(parts, _rounded(list(parts.values())), strict=True)])
-        score = f" Its score, {sum(parts.values()):.3f}, is the sum of {added}."
+        rounded = _rounded(list(parts.values()))
+        added = listed([f"{judge.signed(value, '+.3f')} {of}" for of, value in zip(parts, rounded, strict=True)])
+        score = f" Its score, {judge.signed(sum(parts.values()), '.3f')}, is the sum of {added}."
     if not ways:
         return f"Nobody in the log has {aimed} together with an item of this history: no path of three steps leads there.{score}"
     best, step = max(ways, key=lambda way: (way[1].adds or 0.0) if score else way[1].weight)
@@ -145,7 +146,7 @@ def strongest(branches: Sequence[Branch], titles: Titles, most: int = 10) -> lis
             count(step.people, "user"),
             step.item,
             titles[step.item],
-            f"weight {step.weight:.4f}" if step.adds is None else f"{step.adds:+.4f}",
+            f"weight {step.weight:.4f}" if step.adds is None else judge.signed(step.adds),
         )
         for branch, step in paths[:most]
     ]

@@ -85,14 +85,6 @@ def series_of(items: pa.Table, item: int) -> Series | None:
     return Series(column, name, [(m, value_words(places[m]) if order else "") for m in members[:_SIBLINGS]])
 
 
-class Near(NamedTuple):
-    """The neighbours of an item in one model."""
-
-    items: list[int]
-    similarity: list[float]
-    measure: str
-
-    def words(self, place: int) -> str:
-        """The similarity of the neighbour at a place: 0.83, or a distance."""
-        value = self.similarity[place]
-        return f"{value:.2f}" if self.measure == "cosine" else f"{-value:.3g} away"
+def similarity_words(value: float, measure: str) -> str:
+    """Of a neighbour: 0.83, or a distance. value, measure: as of `Neighbours`."""
+    return f"{value:.2f}" if measure == "cosine" else f"{-value:.3g} away"

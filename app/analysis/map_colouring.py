@@ -125,20 +125,21 @@ def colouring(items: pa.Table, name: str, scale: Scale | None = None) -> Colouri
             scale = "log" if len(known) and known.max() > _SKEWED * max(np.median(known), 1) else "linear"
         by_number = Colouring(name, title, numbers=values, scale=scale)
         return by_number if by_number.can(scale) else replace(by_number, scale="linear")
+    frequent, of = by_frequency(items, name)
+    top = frequent[:GROUPS]
+    group = np.where(of < 0, len(top) + 1, np.minimum(of, len(top))).astype(np.int16)
+    names = _with_rest([clean(value, 40) for value in top], group)
+    return Colouring(name, title, groups=names, group=group, several=_is_list(kind))
+
+
+def by_frequency(items: pa.Table, name: str) -> tuple[list[str], npt.NDArray[np.int32]]:
+    """The values of a column of categories, the most frequent first; and of every item the place of its most frequent one there,
+    −1 where it has none."""
     counts = _counts(items, name)
-    top = [value for value, _ in sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))[:GROUPS]]
-    places = {value: place for place, value in enumerate(top)}
-    several = _is_list(kind)
-    other, nothing = len(top), len(top) + 1
-    group = np.empty(len(items), np.int16)
-    for item, value in enumerate(items[name].to_pylist()):
-        group[item] = min((places.get(category, other) for category in _values(value)), default=nothing)
-    names = [clean(value, 40) for value in top]
-    for place, extra in ((other, OTHER), (nothing, NOTHING)):
-        if (group == place).any():
-            group[group == place] = len(names)
-            names.append(extra)
-    return Colouring(name, title, groups=tuple(names), group=group, several=several)
+    values = sorted(counts, key=lambda value: (-counts[value], value))
+    places = {value: place for place, value in enumerate(values)}
+    of = [min((places[value] for value in categories(cell)), default=-1) for cell in items[name].to_pylist()]
+    return values, np.array(of, np.int32)
 
 
 def by_code(codes: npt.NDArray[np.int32], name: str, title: str) -> Colouring:
@@ -147,12 +148,17 @@ def by_code(codes: npt.NDArray[np.int32], name: str, title: str) -> Colouring:
     top = values[np.lexsort((values, -counts))][:CODES].tolist()
     places = {code: place for place, code in enumerate(top)}
     group = np.array([places.get(code, len(top) if code >= 0 else len(top) + 1) for code in codes.tolist()], np.int16)
-    names = [f"code {code}" for code in top]
-    for place, extra in ((len(top), OTHER), (len(top) + 1, NOTHING)):
+    return Colouring(name, title, groups=_with_rest([f"code {code}" for code in top], group), group=group)
+
+
+def _with_rest(names: list[str], group: npt.NDArray[np.int16]) -> tuple[str, ...]:
+    """The names, then Other and No value where there are such items: those whose group is one or two places behind the names. The
+    group of No value moves up where there is no Other."""
+    for place, extra in ((len(names), OTHER), (len(names) + 1, NOTHING)):
         if (group == place).any():
             group[group == place] = len(names)
             names.append(extra)
-    return Colouring(name, title, groups=tuple(names), group=group)
+    return tuple(names)
 
 
 def _is_list(kind: pa.DataType) -> bool:
@@ -160,10 +166,11 @@ def _is_list(kind: pa.DataType) -> bool:
 
 
 def _counts(items: pa.Table, name: str) -> Counter[str]:
-    return Counter(category for value in items[name].to_pylist() for category in set(_values(value)))
+    return Counter(category for value in items[name].to_pylist() for category in set(categories(value)))
 
 
-def _values(value: Any) -> list[str]:
+def categories(value: Any) -> list[str]:
+    """Those of one item, of a text or of a list of texts."""
     if value is None or value == "":
         return []
     return [str(entry) for entry in value if entry not in (None, "")] if isinstance(value, list) else [str(value)]

@@ -133,10 +133,7 @@ def selected(
     """
     drawn = areas(event)
     if sampled and drawn:
-        mask = np.zeros(len(points.x), bool)
-        for x, y in drawn:
-            mask |= in_polygon(points, x, y)
-        return [int(item) for item in np.flatnonzero(mask)]
+        return within(points, drawn).tolist()
     carried = event.get("points")
     ids = (_carried(point) for point in carried) if isinstance(carried, list) else ()
     return sorted({item for item_id in ids if (item := position(item_id)) is not None})

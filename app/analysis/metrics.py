@@ -22,12 +22,14 @@ from engine.runtime import protocols as naming
 LEVEL = 0.05
 USERS = "+user"
 """Behind a model's name: the row in which its users are known by vectors of their own."""
-ONE_SEED = "One seed per model: intervals are over users and do not cover the variance between trainings."
+ONE_SEED = (
+    "Metrics are of one seed per model: intervals are over users and do not cover the variance between trainings."
+)
 FEW = 30  # people in a slice below which it says little
 SEED = 0
 SAMPLES = 2_000
 
-INTERVALS = f"95 %, bootstrap over users, {SAMPLES:,} samples, seed {SEED}. {ONE_SEED}"
+INTERVALS = f"95 %, bootstrap over users, {SAMPLES:,} samples, seed {SEED}."
 SIGNIFICANCE = (
     "Paired bootstrap over the same users, p-values adjusted by Holm. Not significantly different: adjusted p > .05, or an "
     "interval of the difference that contains 0."

@@ -28,6 +28,9 @@ _WRITES = {
     "distinct_items": "unique IDs",
 }
 """Of models that write codes; others have nothing to say of them."""
+_OF_PATHS = {"paths": "paths through users and items (page Graph)"}
+_OF_LAYERS = {"layers": "exact parts of a score by layer (page Graph)"}
+"""Of models that carry a graph."""
 _SAID_APART = ("unseen_items", "distinct_items")
 
 
@@ -41,7 +44,28 @@ class Ability(NamedTuple):
 
 def abilities(bundle: Bundle) -> list[Ability]:
     phrases = _ABLE if bundle.manifest.generator is None else _ABLE | _WRITES
-    return [Ability(name, words, bundle.cannot(name)) for name, words in phrases.items()]
+    if bundle.cannot("paths") is None:
+        phrases = phrases | _OF_PATHS
+    if bundle.cannot("layers") is None:  # the page Graph has the parts of its scores
+        phrases = {name: words for name, words in phrases.items() if name != "contributions"} | _OF_LAYERS
+    return [Ability(name, words, cannot(bundle, name)) for name, words in phrases.items()]
+
+
+def summary(bundle: Bundle) -> str:
+    """What the model is: as its family says it now, since a bundle keeps the words of its export; of a family that is not known
+    here, as its bundle has it. Foreign text: escape it."""
+    about = bundle.manifest
+    declared = declarations().models.get(about.family)
+    if declared is None:
+        return about.summary
+    return declared.card.variant(str(about.training.recipe.get("name"))).summary or declared.card.summary
+
+
+def cannot(bundle: Bundle, capability: str) -> str | None:
+    """`Bundle.cannot`, in the words that `summary` has them in. Foreign text: escape it."""
+    reason = bundle.cannot(capability)
+    declared = declarations().models.get(bundle.manifest.family)
+    return reason if reason is None or declared is None else declared.card.reasons.get(capability, reason)
 
 
 def writes(bundle: Bundle) -> dict[str, str]:
@@ -69,7 +93,7 @@ def in_short(bundle: Bundle) -> dict[str, str]:
     """Term → words: first what sets models apart, then what else it shows or does not."""
     capabilities = abilities(bundle)
     unseen = next(ability.cannot for ability in capabilities if ability.name == "unseen_items")
-    unordered = bundle.cannot("reads_order")
+    unordered = cannot(bundle, "reads_order")
     others = [ability for ability in capabilities if ability.name not in _SAID_APART]
     shows = [ability.words for ability in others if ability.cannot is None]
     return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from app.analysis.recommend import SAME_FOR_EVERYBODY, TopK, contributions
-from app.analysis.semantic_ids import NONE
+from app.analysis.semantic_ids import NONE, spelled
 from app.styles import titled
 from app.text import clean, count, listed, percent
 from engine.runtime import Bundle, Contributions, Zoo
@@ -60,7 +60,7 @@ def _generative(models: Zoo, bundle: Bundle, read: tuple[int, ...]) -> list[Flow
     writes = bundle.manifest.generator
     assert writes is not None
     codes = bundle.identifiers.codes[read[-1]].tolist() if read else []
-    example = f", the last one {'–'.join(str(code) for code in codes if code != NONE)}" if codes else ""
+    example = f", the last one {spelled([code for code in codes if code != NONE])}" if codes else ""
     network = f"{count(writes.layers, 'layer')} of {count(writes.heads, 'head')}"
     decoder = (
         f"An encoder reads these codes; a decoder ({network}) generates new ones."
@@ -77,7 +77,7 @@ def _generative(models: Zoo, bundle: Bundle, read: tuple[int, ...]) -> list[Flow
 def _counted(bundle: Bundle, read: tuple[int, ...], parts_of_first: Contributions | None) -> list[FlowStep]:
     """parts_of_first: of the score of the list's first item."""
     entries = bundle.manifest.item_to_item
-    weights = f"{entries.entries:,} weights" if entries is not None else "weights"
+    weights = f"{entries.entries:,} counted weights" if entries is not None else "counted weights"
     parts = "its row of weights" if len(read) == 1 else f"the weighted sum of the rows of {len(read)} items"
     bias = ", and the item's own bias" if parts_of_first is not None and parts_of_first.prior else ""
     return [

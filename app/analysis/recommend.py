@@ -1,5 +1,5 @@
-"""What models recommend after a history: lists, before and after an edit, ranks, leave-one-out effects, neighbours of items, and
-how much the lists agree."""
+"""What models recommend after a history: lists, before and after an edit, ranks, leave-one-out effects, how much
+the lists agree, and the rank of each of their items in each model."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from engine.runtime import (
     Bundle,
     Contributions,
     LeaveOneOut,
-    Neighbours,
     Trace,
     Zoo,
     jaccard,
+    judge,
     movement,
     overlap,
     probabilities,
@@ -36,6 +36,7 @@ from engine.runtime import (
 )
 
 History = tuple[int, ...]
+Floats = npt.NDArray[np.float64]
 SAME_FOR_EVERYBODY = ("popularity", "recent-popularity")
 """Families that read no history at all."""
 
@@ -46,7 +47,7 @@ class TopK(NamedTuple):
     items: npt.NDArray[np.int32]
     scores: npt.NDArray[np.float32]
     """In the model's own units: never compare them with another model's."""
-    share: npt.NDArray[np.float64] | None
+    share: Floats | None
     """Probabilities; they sum to 1 over all items that could be recommended. Of a model that writes identifiers: the probability
     that it writes the item's, which items that share an identifier have in common. None where `cannot("probability")`."""
 
@@ -129,12 +130,6 @@ def contributions(models: Zoo, model: str, history: History, item: int) -> Contr
     return None if bundle.cannot("contributions") is not None else bundle.contributions(history, item)
 
 
-@cached(1_000, by=of_model)
-def neighbours(models: Zoo, model: str, item: int, k: int) -> Neighbours:
-    """The nearest items in the model's own space."""
-    return models.bundles[model].neighbours(item, k)
-
-
 # --- all models side by side
 
 
@@ -202,15 +197,18 @@ def _ask(
         except SeqscopeError:  # then everything is new
             before = None
     if target is not None:
-        rank = _rank(models, name, history, target, best_items)
+        (rank,) = known_ranks(models, name, history, [target], best_items)
     return Answer(name, manifest.title, look, note, best_items, None, before, _ties(models, name, best_items), rank)
 
 
-def _rank(models: Zoo, name: str, history: tuple[int, ...], target: int, found: TopK) -> float | None:
-    """The target's rank. Of a model that would have to score every item for it: its place in the list, None outside."""
+def known_ranks(
+    models: Zoo, name: str, history: History, items: Sequence[int], listed: TopK | None
+) -> Sequence[float | None]:
+    """The rank of each item after the history. Of a model that would have to score every item for it: that within its list, None
+    outside, or where it has no list."""
     if not beam_search.slow(models, name, 1):
-        return ranks(models, name, history, (target,))[0]
-    return rank_listed(found, target)
+        return ranks(models, name, history, tuple(items))
+    return [None if listed is None else rank_listed(listed, item) for item in items]
 
 
 def rank_listed(found: TopK, item: int) -> float | None:
@@ -306,7 +304,7 @@ class Spread(NamedTuple):
         return cls(len(times), times.count(len(lists)), times.count(1))
 
 
-def agreement_words(answers: Sequence[Answer], k: int) -> str:
+def agreement_words(answers: Sequence[Answer]) -> str:
     """The agreement in one sentence."""
     lists = [answer.items for answer in answers if answer.top is not None]
     if len(lists) < 2:
@@ -354,6 +352,54 @@ def lists_table(models: Zoo, answers: Sequence[Answer]) -> pd.DataFrame:
                 row["rank before"] = was.get(item)
             rows.append(row)
     return pd.DataFrame(rows)
+
+
+# --- their items as one table
+
+
+@dataclass(frozen=True)
+class RankTable:
+    """Rows are items, by mean rank; columns are the models that could answer."""
+
+    answers: list[Answer]
+    items: list[int]
+    ranks: Floats
+    """float64 [items, models], 1 is best, ties at their mean; NaN where only the list of a generative model is known, and the
+    item is not in it."""
+    before: Floats | None
+    """The same after the pinned history; None where there is none."""
+    mean: Floats
+    """float64 [items]: over the models, where a rank beyond k counts as k + 1, so that one model that has an item in the
+    thousandth place does not outweigh all others (Fagin, Kumar, Sivakumar 2003, the location parameter of top-k lists)."""
+
+
+def rank_table(
+    models: Zoo,
+    answers: Sequence[Answer],
+    history: History,
+    k: int,
+    *,
+    pinned: History | None = None,
+    target: int | None = None,
+) -> RankTable:
+    """answers: after `history`, lists of k. pinned: the history before an edit. target: what truly came next."""
+    able = [answer for answer in answers if answer.top is not None]
+    lists = [answer.items for answer in able] + ([] if target is None else [[target]])
+    items = list(dict.fromkeys(item for items in lists for item in items))
+    ranks = np.full((len(items), len(able)), np.nan)
+    before = None if pinned is None else ranks.copy()
+    for column, answer in enumerate(able):
+        ranks[:, column] = np.array(known_ranks(models, answer.name, history, items, answer.top), float)
+        if before is not None and pinned is not None and answer.before is not None:
+            before[:, column] = np.array(known_ranks(models, answer.name, pinned, items, answer.before), float)
+    mean = np.minimum(np.nan_to_num(ranks, nan=np.inf), k + 1).mean(axis=1) if able else np.zeros(0)
+    order = np.argsort(mean, kind="stable")
+    return RankTable(
+        able, [items[row] for row in order], ranks[order], None if before is None else before[order], mean[order]
+    )
+
+
+# --- why one item
 
 
 @dataclass(frozen=True)
@@ -411,15 +457,15 @@ def sum_words(title: str, parts: Contributions, events: Sequence[str], most: int
     they are escaped for where this is shown."""
     given = parts.events.astype(float)
     by_size = [place for place in np.argsort(-np.abs(given), kind="stable").tolist() if given[place]]
-    named = [f"{events[place]} {given[place]:+.3g}" for place in by_size[:most]]
+    named = [f"{events[place]} {judge.signed(given[place], '+.3g')}" for place in by_size[:most]]
     if len(by_size) > most:
-        named.append(f"{count(len(by_size) - most, 'other')} {given[by_size[most:]].sum():+.3g}")
-    named += [f"{part} {value:+.3g}" for part, value in parts.parts.items()]
+        named.append(f"{count(len(by_size) - most, 'other')} {judge.signed(given[by_size[most:]].sum(), '+.3g')}")
+    named += [f"{part} {judge.signed(value, '+.3g')}" for part, value in parts.parts.items()]
     if parts.prior:
-        named.append(f"the item’s own bias {parts.prior:+.3g}")
+        named.append(f"the item’s own bias {judge.signed(parts.prior, '+.3g')}")
     if not named:
         return f"{title} has nothing for it: no item of the history leads there."
-    return f"{title} adds up to {parts.score:.3g}, exactly: {listed(named)}."
+    return f"{title} adds up to {judge.signed(parts.score, '.3g')}, exactly: {listed(named)}."
 
 
 def moves(answer: Answer) -> dict[int, tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -9,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from app.analysis.map_colouring import by_frequency, categories
 from engine.bundle.codes import Float, Ints, Usage
 
 NONE = -1
@@ -79,19 +81,17 @@ class Labels(NamedTuple):
 
 def labels(items: pa.Table, column: str) -> Labels:
     """The category of every item: of a list its first value."""
-    values = items[column].to_pylist()
-    firsts = [
-        next((str(entry) for entry in value if entry not in (None, "")), None) if isinstance(value, list) else value
-        for value in values
-    ]
-    texts = [None if entry is None or entry == "" else str(entry) for entry in firsts]
-    counts: dict[str, int] = {}
-    for text in texts:
-        if text is not None:
-            counts[text] = counts.get(text, 0) + 1
+    texts = [next(iter(categories(value)), None) for value in items[column].to_pylist()]
+    counts = Counter(text for text in texts if text is not None)
     names = sorted(counts, key=lambda name: (-counts[name], name))
     place = {name: number for number, name in enumerate(names)}
     return Labels(column, tuple(names), np.array([-1 if text is None else place[text] for text in texts], np.int32))
+
+
+def coloured(items: pa.Table, column: str) -> Labels:
+    """The category of every item as the map colours it: of a list its most frequent value."""
+    names, of = by_frequency(items, column)
+    return Labels(column, tuple(names), of)
 
 
 class Popular(NamedTuple):

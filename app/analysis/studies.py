@@ -67,7 +67,7 @@ def verdicts(study: Study, found: pd.DataFrame, metric: str) -> str:
     said = []
     for verdict in ("better", "worse"):
         part = found[found["verdict"] == verdict]
-        names = [f"**{md(row.title)}** ({row.difference:+.3f})" for row in part.itertuples()]
+        names = [f"**{md(row.title)}** ({judge.signed(row.difference, '+.3f')})" for row in part.itertuples()]
         if names:
             said.append(f"{listed(names)} {_is(names)} significantly {verdict} than {baseline} in {metric}.")
     level = [f"**{md(title)}**" for title in found[found["verdict"] == "level"]["title"]]
@@ -94,7 +94,7 @@ def how_sure(study: Study, found: pd.DataFrame) -> str:
     apart = found["spread"].max()
     return (
         f"{words}Means of {seeds} seeds (strokes: each alone), whose differences are up to {apart:.3f} apart; where they "
-        "disagree on the sign, the verdict is level."
+        "disagree on the sign, the verdict is n.s. (not significant)."
     )
 
 
@@ -109,7 +109,7 @@ class Counted(NamedTuple):
     high: float
 
 
-def below(study: Study, found: pd.DataFrame, counted: Sequence[Counted]) -> str:
+def below(found: pd.DataFrame, counted: Sequence[Counted]) -> str:
     """Which variants are below the floor, in Markdown. found: of `table`."""
     means = {counted_row.row: counted_row.mean for counted_row in counted} | dict(
         zip(found["title"], found["mean"], strict=True)
@@ -139,13 +139,17 @@ def grid(study: Study, found: pd.DataFrame, metric: str, counted: Sequence[Count
             metric: f"{row.mean:.3f} :small[({row.low:.3f}\u00a0–\u00a0{row.high:.3f})]",
             "Difference": "baseline"
             if row.verdict == "baseline"
-            else f"{row.difference:+.3f} :small[({row.lowest:+.3f}\u00a0…\u00a0{row.highest:+.3f})]",
-            "Verdict": {"baseline": "", "level": "≈ level"}.get(row.verdict, f"**{row.verdict}**"),
+            else f"{judge.signed(row.difference, '+.3f')} :small[({_ends(row.lowest, row.highest, '+.3f')})]",
+            "Verdict": {"baseline": "", "level": "n.s."}.get(row.verdict, f"**{row.verdict}**"),
         }
         for name in codes:
             cells[MEASURES[name].title] = format(variant.figure(name), MEASURES[name].form)
         rows.append(cells)
     return pd.DataFrame(rows)
+
+
+def _ends(low: float, high: float, form: str) -> str:
+    return f"{judge.signed(low, form)}\u00a0…\u00a0{judge.signed(high, form)}"
 
 
 def measured(study: Study, names: Sequence[str]) -> pd.DataFrame:
@@ -304,8 +308,8 @@ def _form(entry: Published) -> Callable[[float], str]:
 def _cell(change: float, figure: str, baseline: bool, ends: tuple[float, float] | None = None) -> str:
     if baseline or np.isnan(change):
         return f"{'baseline' if baseline else '–'} :small[({figure})]"
-    interval = "" if ends is None or np.isnan(ends[0]) else f"{ends[0]:+.1f}\u00a0…\u00a0{ends[1]:+.1f}; "
-    return f"{change:+.1f}\u00a0% :small[({interval}{figure})]"
+    interval = "" if ends is None or np.isnan(ends[0]) else f"{_ends(*ends, '+.1f')}; "
+    return f"{judge.signed(change, '+.1f')}\u00a0% :small[({interval}{figure})]"
 
 
 def beside_words(study: Study) -> list[str]:

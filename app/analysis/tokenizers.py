@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +11,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from app import styles
 from app.analysis import map_colouring, prefix_tree, semantic_ids
 from app.analysis.cache import cached, of_digest, stamp
 from app.analysis.prefix_tree import Colours, Tree, name
@@ -53,7 +52,7 @@ def colours(
     """Of the nodes of `tree`, by a column of categories or by POPULARITY."""
     if column == POPULARITY:
         return prefix_tree.by_popularity(tree(one, prefix), models.popularity)
-    return prefix_tree.by_category(tree(one, prefix), labels(models, items, column))
+    return prefix_tree.by_category(tree(one, prefix), _coloured(models, items, column))
 
 
 @cached(64, by=_of_column)
@@ -64,6 +63,26 @@ def purity(models: Zoo, items: pa.Table, one: Tokenization, column: str) -> list
 @cached(32, by=lambda models, items, column: (stamp(models), column))
 def labels(models: Zoo, items: pa.Table, column: str) -> semantic_ids.Labels:
     return semantic_ids.labels(items, column)
+
+
+@cached(32, by=lambda models, items, column: (stamp(models), column))
+def _coloured(models: Zoo, items: pa.Table, column: str) -> semantic_ids.Labels:
+    return semantic_ids.coloured(items, column)
+
+
+def disambiguating(one: Tokenization, item: int) -> tuple[int, ...]:
+    """What follows an item's codes in its semantic ID, only to tell it from items with the same codes; mostly nothing, or a
+    number."""
+    return path(one.identifiers.codes, item)[len(path(one.own, item)) :]
+
+
+def summary(one: Tokenization) -> str:
+    """What the tokenizer is: as it says it now, since an export keeps its words; of one that is not known here, as the export has
+    it. Foreign text: escape it."""
+    declared = declarations().tokenizers.get(one.about.tokenizer)
+    if declared is None:
+        return one.about.summary
+    return declared.card.variant(one.about.name).summary or declared.card.summary
 
 
 @cached(8, by=lambda models, items: stamp(models))
@@ -108,11 +127,6 @@ def written(bundle: Bundle, k: int) -> Written | None:
     shown = np.zeros(items, np.int64)
     np.add.at(shown, exposure["item"].to_numpy(), exposure["count"].to_numpy())
     return Written(taken, shown, int(chosen), len(ranks))
-
-
-def titles(models: Zoo) -> list[str]:
-    """Of every item, not escaped."""
-    return [styles.titled(models, item) for item in range(len(models))]
 
 
 # --- words and tables
@@ -231,32 +245,24 @@ def _change(before: float, after: float) -> str:
     return f"{before:.1%} → {after:.1%}"
 
 
+def _stacked(tables: Iterable[tuple[str, Mapping[str, object]]]) -> pd.DataFrame:
+    """Tables of tokenizers, by their titles, one below the other."""
+    rows = [pd.DataFrame({"Tokenizer": clean(title), **columns}) for title, columns in tables]
+    return pd.concat(rows, ignore_index=True)
+
+
 def counts_table(found: Sequence[tuple[str, Usage]]) -> pd.DataFrame:
     """Items per code, the most used first."""
-    parts = []
-    for title, level in found:
-        order = np.argsort(-level.counts, kind="stable")
-        parts.append(
-            pd.DataFrame(
-                {
-                    "Tokenizer": clean(title),
-                    "Rank": np.arange(1, level.size + 1),
-                    "Code": order,
-                    "Items": level.counts[order],
-                }
-            )
-        )
-    return pd.concat(parts, ignore_index=True)
+    ordered = [(title, level, np.argsort(-level.counts, kind="stable")) for title, level in found]
+    return _stacked(
+        (title, {"Rank": np.arange(1, level.size + 1), "Code": order, "Items": level.counts[order]})
+        for title, level, order in ordered
+    )
 
 
 def lorenz_table(found: Sequence[tuple[str, Usage]]) -> pd.DataFrame:
-    parts = []
-    for title, level in found:
-        x, y = level.lorenz()
-        parts.append(
-            pd.DataFrame({"Tokenizer": clean(title), "Share of codes": x.round(4), "Share of items": y.round(4)})
-        )
-    return pd.concat(parts, ignore_index=True)
+    curves = ((title, *level.lorenz()) for title, level in found)
+    return _stacked((title, {"Share of codes": x.round(4), "Share of items": y.round(4)}) for title, x, y in curves)
 
 
 def tree_table(tree: Tree, colours: Colours) -> pd.DataFrame:
@@ -288,18 +294,10 @@ def purity_table(found: Sequence[tuple[str, Sequence[Depth]]]) -> pd.DataFrame:
 
 
 def popularity_table(found: Sequence[tuple[str, Popular]]) -> pd.DataFrame:
-    parts = [
-        pd.DataFrame(
-            {
-                "Tokenizer": clean(title),
-                "Code": codes.code,
-                "Items": codes.items,
-                "Training events per item": codes.events.round(1),
-            }
-        )
+    return _stacked(
+        (title, {"Code": codes.code, "Items": codes.items, "Training events per item": codes.events.round(1)})
         for title, codes in found
-    ]
-    return pd.concat(parts, ignore_index=True)
+    )
 
 
 def groups_table(

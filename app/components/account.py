@@ -46,16 +46,14 @@ def _dialog(has_key: bool) -> None:
 
 
 def _key() -> None:
-    days = keep_days()
-    kept = count(int(days), "day") if days == int(days) else f"{days:g} days"
     st.markdown("What you upload and save belongs to this browser.")
-    st.caption(f"It is kept for {kept} after it was last used. With the key you have it in another browser, too.")
+    st.caption(f"It is kept for {kept_for()} after it was last used. With the key you have it in another browser, too.")
     if st.session_state.get(_SHOWN):
         st.code(owner.key() or "", language=None, wrap_lines=True)
         st.caption("Keep it as you keep a password: whoever has it sees all this.")
     else:
         st.button("Show the key", key="you_show", icon=":material/visibility:", on_click=_show)
-    st.markdown(f"[Bring a key from another browser]({_base_path()}/key)")
+    st.markdown(f"[Bring a key from another browser]({base_path()}/key)")
 
 
 def _show() -> None:
@@ -67,6 +65,13 @@ def _session() -> None:
     st.caption("This browser sent no cookie, so it is lost when the tab is closed.")
 
 
-def _base_path() -> str:
+def kept_for() -> str:
+    """How long what belongs to a browser is kept after it was last used: 30 days."""
+    days = keep_days()
+    return count(int(days), "day") if days == int(days) else f"{days:g} days"
+
+
+def base_path() -> str:
+    """Where the app begins on its server, such as /seqscope; "" for all of it."""
     path = str(st.get_option("server.baseUrlPath") or "").strip("/")
     return f"/{path}" if path else ""

@@ -5,7 +5,7 @@ A label that names a term of the glossary has its meaning as a tooltip.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import streamlit as st
@@ -13,76 +13,52 @@ import streamlit as st
 from app import glossary, guard
 from app.session import state
 from app.session.pages import Own
-from app.text import clean
+from app.text import MAX_QUERY, clean
 
 
-def segmented(
-    label: str,
-    name: str,
-    options: Mapping[str, str],
-    default: str,
-    *,
-    key: str,
-    clears: tuple[str, ...] = (),
-    **more: Any,
-) -> str:
+def segmented(label: str, name: str, options: Mapping[str, str], default: str, *, key: str, **more: Any) -> str:
     """One of a few. name: the parameter. options: its text in the address → what it is called, as Markdown.
 
-    clears: parameters that mean nothing any more once this one changes. more: for st.segmented_control.
+    more: clears, the parameters that mean nothing any more once this one changes; the rest for st.segmented_control.
     """
-    chosen = state.get().own.get(name, default)
-    st.session_state[key] = chosen = chosen if chosen in options else default
-    st.segmented_control(
-        label,
-        list(options),
-        format_func=lambda text: options.get(text, text),
-        required=True,
-        key=key,
-        on_change=guard.callback(_take),
-        args=(name, key, tuple(options), clears),
-        **{"help": glossary.tooltip(label)} | more,
-    )
-    return chosen
+    more = {"required": True, "format_func": lambda text: options.get(text, text), **more}
+    return _one_of(st.segmented_control, label, name, list(options), default, key=key, **more)
 
 
-def selected(
-    label: str,
-    name: str,
-    options: Mapping[str, str],
-    default: str,
-    *,
-    key: str,
-    clears: tuple[str, ...] = (),
-    **more: Any,
-) -> str:
+def selected(label: str, name: str, options: Mapping[str, str], default: str, *, key: str, **more: Any) -> str:
     """One of many. As `segmented`, but options are called by plain texts, not escaped."""
-    chosen = state.get().own.get(name, default)
-    st.session_state[key] = chosen = chosen if chosen in options else default
-    st.selectbox(
-        label,
-        list(options),
-        format_func=lambda text: clean(options.get(text, text)),
-        key=key,
-        on_change=guard.callback(_take),
-        args=(name, key, tuple(options), clears),
-        **{"help": glossary.tooltip(label)} | more,
-    )
-    return chosen
+    more["format_func"] = lambda text: clean(options.get(text, text))
+    return _one_of(st.selectbox, label, name, list(options), default, key=key, **more)
 
 
 def stepped(label: str, name: str, options: Sequence[str], default: str, *, key: str, **more: Any) -> str:
     """One of a row, on a slider. options: their texts in the address."""
+    return _one_of(st.select_slider, label, name, options, default, key=key, **more)
+
+
+def _one_of(
+    widget: Callable[..., object],
+    label: str,
+    name: str,
+    options: Sequence[str],
+    default: str,
+    *,
+    key: str,
+    clears: tuple[str, ...] = (),
+    **more: Any,
+) -> str:
     chosen = state.get().own.get(name, default)
     st.session_state[key] = chosen = chosen if chosen in options else default
-    st.select_slider(
-        label,
-        options,
-        key=key,
-        on_change=guard.callback(_take),
-        args=(name, key, tuple(options), ()),
-        **{"help": glossary.tooltip(label)} | more,
-    )
+    more = {"help": glossary.tooltip(label), **more}
+    widget(label, options, key=key, on_change=guard.callback(_take), args=(name, key, tuple(options), clears), **more)
     return chosen
+
+
+def _take(name: str, key: str, allowed: tuple[str, ...], clears: tuple[str, ...]) -> None:
+    """What comes from the browser is not believed: it must be one of the options."""
+    value = str(st.session_state.get(key))
+    if value in allowed:
+        state.choose(**{**dict.fromkeys(clears), name: value})
 
 
 def numbered(label: str, name: str, many: int, default: int, *, key: str) -> int:
@@ -91,14 +67,8 @@ def numbered(label: str, name: str, many: int, default: int, *, key: str) -> int
         return 1
     chosen = state.get().own.get(name, "")
     number = int(chosen) if chosen.isdigit() and 1 <= int(chosen) <= many else default
-    if many <= 6:
-        return int(segmented(label, name, {str(at): str(at) for at in range(1, many + 1)}, str(number), key=key))
-    st.session_state[key] = number
-    options = range(1, many + 1)
-    st.selectbox(
-        label, options, key=key, on_change=guard.callback(_take), args=(name, key, tuple(map(str, options)), ())
-    )
-    return number
+    ask = segmented if many <= 6 else selected
+    return int(ask(label, name, {str(at): str(at) for at in range(1, many + 1)}, str(number), key=key))
 
 
 def number(own: Own, name: str, default: int, most: int) -> int:
@@ -106,8 +76,17 @@ def number(own: Own, name: str, default: int, most: int) -> int:
     return min(int(own.get(name, default)), most)
 
 
-def _take(name: str, key: str, allowed: tuple[str, ...], clears: tuple[str, ...]) -> None:
-    """What comes from the browser is not believed: it must be one of the options."""
-    value = str(st.session_state.get(key))
-    if value in allowed:
-        state.choose(**{**dict.fromkeys(clears), name: value})
+def searched(label: str, *, key: str, most: int = MAX_QUERY, clears: tuple[str, ...] = (), **more: Any) -> str:
+    """A text that is searched for, of at most `most` characters: the parameter find. more: for st.text_input."""
+    text = state.get().own.get("find", "")
+    if str(st.session_state.get(key) or "").strip() != text:
+        st.session_state[key] = text  # only then: it would undo what was typed meanwhile
+    more = {"live": "300ms", **more}
+    take = guard.callback(_take_search)
+    st.text_input(label, key=key, type="search", max_chars=most, on_change=take, args=(key, most, clears), **more)
+    return text
+
+
+def _take_search(key: str, most: int, clears: tuple[str, ...]) -> None:
+    text = str(st.session_state.get(key) or "").strip()[:most]
+    state.choose(**{**dict.fromkeys(clears), "find": text or None})

@@ -16,3 +16,8 @@ function action(name, text, label, focus) {
   if (focus) made.dataset.focus = focus
   return made
 }
+
+// For a button that adds: the second click of a double click does nothing. What it would add may stand elsewhere by then.
+function once(act) {
+  return event => event.detail > 1 || act()
+}

@@ -14,10 +14,10 @@ from app.text import clean, count, label, md
 from engine.runtime import Zoo
 
 
-def show(beside: Callable[[], None] | None = None) -> None:
+def show(beside: Callable[[], None] | None = None, on_add: Callable[[str], None] = state.add) -> None:
     """The history in its order, to be edited; of a what-if, the one that is looked at, and which that is.
 
-    beside: draws what a page has beside the search.
+    beside: draws what a page has beside the search. on_add: called with the item_id that was found and clicked.
     """
     now = state.get()
     models = zoo.open_zoo(now.dataset)
@@ -36,7 +36,7 @@ def show(beside: Callable[[], None] | None = None) -> None:
                     "Add an item",
                     key="history",
                     act="add",
-                    on_pick=state.add,
+                    on_pick=on_add,
                     icon=":material/add:",
                     placeholder="Add an item …",
                     label_visibility="collapsed",
@@ -168,6 +168,7 @@ def edit(act: dict[str, object]) -> None:
 def _load_example() -> None:
     place, chosen = st.session_state.get("history_example"), examples.of(zoo.open_zoo(state.get().dataset))
     if isinstance(place, int) and 0 <= place < len(chosen):
+        _tell_of_b(f"the example “{chosen[place].title}”")
         state.update(history=chosen[place].history, variant=None)
 
 
@@ -203,5 +204,12 @@ def _named_user() -> None:
 
 def _take_user(models: Zoo, user_id: str) -> None:
     """Closes the popover, too: it would lie over the history that was asked for."""
+    _tell_of_b(f"the history of {user_id}")
     state.choose_user(models, user_id)
     st.session_state["history_user_open"] = False
+
+
+def _tell_of_b(history: str) -> None:
+    """Before another history takes the place of both. history: what is shown from now on."""
+    if state.get().variant is not None:
+        st.toast(md(f"A is now {history}; B was discarded.", 200))

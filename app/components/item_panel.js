@@ -90,7 +90,7 @@ function head(data, report) {
 function about(data, report) {
   const bar = element("div", "actions")
   const add = action("strong", data.added ? "Add once more" : "Add to history", null, "add")
-  add.onclick = () => report("add")
+  add.onclick = once(() => report("add", { added: data.added }))
   bar.append(add)
   if (data.added) {
     const remove = action("", "Remove from history", null, "remove")
@@ -247,6 +247,11 @@ function codes({ rows }, report) {
       chip.title = code.help
       chip.onclick = () => report("prefix", { to: tokenizer.name, prefix: code.prefix })
       path.append(chip)
+    }
+    if (tokenizer.rest) {
+      const rest = element("span", "rest", tokenizer.rest)
+      rest.title = "Only disambiguates items with the same codes"
+      path.append(rest)
     }
     row.append(name, path)
     list.append(row)

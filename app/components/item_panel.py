@@ -112,7 +112,7 @@ def _near(models: Zoo, shown: list[str], item: int) -> dict[str, Any]:
         "space": chosen,
     }
     try:
-        return {**answer, "rows": contents.near(models, spaces.near(models, places[chosen], item, contents.NEAR))}
+        return {**answer, "rows": contents.near(models, spaces.near(places[chosen], item, contents.NEAR))}
     except SeqscopeError as reason:
         return {**answer, "empty": clean(guard.shown(reason))}
 
@@ -150,7 +150,8 @@ def act(clicked: Mapping[str, Any]) -> None:
     elif name == "select" and isinstance(to, str) and models.position(to) is not None:
         state.select(to)
     elif name == "add":
-        state.add(now.item)
+        if clicked.get("added") == now.current.count(now.item):  # a second click would add it twice
+            state.add(now.item)
     elif name == "remove" and now.item in now.current:
         state.remove(len(now.current) - 1 - now.current[::-1].index(now.item))
     elif name == "value" and to in models.items.column_names and isinstance(clicked.get("value"), str):

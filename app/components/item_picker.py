@@ -39,11 +39,11 @@ def search(label: str, *, key: str, act: str, on_pick: Callable[[str], None], ic
         catalogue, models = zoo.open_catalogue(now.dataset), zoo.open_zoo(now.dataset)
         meant = catalogue.meant(text)
         hits = catalogue.search(meant, _HITS, everywhere=True)
-        if not hits:
-            st.caption(f"Nothing like “{md(text, 40)}” among {count(len(models), 'item')}.")
-        elif meant != text:
-            st.caption(facets.nearest(text, meant))
-        with hits_of(text, key=key, gap=None):
+        with hits_of(text, key=key, gap=None):  # words, too: it lies over the page and pushes nothing
+            if not hits:
+                st.caption(f"Nothing like “{md(text, 40)}” among {count(len(models), 'item')}.")
+            elif meant != text:
+                st.caption(facets.nearest(text, meant))
             for hit in hits:
                 st.button(
                     md(zoo.titled(models, hit.item), 80) + reason(catalogue, hit, meant),
@@ -75,6 +75,13 @@ def _pick(key: str, on_pick: Callable[[str], None], item_id: str) -> None:
     on_pick(item_id)
     st.session_state[key] = ""
     st.rerun()  # the search alone would be drawn anew otherwise
+
+
+def choose(item_id: str | None) -> None:
+    """Selects an item, None: none any more; of a click in a fragment, which alone would be drawn anew otherwise, and the details
+    are beside it."""
+    state.select(item_id)
+    st.rerun()
 
 
 def titles(models: Zoo, items: Sequence[int], *, key: str) -> None:

@@ -66,7 +66,7 @@ function drawn(item, data, report) {
   else {
     const add = action("add", "+", `Add to the history: ${item.title}`)
     add.title = "Add to the history"
-    add.onclick = () => report("act", { do: "add", id: item.id })
+    add.onclick = once(() => report("act", { do: "add", id: item.id, known: item.known }))
     words.append(add)
   }
   name.append(words)

@@ -107,7 +107,7 @@ function ranked(model, report) {
     if (!item.known || model.repeats) {
       const add = action("add", "+", `Add to the history: ${item.title} (${model.title})`)
       add.title = "Add to the history"
-      add.onclick = () => report("act", { do: "add", id: item.id, model: model.name })
+      add.onclick = once(() => report("act", { do: "add", id: item.id, model: model.name, known: item.known }))
       line.append(add)
     }
     words.append(line)

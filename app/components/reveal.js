@@ -1,5 +1,6 @@
-// Brings what is new into view, once: the card of what was uploaded, which stands above the form that was used. Of a row of tabs
-// the open one is brought into the row's view; the page stays where it is.
+// Brings what is new into view, once, unless it is there or the page is touched before: the card of what was uploaded, which stands
+// above the form that was used; on a phone the lists that an edit of the history changed. Of a row of tabs the open one is brought
+// into the row's view; the page stays where it is.
 const STEP = 100 // ms between two looks
 const LOOKED = 15_000 // ms that it may take to be drawn
 const IDLE = '[data-testid="stApp"][data-test-script-state="notRunning"]'
@@ -19,10 +20,16 @@ export default function ({ data }) {
     if (performance.now() > until) return clearInterval(watching)
     const place = document.querySelector(`.st-key-${CSS.escape(around)}${tab ? " [role=tab][aria-selected=true]" : ""}`)
     if (!place || !document.querySelector(IDLE)) return
-    clearInterval(watching)
+    stop()
     if (tab) return centre(place)
-    brought.add(once)
+    const { top, bottom } = place.getBoundingClientRect()
+    if (top < window.innerHeight / 2 && bottom > window.innerHeight / 2) return
     place.style.scrollMarginTop = "4.5rem" // the page's own head stays above it
     place.scrollIntoView({ block: "start" })
   }, STEP)
+  const stop = () => {
+    clearInterval(watching)
+    if (!tab) brought.add(once)
+  }
+  document.addEventListener("pointerdown", stop, { capture: true, once: true })
 }

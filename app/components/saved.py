@@ -16,6 +16,7 @@ import streamlit as st
 
 from app import guard, owner, zoo
 from app.components import widgets
+from app.components.account import base_path
 from app.reports.address import SAVED
 from app.session import state
 from app.session.address import encode
@@ -91,45 +92,61 @@ def _save(store: Store, who: str, page: str) -> None:
             key="saved_history",
             disabled=not now.current,
             help=f"Its {count(len(now.current), 'item')}",
-            on_click=guard.callback(_keep),
+            on_click=guard.callback(_save_this),
             args=(store, who, "history", page, False),
         )
         st.button(
             "Save the comparison",
             key="saved_comparison",
             help="This page: dataset, history, models and what is chosen on it",
-            on_click=guard.callback(_keep),
+            on_click=guard.callback(_save_this),
             args=(store, who, "comparison", page, False),
         )
-    taken: tuple[Kind, str] | None = st.session_state.get(_TAKEN)
-    if taken is not None and taken[1] == (name or "").strip():
-        with st.container(horizontal=True, vertical_alignment="center"):
-            st.markdown(f"There is a {taken[0]} named “{md(taken[1], 60)}” already.")
-            st.button(
-                "Replace it",
-                key="saved_replace",
-                on_click=guard.callback(_keep),
-                args=(store, who, taken[0], page, True),
-            )
+    kind = st.session_state.get(_TAKEN, ("", ""))[0]
+    ask_to_replace(_TAKEN, (name or "").strip(), _save_this, store, who, kind, page, True, key="saved_replace")
 
 
-def _keep(store: Store, who: str, kind: Kind, page: str, replace: bool) -> None:
-    now, name = state.get(), str(st.session_state.get("saved_name") or "")
-    st.session_state.pop(_TAKEN, None)
-    kept = store.histories.of(who, now.dataset) if kind == "history" else store.comparisons.of(who, now.dataset)
-    if not replace and any(entry.name == clean(name, MAX_NAME) for entry in kept):
-        st.session_state[_TAKEN] = (kind, name.strip())
+def _save_this(store: Store, who: str, kind: Kind, page: str, replace: bool) -> None:
+    name = str(st.session_state.get("saved_name") or "")
+    if kind == "history":
+        keep(store.histories, who, name, state.get().current, replace, field="saved_name", taken=_TAKEN)
+    else:
+        keep(store.comparisons, who, name, state.link(f"/{page}"), replace, field="saved_name", taken=_TAKEN)
+
+
+def keep(
+    table: Histories | Comparisons | Reports,
+    who: str,
+    name: str,
+    content: Any,
+    replace: bool,
+    *,
+    field: str,
+    taken: str,
+) -> None:
+    """Saves under a name and empties its text field. taken: where the session notes (kind, name) of one that would be replaced,
+    instead."""
+    dataset, kind = state.get().dataset, table.table
+    st.session_state.pop(taken, None)
+    if not replace and any(entry.name == clean(name, MAX_NAME) for entry in table.of(who, dataset)):
+        st.session_state[taken] = (kind, name.strip())
         return
     try:
-        if kind == "history":
-            made: History | Comparison = store.histories.save(who, now.dataset, name, now.current, replace=replace)
-        else:
-            made = store.comparisons.save(who, now.dataset, name, state.link(f"/{page}"), replace=replace)
+        made = table.save(who, dataset, name, content, replace=replace)
     except SeqscopeError as error:
         remember_outcome("warning", guard.shown(error))
         return
-    st.session_state["saved_name"] = ""
+    st.session_state[field] = ""
     remember_outcome("success", f"Saved the {kind} “{made.name}”.")
+
+
+def ask_to_replace(taken: str, name: str, on_replace: Callable[..., None], *args: object, key: str) -> None:
+    """Asks whether what has the name is to be replaced, while that name stands in the text field. taken: as of `keep`."""
+    kind, taken_name = st.session_state.get(taken, ("", ""))
+    if kind and taken_name == name:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(f"There is a {kind} named “{md(name, 60)}” already.")
+            st.button("Replace it", key=key, on_click=guard.callback(on_replace), args=args)
 
 
 # --- what is there
@@ -162,12 +179,9 @@ def _entry(one: History | Comparison, titles: Mapping[str, str], pages: Mapping[
 def _find(id: str) -> History | Comparison | Report:
     """Raises SeqscopeError; the words do not tell what is somebody else's from what is not there."""
     who, store = owner.required(), open_store()
-    with suppress(NotFound):
-        return store.histories.get(who.id, id)
-    with suppress(NotFound):
-        return store.comparisons.get(who.id, id)
-    with suppress(NotFound):
-        return store.reports.get(who.id, id)
+    for table in (store.histories, store.comparisons, store.reports):
+        with suppress(NotFound):
+            return table.get(who.id, id)
     raise NotFound(
         "The link names something saved that was not found. It may have expired or been deleted, or it is somebody else’s."
     )
@@ -230,7 +244,7 @@ def row(store: Store, who: str, one: Saved, entry: Callable[[], None]) -> None:
     if st.session_state.get(DOING) == (_LINK, one.id):
         address = (st.context.url or "").partition("?")[0].partition("#")[0]
         base = address.removesuffix(urlsplit(address).path) if address else ""
-        link = f"{base}{_base_path()}/?{PARAM}={one.id}"
+        link = f"{base}{base_path()}/?{PARAM}={one.id}"
         widgets.copy("Copy again", link, key=f"saved_link_{one.id}", opened=True)
         st.caption("It opens for you alone: in this browser, or where you are signed in or have brought your key.")
 
@@ -278,17 +292,8 @@ def kind_of(one: Saved) -> Kind:
 
 
 def _table(store: Store, one: Saved) -> Histories | Comparisons | Reports:
-    tables: dict[Kind, Histories | Comparisons | Reports] = {
-        "history": store.histories,
-        "comparison": store.comparisons,
-        "report": store.reports,
-    }
-    return tables[kind_of(one)]
-
-
-def _base_path() -> str:
-    path = str(st.get_option("server.baseUrlPath") or "").strip("/")
-    return f"/{path}" if path else ""
+    tables = (store.histories, store.comparisons, store.reports)
+    return next(table for table in tables if table.table == kind_of(one))
 
 
 def remember_outcome(tone: Literal["success", "warning"], words: str) -> None:

@@ -56,6 +56,11 @@ _DOWNLOAD = _component(
 )
 
 
+FOUR_DIGITS = st.column_config.NumberColumn(format="%.4f")
+SIGNED = st.column_config.NumberColumn(format="%+.4f")
+"""Of columns of numbers, four digits behind the point."""
+
+
 def table(rows: pd.DataFrame | Styler, *, alt: str, **more: Any) -> None:
     """Without an index; a cell that has no value stays empty instead of reading None. alt: what it is, for those who do not see
     it. more: as of st.dataframe."""
@@ -87,8 +92,8 @@ def recommendations(models: list[dict[str, Any]], *, key: str, on_act: Callable[
     does not have it)}}; rows: {"id", "rank", "title", "detail", "share" (its
     percentage, in words), "bar" (0 to 1; both absent where a model gives no probabilities), "badge", "badge_help", "tie",
     "tie_help" (it shares its codes with others), "change" ("up", "down", "new"), "moved" (its words), "truth" (it is what came
-    next), "chosen" (it is explained), "known" (it is in the history), "beyond" (after a gap)}.
-    Acts: {"do": "add" | "explain", "id", "model"}.
+    next), "chosen" (it is explained), "known" (how often it is in the history), "beyond" (after a gap)}.
+    Acts: {"do": "explain", "id", "model"}, {"do": "add", "id", "model", "known"}.
     """
     _RECOMMENDATIONS(key=key, data={"models": models}, on_act_change=on_act)
 
@@ -124,7 +129,7 @@ def item_ranks(table: dict[str, Any], *, key: str, on_act: Callable[[], None]) -
     table: {"k", "mean" (what the mean rank is, in words), "models": [{"title", "sign", "colour", "note"}], "rows"}; rows: {"id",
     "title", "detail", "mean", "truth", "chosen", "known", "cells"}; cells, one a model: None where its rank is not known, else
     {"rank", "words", "exact", and of a what-if "change" ("up", "down", "new") and "moved"}.
-    Acts: {"do": "add" | "explain", "id"}.
+    Acts: {"do": "explain", "id"}, {"do": "add", "id", "known"}.
     """
     _ITEM_RANKS(key=key, data=table, on_act_change=on_act)
 

@@ -15,14 +15,17 @@ from app.analysis.attention import Float, Names, Profile, distances, moves
 from app.figures.style import AGAINST, FOR, QUIET, SIGNED
 from app.styles import DASHES, SCALE, SERIES
 from app.text import count, label, ordinal, short_title, wide
+from engine.runtime import judge
 
-_ROW = 26  # pixels of a bar with its label
+ROW = 26  # pixels of a bar with its label
 _ROOM, _BESIDE, _NARROW = 44, 36, 28  # characters of a title beside bars: of a figure alone, of one of two, on a phone
 _GAP = 60  # pixels between panels one beneath another: numbers of the upper one, title of the lower one
 _LABELLED = 40  # positions that still get their titles at the side of a map
 _HOVERED = 80  # positions whose cells still carry both titles
 _BAR = {"thickness": 12, "outlinewidth": 0}  # of colours
 _CELLS = 40  # positions of one small map
+OF_ATTRIBUTES = {"orientation": "h", "yref": "container", "x": 0, "xref": "container", "traceorder": "normal"}
+"""Of a legend of attributes."""
 
 
 def bars(
@@ -39,17 +42,16 @@ def bars(
     scale with it.
     """
     room = _NARROW if narrow else _BESIDE if beside else _ROOM
-    ticks = [_tick(row, room) for row in shown.itertuples()]
+    names = ticks(shown["position"], shown["title"], room)
     top = 1.0 if even is None else max(float(frame[quantity].max()) for frame in (shown, *beside))
-    labels = [_tick(row, room) for frame in (shown, *beside) for row in frame.itertuples()] if beside else []
-    hovers = [label(f"{row.position} · {row.title}" if row.position else row.title, 120) for row in shown.itertuples()]
+    labels = [name for frame in beside for name in ticks(frame["position"], frame["title"], room)]
     fig = go.Figure(
         go.Bar(
             x=shown[quantity],
             y=list(range(len(shown))),
             orientation="h",
-            marker={"color": [colour if row.position else QUIET for row in shown.itertuples()]},
-            customdata=hovers,
+            marker={"color": [colour if position else QUIET for position in shown["position"]]},
+            customdata=hovers(shown["position"], shown["title"]),
             hovertemplate=f"%{{customdata}}<br>{quantity} %{{x:.3f}}<extra></extra>",
             text=[f"{value:.3f}" for value in shown[quantity]],
             textposition="outside",
@@ -69,17 +71,11 @@ def bars(
             yshift=-4,
         )
     fig.update_xaxes(showticklabels=False, showgrid=False, zeroline=False, range=[0, top * 1.15])
-    fig.update_yaxes(
-        tickvals=list(range(len(shown))),
-        ticktext=ticks,
-        autorange="reversed",
-        automargin=True,
-        showgrid=False,
-        zeroline=False,
-    )
-    margin = {"l": 8 + max(map(wide, labels), default=0), "r": 24, "t": 8, "b": 28}  # bars begin where those beside do
+    rows_downwards(fig, names)
+    left = max(map(wide, [*names, *labels]), default=0) if beside else 0  # bars begin where those beside do
+    margin = {"l": 8 + left, "r": 24, "t": 8, "b": 28}
     meta = {"rows": events_of(shown["position"], shown["title"])}
-    return _laid_out(fig, 40 + _ROW * len(shown), meta=meta, bargap=0.3, margin=margin)
+    return laid_out(fig, 40 + ROW * len(shown), meta=meta, bargap=0.3, margin=margin)
 
 
 def heatmap(weights: Float, called: Names, top: float, title: str, narrow: bool = False) -> go.Figure:
@@ -99,8 +95,8 @@ def heatmap(weights: Float, called: Names, top: float, title: str, narrow: bool 
         ygap=1 if size <= _LABELLED else 0,
     )
     if size <= _HOVERED:
-        hovers = called.hovers()
-        trace.customdata = [[[row, column] for column in hovers] for row in hovers]
+        pointed = called.hovers()
+        trace.customdata = [[[row, column] for column in pointed] for row in pointed]
         trace.hovertemplate = "%{customdata[0]}<br>looks at %{customdata[1]}<br>%{z:.3f}<extra></extra>"
     else:
         trace.hovertemplate = "position %{y} looks at position %{x}<br>%{z:.3f}<extra></extra>"
@@ -117,7 +113,7 @@ def heatmap(weights: Float, called: Names, top: float, title: str, narrow: bool 
     fig.update_yaxes(autorange="reversed", showgrid=False, automargin=True, zeroline=False)
     fig.update_xaxes(zeroline=False)
     events = events_of(called.numbers, called.titles)
-    return _laid_out(
+    return laid_out(
         fig,
         max(320, min(640, 110 + 24 * size)),
         meta={"rows": events, "columns": events},
@@ -147,13 +143,10 @@ def filters(weights: Float, called: Names, narrow: bool = False) -> go.Figure:
             ygap=1,
         )
     )
-    fig.update_yaxes(
-        tickvals=places, ticktext=called.ticks(18 if narrow else 32), autorange="reversed", automargin=True
-    )
+    rows_downwards(fig, called.ticks(18 if narrow else 32))
     fig.update_xaxes(showgrid=False, zeroline=False, side="top", type="category", title="filter")
-    fig.update_yaxes(showgrid=False, zeroline=False)
     meta = {"rows": events_of(called.numbers, called.titles)}
-    return _laid_out(fig, 96 + 32 * len(called), meta=meta, margin={"l": 8, "r": 8, "t": 56, "b": 8})
+    return laid_out(fig, 96 + 32 * len(called), meta=meta, margin={"l": 8, "r": 8, "t": 56, "b": 8})
 
 
 def steps(shares: Float, called: Names, rows: Sequence[str], narrow: bool = False) -> go.Figure:
@@ -183,7 +176,6 @@ def _shares(
     """Shares of each column, positions downwards, oldest on top. shares: [columns, positions]. rows: columns in longer words, as
     hovering has them; relation: of a column to a position, in words between the two."""
     places = list(range(len(called)))
-    hovers = called.hovers()
     trace = go.Heatmap(
         z=np.asarray(shares.T, np.float32).round(5),
         x=list(range(len(rows))),
@@ -195,7 +187,7 @@ def _shares(
         colorbar=_bar(quantity),
         xgap=2,
         ygap=1,
-        customdata=[[[label(row, 40), hover] for row in rows] for hover in hovers],
+        customdata=[[[label(row, 40), hover] for row in rows] for hover in called.hovers()],
         hovertemplate=f"%{{customdata[0]}}<br>{relation}%{{customdata[1]}}<br>%{{z:.3f}}<extra></extra>",
     )
     fig = go.Figure(trace)
@@ -209,18 +201,10 @@ def _shares(
         fixedrange=True,
         tickangle=0,
     )
-    fig.update_yaxes(
-        tickvals=places,
-        ticktext=called.ticks(22 if narrow else _ROOM),
-        autorange="reversed",
-        automargin=True,
-        showgrid=False,
-        zeroline=False,
-        fixedrange=True,
-    )
-    line = _ROW if len(called) <= _LABELLED else 16
+    rows_downwards(fig, called.ticks(22 if narrow else _ROOM), fixedrange=True)
+    line = ROW if len(called) <= _LABELLED else 16
     meta = {"rows": events_of(called.numbers, called.titles)}
-    return _laid_out(fig, 84 + line * len(called), meta=meta, margin={"l": 8, "r": 8, "t": 56, "b": 8})
+    return laid_out(fig, 84 + line * len(called), meta=meta, margin={"l": 8, "r": 8, "t": 56, "b": 8})
 
 
 def small_maps(weights: Float, top: float) -> go.Figure:
@@ -249,7 +233,7 @@ def small_maps(weights: Float, top: float) -> go.Figure:
     below = {"orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom", **_BAR}
     fig.update_layout(coloraxis={"colorscale": SCALE, "cmin": 0, "cmax": top, "colorbar": below})
     tall = min(240, max(150, 720 // columns))
-    return _laid_out(fig, 96 + tall * deep, margin={"l": 8, "r": 8, "t": 32, "b": 56})
+    return laid_out(fig, 96 + tall * deep, margin={"l": 8, "r": 8, "t": 32, "b": 56})
 
 
 def effects(table: pd.DataFrame, colour: str, split: Sequence[go.Bar] = (), narrow: bool = False) -> go.Figure:
@@ -258,14 +242,14 @@ def effects(table: pd.DataFrame, colour: str, split: Sequence[go.Bar] = (), narr
     The same rows. table: of `attention.beside`. split: the bars of attention by attribute, in place of whole ones. narrow: one
     panel beneath another, for a phone.
     """
-    ticks = [_tick(row, _NARROW if narrow else _ROOM) for row in table.itertuples()]
-    hovers = [label(f"{row.position} · {row.title}", 120) for row in table.itertuples()]
+    names = ticks(table["position"], table["title"], _NARROW if narrow else _ROOM)
+    pointed = hovers(table["position"], table["title"])
     places = list(range(len(table)))
     attends = bool(table["weight"].notna().any())
     probable = bool(table["log_probability"].notna().any())  # of a model that gives no probabilities: its score
     titles = [*(["attention"] if attends else []), "rank without it", "log-probability" if probable else "score"]
     panels = len(titles)
-    tall = _ROW * max(len(table), 1)
+    tall = ROW * max(len(table), 1)
     whole = panels * tall + (panels - 1) * _GAP if narrow else tall
     fig = (
         make_subplots(panels, 1, subplot_titles=titles, vertical_spacing=_GAP / whole)
@@ -277,7 +261,7 @@ def effects(table: pd.DataFrame, colour: str, split: Sequence[go.Bar] = (), narr
         fig.add_trace(trace, 1, 1)
     if attends and not split:
         trace = go.Bar(
-            x=table["weight"], y=places, orientation="h", marker={"color": colour}, customdata=hovers,
+            x=table["weight"], y=places, orientation="h", marker={"color": colour}, customdata=pointed,
             hovertemplate="%{customdata}<br>attention %{x:.3f}<extra></extra>",
         )  # fmt: skip
         fig.add_trace(trace, 1, 1)
@@ -290,7 +274,7 @@ def effects(table: pd.DataFrame, colour: str, split: Sequence[go.Bar] = (), narr
         base=math.log10(now),
         orientation="h",
         marker={"color": [FOR if move >= 0 else AGAINST for move in moved]},
-        customdata=list(zip(hovers, changes, strict=True)),
+        customdata=list(zip(pointed, changes, strict=True)),
         hovertemplate=f"%{{customdata[0]}}<br>{ordinal(now)} → %{{customdata[1]}} without it<extra></extra>",
         text=[change if move else "" for change, move in zip(changes, moved, strict=True)],
         textposition="outside",
@@ -304,7 +288,7 @@ def effects(table: pd.DataFrame, colour: str, split: Sequence[go.Bar] = (), narr
         y=places,
         orientation="h",
         marker={"color": QUIET},
-        customdata=list(zip(hovers, beside(table["log_probability"], table["score"]), strict=True)),
+        customdata=list(zip(pointed, beside(table["log_probability"], table["score"]), strict=True)),
         hovertemplate="%{customdata[0]}%{customdata[1]}<extra></extra>",
         showlegend=False,
     )
@@ -314,25 +298,16 @@ def effects(table: pd.DataFrame, colour: str, split: Sequence[go.Bar] = (), narr
     fig.add_vline(x=math.log10(now), line={"width": 1, "color": QUIET}, row=ranks[0], col=ranks[1])
     fig.update_yaxes(autorange="reversed", showgrid=False)
     labelled = {} if narrow else {"row": 1, "col": 1}
-    fig.update_yaxes(tickvals=places, ticktext=ticks, automargin=True, zeroline=False, **labelled)
+    fig.update_yaxes(tickvals=places, ticktext=names, automargin=True, zeroline=False, **labelled)
     fig.update_annotations(font_size=13)
-    legend = {
-        "orientation": "h",
-        "y": 0,
-        "yanchor": "bottom",
-        "yref": "container",
-        "x": 0,
-        "xref": "container",
-        "traceorder": "normal",
-    }
-    return _laid_out(
+    return laid_out(
         fig,
         (116 if split else 80) + whole,
         meta={"rows": events_of(table["position"], table["title"])},
         bargap=0.3,
         barmode="stack",
         showlegend=bool(split),
-        legend=legend,
+        legend={**OF_ATTRIBUTES, "y": 0, "yanchor": "bottom"},
         margin={"l": 8, "r": 12, "t": 32, "b": 64 if split else 28},
     )
 
@@ -344,7 +319,9 @@ def beside(log_probability: Iterable[float | None], score: Iterable[float | None
         for logarithm, other in zip(log_probability, score, strict=True)
     )
     return [
-        "".join(f"<br>{name} {value:+.4f} with it" for name, value in both if value is not None and value == value)
+        "".join(
+            f"<br>{name} {judge.signed(value)} with it" for name, value in both if value is not None and value == value
+        )
         for both in named
     ]
 
@@ -395,7 +372,7 @@ def by_distance(profile: Profile) -> go.Figure:
         dtick=1 if len(profile.back) <= 10 else 2,
     )
     fig.update_yaxes(rangemode="tozero", title="mean weight")
-    return _laid_out(fig, 340, legend={"orientation": "h", "y": 1.12, "x": 0}, margin={"l": 8, "r": 8, "t": 8, "b": 44})
+    return laid_out(fig, 340, legend={"orientation": "h", "y": 1.12, "x": 0}, margin={"l": 8, "r": 8, "t": 8, "b": 44})
 
 
 def by_position(profile: Profile) -> go.Figure:
@@ -417,7 +394,7 @@ def by_position(profile: Profile) -> go.Figure:
     fig.update_annotations(font_size=12)
     top = float(np.nanmax(profile.rows))
     fig.update_layout(coloraxis={"colorscale": SCALE, "cmin": 0, "cmax": top, "colorbar": _BAR})
-    return _laid_out(fig, 60 + 320 * deep, margin={"l": 8, "r": 8, "t": 32, "b": 44})
+    return laid_out(fig, 60 + 320 * deep, margin={"l": 8, "r": 8, "t": 32, "b": 44})
 
 
 def events_of(numbers: Iterable[object], titles: Iterable[str]) -> list[str]:
@@ -425,9 +402,20 @@ def events_of(numbers: Iterable[object], titles: Iterable[str]) -> list[str]:
     return [f"{number} · {label(title, 200)}" for number, title in zip(numbers, titles, strict=True)]
 
 
-def _tick(row: object, room: int) -> str:
-    position, title = str(getattr(row, "position", "")), str(getattr(row, "title", ""))
-    return label(title if position in ("", "next") else f"{position} · {short_title(title, room)}", 200)
+def ticks(positions: Iterable[str], titles: Iterable[str], room: int) -> list[str]:
+    """Names of rows: the position, "" of what has none, and as much of the title as has room."""
+    return [
+        label(title if position in ("", "next") else f"{position} · {short_title(title, room)}", 200)
+        for position, title in zip(positions, titles, strict=True)
+    ]
+
+
+def hovers(positions: Iterable[str], titles: Iterable[str]) -> list[str]:
+    """The same rows to who points at them."""
+    return [
+        label(f"{position} · {title}" if position else title, 120)
+        for position, title in zip(positions, titles, strict=True)
+    ]
 
 
 def _bar(title: str) -> dict[str, object]:
@@ -441,5 +429,13 @@ def _every(size: int, most: int) -> list[int]:
     return list(range(size - 1, -1, -step))[::-1]
 
 
-def _laid_out(fig: go.Figure, height: int, **more: object) -> go.Figure:
+def rows_downwards(fig: go.Figure, names: Sequence[str], **more: object) -> None:
+    """The rows of a figure are named from the top."""
+    fig.update_yaxes(
+        tickvals=list(range(len(names))), ticktext=names, autorange="reversed", automargin=True, showgrid=False,
+        zeroline=False, **more,
+    )  # fmt: skip
+
+
+def laid_out(fig: go.Figure, height: int, **more: object) -> go.Figure:
     return fig.update_layout(height=height, dragmode=False, modebar={"orientation": "h"}, **more)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from app.analysis.beam_search import BeamTree
-from app.figures.style import AGAINST, QUIET, WIDTHS, bend
+from app.figures.style import AGAINST, NAMED_TICKS, QUIET, WIDTHS, bend
 from app.text import apart, clean, label, wide
 
 LINE = 22  # pixels of an identifier with its title
@@ -75,7 +75,7 @@ def beam(found: BeamTree, colour: str, levels: Sequence[str], narrow: bool = Fal
             "x": [0],
             "y": [root],
             "marker": {"color": QUIET, "size": 10, "symbol": "square"},
-            "hovertemplate": "the history, before anything is written<extra></extra>",
+            "hovertemplate": "the history, before anything is generated<extra></extra>",
         }
     )
     steps = len(trace.considered)
@@ -87,30 +87,22 @@ def beam(found: BeamTree, colour: str, levels: Sequence[str], narrow: bool = Fal
         "data": traces,
         "layout": {
             "xaxis": {
+                **NAMED_TICKS,
                 "range": [-0.15, steps + 0.12],
-                "tickmode": "array",
                 "tickvals": list(range(steps + 1)),
                 "ticktext": ["history", *heads],
                 "tickfont": {"size": 11},
                 "tickangle": 0,
-                "ticklabeloverflow": "allow",
                 "side": "top",
-                "showgrid": False,
-                "zeroline": False,
-                "fixedrange": True,
             },
             "yaxis": {
+                **NAMED_TICKS,
                 "range": [found.height + 0.2, -0.5],
-                "tickmode": "array",
                 "tickvals": [float(found.heights[row]) for row in found.ends],
                 "ticktext": [label(end) for end in ends],
-                "ticklabeloverflow": "allow",
                 "tickfont": {"size": 11},
                 "side": "right",
                 "automargin": True,
-                "showgrid": False,
-                "zeroline": False,
-                "fixedrange": True,
             },
             "height": int(104 + LINE * max(found.height, 4)),
             # With room for its labels from the start, a figure is not drawn a second time.
@@ -172,7 +164,7 @@ def _end(found: BeamTree, row: int, titles: Iterator[str]) -> str:
 
 def _hover(found: BeamTree, row: int, share: float) -> str:
     trace = found.trace
-    fate = "written" if trace.places[row] >= 0 else "kept" if trace.kept[row] else "dropped"
+    fate = "generated" if trace.places[row] >= 0 else "kept" if trace.kept[row] else "dropped"
     number = len(trace.items[row]) or int(trace.below[row])
     titles = "".join(f"<br>· {label(title, 60)}" for title in found.titles[row])
     have = (

@@ -11,10 +11,10 @@ import pandas as pd
 
 from app import styles
 from app.analysis import model_card, model_flow
-from app.analysis.rank_table import RankTable
-from app.analysis.recommend import Answer, bar, moves, shared, tie_words
+from app.analysis.recommend import Answer, RankTable, bar, moves, shared, tie_words
 from app.figures.attention import beside as lines
-from app.text import clean, compact_rank, label, md, ordinal, percent, short, wide
+from app.figures.style import NAMED_TICKS
+from app.text import clean, label, md, ordinal, percent, short, whole_rank, wide
 from engine.runtime import LeaveOneOut, Zoo
 
 _COLUMN = 2.3  # of one model, whose bars are drawn from −1 to 1
@@ -29,7 +29,7 @@ def cards(
     chosen: int | None = None,
 ) -> list[dict[str, Any]]:
     """The lists for `widgets.recommendations`."""
-    counts, known = shared(answers), set(history)
+    counts = shared(answers)
     able = sum(answer.top is not None for answer in answers)
     shown_cards = []
     for answer in answers:
@@ -57,7 +57,7 @@ def cards(
             target_row["truth"] = True
         for row in rows:
             item = row.pop("item")
-            row.update(chosen=item == chosen, known=item in known)
+            row.update(chosen=item == chosen, known=history.count(item))
         shown_cards.append(
             {
                 "name": answer.name,
@@ -91,7 +91,6 @@ def rank_table(
     chosen: int | None = None,
 ) -> dict[str, Any]:
     """The ranks for `widgets.item_ranks`."""
-    known = set(history)
     rows = []
     for place, item in enumerate(table.items):
         row = _row(models, item, place + 1)
@@ -101,25 +100,19 @@ def rank_table(
         rows.append(
             row
             | {"mean": float(table.mean[place]), "cells": cells, "truth": item == target, "chosen": item == chosen}
-            | {"known": item in known}
+            | {"known": history.count(item)}
         )
-    heads = [
-        {
-            **styles.named(answer.title, answer.style),
-            "note": answer.note,
-        }
-        for answer in table.answers
-    ]
+    heads = [{**styles.named(answer.title, answer.style), "note": answer.note} for answer in table.answers]
     return {"k": k, "mean": f"Mean over the models; a rank beyond {k} counts as {k + 1}", "models": heads, "rows": rows}
 
 
 def _cell(rank: float, before: float | None) -> dict[str, Any] | None:
     if math.isnan(rank):
         return None
-    cell: dict[str, Any] = {"rank": rank, "words": compact_rank(rank), "exact": f"rank {_rank(rank)}"}
+    cell: dict[str, Any] = {"rank": rank, "words": whole_rank(rank), "exact": f"rank {_rank(rank)}"}
     if before is not None and not math.isnan(before) and before != rank:
         sign, change = ("↑", "up") if rank < before else ("↓", "down")
-        cell |= {"change": change, "moved": sign + compact_rank(abs(before - rank))}
+        cell |= {"change": change, "moved": sign + whole_rank(abs(before - rank))}
         cell["exact"] += f", with A {_rank(before)}"
     return cell
 
@@ -159,7 +152,7 @@ def truth_words(models: Zoo, answers: Sequence[Answer], target: int, side: str =
 
 
 def _rank(rank: float | None) -> str:
-    return "–" if rank is None else f"{rank:,.0f}" if rank == int(rank) else f"{rank:,.1f}"
+    return "–" if rank is None else whole_rank(rank)
 
 
 # --- figures
@@ -177,13 +170,7 @@ def agreement(frame: pd.DataFrame, measure: str, k: int) -> dict[str, Any]:
     shown = [clean(name, 30) for name in names]
     labels = [label(name, 30) for name in names]
     pairs = [[row[x] if x <= y else None for x in range(len(names) - 1)] for y, row in enumerate(values[1:].tolist())]
-    ticks = {
-        "tickmode": "array",
-        "tickvals": list(range(len(names) - 1)),
-        "ticklabeloverflow": "allow",
-        "showgrid": False,
-        "zeroline": False,
-    }
+    axis = {**NAMED_TICKS, "tickvals": list(range(len(names) - 1))}
     return {
         "data": [
             {
@@ -204,13 +191,12 @@ def agreement(frame: pd.DataFrame, measure: str, k: int) -> dict[str, Any]:
         ],
         "layout": {
             "xaxis": {
-                **ticks,
+                **axis,
                 "ticktext": labels[:-1],
                 "side": "bottom",
-                "fixedrange": True,
                 "tickangle": -30 if len(names) > 4 else "auto",
             },
-            "yaxis": {**ticks, "ticktext": labels[1:], "autorange": "reversed", "fixedrange": True},
+            "yaxis": {**axis, "ticktext": labels[1:], "autorange": "reversed"},
             "height": 50 + 46 * (len(names) - 1),
             # With room for its labels from the start, a figure is not drawn a second time.
             "margin": {
@@ -257,33 +243,26 @@ def effect_bars(
         "layout": {
             # One axis for all models: Plotly takes longer for every axis than for everything drawn along it.
             "xaxis": {
+                **NAMED_TICKS,
                 "range": [-_COLUMN / 2, (len(traces) - 0.5) * _COLUMN],
-                "tickmode": "array",
                 "tickvals": [column * _COLUMN for column in range(len(traces))],
                 "ticktext": [
                     f'<span style="color:{style.colour}">{label(style.sign)}</span>' for _, style, _ in columns
                 ],
                 "tickfont": {"size": 14},
                 "tickangle": 0,
-                "ticklabeloverflow": "allow",
                 "ticks": "outside",
                 "ticklen": 16,
                 "tickcolor": "rgba(0,0,0,0)",
                 "side": "top",
                 "showgrid": True,
                 "gridwidth": 1,
-                "zeroline": False,
-                "fixedrange": True,
             },
             "yaxis": {
-                "tickmode": "array",
+                **NAMED_TICKS,
                 "tickvals": list(range(len(places))),
                 "ticktext": [f"{place + 1}  {label(name)}" for place, name in zip(places, names, strict=True)],
-                "ticklabeloverflow": "allow",
                 "autorange": "reversed",
-                "showgrid": False,
-                "zeroline": False,
-                "fixedrange": True,
             },
             "height": 85 + 30 * len(places),
             # With room for its labels from the start, a figure is not drawn a second time.

@@ -14,6 +14,7 @@ from app.analysis.graph_paths import Titles, layer_columns, layer_names
 from app.figures.style import AGAINST, QUIET, SIGNED, WIDTHS, bend
 from app.styles import PALETTE
 from app.text import count, label, short_title
+from engine.runtime import judge
 from engine.runtime.graph_paths import OPENED, Branch, Float32
 
 HISTORY = PALETTE["blue"].colour
@@ -115,7 +116,7 @@ def _summed(branches: Sequence[Branch], end: int) -> tuple[float | None, float]:
 
 
 def _more(adds: float | None, weight: float) -> str:
-    return f"weight of the walks {weight:.4f}" + ("" if adds is None else f", adds {adds:+.4f}")
+    return f"weight of the walks {weight:.4f}" + ("" if adds is None else f", adds {judge.signed(adds)}")
 
 
 def _even(nodes: int, rows: int) -> list[float]:
@@ -155,7 +156,7 @@ def layers(by_layer: Float32) -> go.Figure:
         go.Heatmap(
             z=cells.round(5), x=columns, y=names, zmin=-most, zmax=most,
             **SIGNED, showscale=False, xgap=2, ygap=2,
-            text=[[f"{value:+.3f}" for value in row] for row in cells], texttemplate="%{text}",
+            text=[[judge.signed(value, "+.3f") for value in row] for row in cells], texttemplate="%{text}",
             hovertemplate="history %{y}<br>item %{x}<br>adds %{z:+.4f}<extra></extra>",
         )
     )  # fmt: skip

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from app import styles
-from app.analysis import beam_search, floor, item_card, recommend, semantic_ids
+from app.analysis import beam_search, floor, item_card, recommend, semantic_ids, tokenizers
 from app.store.catalogue import Catalogue
-from app.text import clean, compact_rank, count, listed, ordinal, percent, short, together
+from app.text import clean, count, listed, ordinal, percent, short, together, whole_rank
 from engine.errors import SeqscopeError
 from engine.runtime import LeaveOneOut, Neighbours, Zoo
 
@@ -70,7 +70,7 @@ def ranks(models: Zoo, names: Sequence[str], history: recommend.History, item: i
         rows.append(
             {
                 **row,
-                "rank": compact_rank(rank),
+                "rank": whole_rank(rank),
                 "share": "" if share is None else percent(share),
                 "shade": round(max(0.0, 1 - float(np.log10(rank)) / _SHADED), 2),
                 "help": f"{ordinal(rank)} of its list",
@@ -90,7 +90,7 @@ def why(models: Zoo, names: Sequence[str], history: recommend.History, item: int
     left_out = len(history) - len(places)
     return {
         "models": [
-            {**_model(models, answer.name), "rank": compact_rank(effect.rank)}
+            {**_model(models, answer.name), "rank": whole_rank(effect.rank)}
             for answer, effect in zip(reasons.answers, reasons.effects, strict=True)
         ],
         "events": [
@@ -133,6 +133,7 @@ def codes(models: Zoo, item: int) -> list[dict[str, Any]]:
                     }
                     for depth, code in enumerate(path, 1)
                 ],
+                "rest": semantic_ids.spelled(tokenizers.disambiguating(tokenization, item)),
             }
         )
     return rows
@@ -140,9 +141,10 @@ def codes(models: Zoo, item: int) -> list[dict[str, Any]]:
 
 def near(models: Zoo, neighbours: Neighbours) -> list[dict[str, Any]]:
     """A row per neighbour, the nearest first."""
-    items = neighbours.items.tolist()
-    nearest = item_card.Near(items, neighbours.similarity.tolist(), neighbours.measure)
-    return [{**_item(models, other), "similarity": nearest.words(place)} for place, other in enumerate(items)]
+    return [
+        {**_item(models, item), "similarity": item_card.similarity_words(value, neighbours.measure)}
+        for item, value in zip(neighbours.items.tolist(), neighbours.similarity.tolist(), strict=True)
+    ]
 
 
 def _floor_first(models: Zoo, names: Sequence[str]) -> list[str]:
@@ -165,7 +167,7 @@ def _cell(model: str, event: str, effect: LeaveOneOut, place: int) -> dict[str, 
         return {"text": "–", "move": 0.0, "help": f"{clean(model)} has no answer without it"}
     change = "the same" if move == 0 else "so the event raises the item" if move > 0 else "so the event lowers the item"
     return {
-        "text": compact_rank(without),
+        "text": whole_rank(without),
         "move": round(float(np.clip(move / _SHADED * 2, -1, 1)), 3),
         "help": f"{clean(model)}: {ordinal(effect.rank)} now, {ordinal(without)} without {short(clean(event), 40)}, {change}",
     }

@@ -56,7 +56,6 @@ def figure(
     *,
     height: float | None = None,
     view: Range | None = None,
-    path: bool = True,
     shown: npt.NDArray[np.bool_] | None = None,
     backdrop: bool = True,
     legend: bool = True,
@@ -79,7 +78,7 @@ def figure(
     chosen = np.zeros(len(points.x), bool)
     chosen[list(marks.selection)] = True
     _crowd(fig, points, colours, drawn, chosen if marks.selection else None, titles, ids)
-    _overlay(fig, points, marks, look, titles, ids, path)
+    _overlay(fig, points, marks, look, titles, ids)
     legend = legend and colours is not None and colours.group is not None and len(colours.groups) <= LEGEND
     return lay_out(fig, height, view, look, legend=legend)
 
@@ -251,7 +250,7 @@ def _told(value: float) -> str:
 
 
 def _overlay(
-    fig: go.Figure, points: Points, marks: Marks, look: Look, titles: Sequence[str], ids: Sequence[str], path: bool
+    fig: go.Figure, points: Points, marks: Marks, look: Look, titles: Sequence[str], ids: Sequence[str]
 ) -> None:
     def add(
         items: list[int],
@@ -298,15 +297,8 @@ def _overlay(
             xs += [points.x[marks.chosen], points.x[item], np.nan]
             ys += [points.y[marks.chosen], points.y[item], np.nan]
         if near:
-            fig.add_scattergl(
-                x=np.array(xs, np.float32),
-                y=np.array(ys, np.float32),
-                mode="lines",
-                line={"color": look.accent, "width": 1},
-                hoverinfo="skip",
-                showlegend=False,
-                name="To neighbours",
-            )
+            line = {"color": look.accent, "width": 1}
+            add_line(fig, np.array(xs, np.float32), np.array(ys, np.float32), "To neighbours", line)
         add(
             near,
             "Neighbours",
@@ -331,8 +323,7 @@ def _overlay(
         textfont={"color": look.ink, "size": 10},
     )
     history = points.at(marks.history)
-    if path:
-        path_line(fig, points, history, look)
+    path_line(fig, points, history, look)
     steps = named_places(history)
     items = list(steps)
     add(
@@ -364,16 +355,13 @@ def named_places(history: list[int]) -> dict[int, str]:
 def path_line(fig: go.Figure, points: Points, history: list[int], look: Look) -> None:
     """A line through the history, whose places are numbered. No arrows: Plotly lays each out again in every frame of a pan."""
     if len(history) > 1:
-        fig.add_scattergl(
-            x=points.x[history],
-            y=points.y[history],
-            mode="lines",
-            line={"color": look.ink, "width": 1.5},
-            opacity=0.7,
-            hoverinfo="skip",
-            showlegend=False,
-            name="Path",
-        )
+        line = {"color": look.ink, "width": 1.5}
+        add_line(fig, points.x[history], points.y[history], "Path", line, opacity=0.7)
+
+
+def add_line(fig: go.Figure, x: np.ndarray, y: np.ndarray, name: str, line: dict[str, Any], **more: object) -> None:
+    """Which cannot be pointed at."""
+    fig.add_scattergl(x=x, y=y, mode="lines", line=line, hoverinfo="skip", showlegend=False, name=name, **more)
 
 
 def verdict(trustworthiness: float) -> str:

@@ -14,7 +14,7 @@ import plotly.graph_objects as go
 import pyarrow as pa
 
 from app.analysis.map_points import Points
-from app.figures.map import COLOUR_BAR, Look, Range, lay_out, named_places, path_line
+from app.figures.map import COLOUR_BAR, Look, Range, add_line, lay_out, named_places, path_line
 from app.styles import GREY, SCALE, SERIES
 from app.text import count, label
 
@@ -24,10 +24,8 @@ CALLED = {"level": "Level", "cluster": "Cluster", "items": "Number of items"}
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star")
 SIGNS = ("●", "■", "◆", "▲", "✚", "★")
 TOP = 3  # items of a code that its point names
-NUMBERED, NUMBERED_SMALL = (
-    130,
-    48,
-)  # codes up to which each has its number beside it, on a map with the page to itself or not
+NUMBERED, NUMBERED_SMALL = 130, 48
+"""Codes up to which each has its number beside it, on a map with the page to itself or not."""
 _NOBODY = GREY
 
 
@@ -281,15 +279,12 @@ def _overlay(fig: go.Figure, codes: Codes, marks: Marks, look: Look, words: Sequ
 
     add(marks.found, "Found", {"size": 24, "symbol": "circle-open", "color": look.accent, "line": {"width": 2}})
     if len(marks.path) > 1:
-        fig.add_scattergl(
-            x=codes.points.x[list(marks.path)],
-            y=codes.points.y[list(marks.path)],
-            mode="lines",
-            line={"color": look.accent, "width": 1.5},
-            hoverinfo="skip",
-            showlegend=False,
-            name="Codes of the chosen item",
+        x, y, line = (
+            codes.points.x[list(marks.path)],
+            codes.points.y[list(marks.path)],
+            {"color": look.accent, "width": 1.5},
         )
+        add_line(fig, x, y, "Codes of the chosen item", line)
     add(marks.path, "Codes of the chosen item", {"size": 22, "symbol": "circle-open", "color": look.accent,
                                                  "line": {"width": 3}})  # fmt: skip
     path_line(fig, codes.points, list(marks.history), look)

@@ -1,16 +1,20 @@
-"""Figures of the Metrics page: estimates as dots with their intervals. A model keeps its colour, marker and dash everywhere."""
+"""Figures of the pages Metrics and Users: estimates as dots with their intervals, curves of trainings, distributions of ranks.
+A model keeps its colour, marker and dash everywhere."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from app.analysis import floor
-from app.figures.style import QUIET, error_bars, laid_out, named_rows, open_where_level, with_legend
+from app.figures.style import QUIET, difference_dot, error_bars, laid_out, log_axis, named_rows, with_legend
 from app.styles import PALETTE, Style
 from app.text import label, short
 
@@ -75,17 +79,7 @@ def differences(
             fig.add_annotation(x=0, y=place, text="n/a", showarrow=False, xanchor="left", xshift=6, font={"size": 12})
             continue
         row = compared[name]
-        fig.add_scatter(
-            x=[row.difference],
-            y=[place],
-            error_x=error_bars(row.difference, row.low, row.high, colour, 2),
-            mode="markers",
-            marker=open_where_level(row.verdict == "level", colour, _size(len(rows))),
-            hovertemplate=(
-                f"{label(titles[name])}<br>%{{x:+.4f}} ({row.low:+.4f} … {row.high:+.4f})<br>"
-                f"{row.verdict}, adjusted p {row.holm:.3g}<extra></extra>"
-            ),
-        )
+        difference_dot(fig, place, label(titles[name]), row, (row.low, row.high), colour, _size(len(rows)), 2)
     fig.add_vline(x=0, line={"width": 1, "color": QUIET})
     named_rows(fig, [label(short(titles[name], 24)) for name in rows])
     fig.update_xaxes(title=f"Difference in {metric}", tickformat=".3f", nticks=6)
@@ -221,6 +215,50 @@ def run_so_far(table: pd.DataFrame) -> go.Figure:
     fig.update_xaxes(title="epoch", rangemode="tozero")
     fig.update_layout(height=260, showlegend=False, margin={"l": 48, "r": 8, "t": 32, "b": 44})
     return fig
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One model's empirical distribution of ranks."""
+
+    title: str
+    look: Style
+    ranks: npt.NDArray[np.int64]
+    shares: npt.NDArray[np.float64]
+    """[ranks]: of users whose held-out item is among so many first."""
+
+
+def distribution(curves: list[Curve], k: int, marks: Mapping[str, float], narrow: bool = False) -> go.Figure:
+    """The share of users whose held-out item is among the first x, a line per model; k: a line at the top k. marks: title of a
+    model → the rank of one user's held-out item, a mark on that model's line. narrow: for a phone."""
+    fig = go.Figure()
+    for curve in curves:
+        fig.add_scatter(
+            x=curve.ranks,
+            y=curve.shares,
+            name=label(curve.title),
+            mode="lines",
+            line={"color": curve.look.colour, "dash": curve.look.dash, "width": 2},
+            hovertemplate=f"{label(curve.title)}<br>%{{y:.1%}} of users in the top %{{x:,}}<extra></extra>",
+        )
+        rank = marks.get(curve.title)
+        if rank is not None and rank <= curve.ranks[-1]:
+            fig.add_scatter(
+                x=[rank],
+                y=[float(np.interp(np.log(rank), np.log(curve.ranks), curve.shares))],
+                mode="markers",
+                marker={"color": curve.look.colour, "symbol": curve.look.marker, "size": 11},
+                showlegend=False,
+                hovertemplate=f"{label(curve.title)}<br>this user: rank %{{x:,}}<extra></extra>",
+            )  # fmt: skip
+    fig.add_vline(x=k, line={"width": 1, "color": QUIET, "dash": "dot"})
+    last = max((int(curve.ranks[-1]) for curve in curves), default=1)
+    fig.update_xaxes(title="rank of the held-out item", **log_axis([1, last]))
+    fig.update_yaxes(title="share of users", tickformat=".0%", rangemode="tozero")
+    if narrow:
+        return with_legend(fig, 260, narrow)
+    legend = {"orientation": "h", "x": 0, "y": -0.42, "yanchor": "top", "font": {"size": 12}}
+    return laid_out(fig, 290, showlegend=True, legend=legend)
 
 
 def _height(rows: int) -> int:

@@ -229,9 +229,8 @@ def tree(prefixes: Tree, colours: Colours, titles: Sequence[str], events: Ints) 
         if parent >= 0:
             depth[node], left[node] = depth[parent] + 1, left[parent] + taken[parent]
             taken[parent] += sizes[node]
-    wide = (
-        sizes > 0.008 * sizes[0]
-    )  # a line around a box that is hardly wider than the line would be all there is to see
+    # a line around a box that is hardly wider than the line would be all there is to see
+    wide = sizes > 0.008 * sizes[0]
     fig = go.Figure(
         go.Bar(
             x=left + sizes / 2,

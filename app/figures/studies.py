@@ -8,7 +8,7 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from app.figures.style import QUIET, error_bars, laid_out, named_rows, open_where_level
+from app.figures.style import QUIET, difference_dot, error_bars, laid_out, named_rows, open_where_level
 from app.styles import PALETTE
 from app.text import label, short
 from engine.runtime.studies import MEASURES
@@ -22,7 +22,6 @@ def differences(found: pd.DataFrame, singles: Mapping[str, Sequence[float]], met
     part = found[found["verdict"] != "baseline"]
     fig = go.Figure()
     for place, row in enumerate(part.itertuples()):
-        level = row.verdict == "level"
         if len(singles[row.variant]) > 1:
             fig.add_scatter(
                 x=list(singles[row.variant]),
@@ -31,17 +30,7 @@ def differences(found: pd.DataFrame, singles: Mapping[str, Sequence[float]], met
                 marker={"color": QUIET, "symbol": "line-ns-open", "size": 9, "line": {"width": 2}},
                 hovertemplate="one seed: %{x:+.4f}<extra></extra>",
             )
-        fig.add_scatter(
-            x=[row.difference],
-            y=[place],
-            error_x=error_bars(row.difference, row.lowest, row.highest, COLOUR, 1.5),
-            mode="markers",
-            marker=open_where_level(level, COLOUR, 12),
-            hovertemplate=(
-                f"{label(row.title)}<br>%{{x:+.4f}} ({row.lowest:+.4f} … {row.highest:+.4f})<br>"
-                f"{row.verdict}, adjusted p {row.holm:.3g}<extra></extra>"
-            ),
-        )
+        difference_dot(fig, place, label(row.title), row, (row.lowest, row.highest), COLOUR, 12, 1.5)
     fig.add_vline(x=0, line={"width": 1, "color": QUIET})
     named_rows(fig, [label(short(title, 30)) for title in part["title"]])
     fig.update_xaxes(title=f"{metric} minus that of {label(short(baseline, 24))}", tickformat="+.3f", nticks=6)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import plotly.graph_objects as go
 
 from app.styles import GREY
+from engine.runtime import judge
 
 Floats = npt.NDArray[np.float64]
 
@@ -25,6 +26,10 @@ SIGNED = {
 """Of a heat map of numbers below and above 0, and of what is written in its cells: 4.5 : 1 on every one of them."""
 WIDTHS = (1.0, 1.6, 2.6, 4.2, 6.4, 9.0)
 """Of lines, by what they stand for."""
+NAMED_TICKS = {
+    "tickmode": "array", "ticklabeloverflow": "allow", "showgrid": False, "zeroline": False, "fixedrange": True,
+}  # fmt: skip
+"""Of an axis along which things have names."""
 LEGEND = {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0}
 _BELOW = {
     "orientation": "h", "yref": "container", "yanchor": "bottom", "y": 0, "xref": "container", "x": 0, "maxheight": 1,
@@ -55,6 +60,24 @@ def open_where_level(level: bool, colour: str, size: int) -> dict[str, object]:
     """A circle, open where a difference is not significant."""
     fill = "rgba(0,0,0,0)" if level else colour
     return {"color": fill, "symbol": "circle", "size": size, "line": {"width": 2, "color": colour}}
+
+
+def difference_dot(
+    fig: go.Figure, place: int, name: str, row: Any, ends: tuple[float, float], colour: str, size: int, thickness: float
+) -> None:
+    """A difference with its interval, open where it is not significant. name: escaped; row: difference, verdict and holm."""
+    low, high = ends
+    fig.add_scatter(
+        x=[row.difference],
+        y=[place],
+        error_x=error_bars(row.difference, low, high, colour, thickness),
+        mode="markers",
+        marker=open_where_level(row.verdict == "level", colour, size),
+        hovertemplate=(
+            f"{name}<br>%{{x:+.4f}} ({judge.signed(low)} … {judge.signed(high)})<br>{row.verdict}, "
+            f"adjusted p {row.holm:.3g}<extra></extra>"
+        ),
+    )
 
 
 def named_rows(fig: go.Figure, names: Sequence[str]) -> None:

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pandas as pd
 import plotly.graph_objects as go
 
 from app.analysis.word_attention import Parts
-from app.figures.attention import events_of
+from app.figures.attention import OF_ATTRIBUTES, ROW, events_of, hovers, laid_out, rows_downwards, ticks
 from app.figures.style import AGAINST, FOR, QUIET
 from app.styles import SERIES
-from app.text import label, short, short_title
+from app.text import label, short
 
 _PATTERNS = ("", "/", ".", "x", "-", "\\")
-_HATCH = "rgba(255,255,255,.75)"
-_ROW = 26  # pixels of a bar with its label
+_HATCHED = {"fgcolor": "rgba(255,255,255,.75)", "fillmode": "overlay", "size": 6}
 
 
 def stacked(parts: Parts) -> list[go.Bar]:
     """One trace per attribute, one row per item."""
-    hovers = [
-        label(f"{number} · {title}" if number else title, 120)
-        for number, title in zip(parts.numbers, parts.titles, strict=True)
-    ]
+    pointed = hovers(parts.numbers, parts.titles)
     return [
         go.Bar(
             x=parts.weights[:, at],
@@ -32,14 +26,9 @@ def stacked(parts: Parts) -> list[go.Bar]:
             name=label(name, 40),
             marker={
                 "color": SERIES[at % 6],
-                "pattern": {
-                    "shape": _PATTERNS[at % len(_PATTERNS)],
-                    "fgcolor": _HATCH,
-                    "fillmode": "overlay",
-                    "size": 6,
-                },
+                "pattern": {"shape": _PATTERNS[at % len(_PATTERNS)], **_HATCHED},
             },
-            customdata=[[hover, label(name, 40)] for hover in hovers],
+            customdata=[[hover, label(name, 40)] for hover in pointed],
             hovertemplate="%{customdata[0]}<br>%{customdata[1]} %{x:.3f}<extra></extra>",
         )
         for at, name in enumerate(parts.attributes)
@@ -62,30 +51,14 @@ def items(parts: Parts, narrow: bool = False) -> go.Figure:
         cliponaxis=False, showlegend=False, hoverinfo="skip",
     )  # fmt: skip
     fig.update_xaxes(showticklabels=False, showgrid=False, zeroline=False, range=[0, top * 1.2])
-    fig.update_yaxes(
-        tickvals=places,
-        ticktext=_ticks(parts.numbers, parts.titles, 20 if narrow else 44),
-        autorange="reversed",
-        automargin=True,
-        showgrid=False,
-        zeroline=False,
-    )
-    return fig.update_layout(
-        height=56 + _ROW * len(parts),
+    rows_downwards(fig, ticks(parts.numbers, parts.titles, 20 if narrow else 44))
+    return laid_out(
+        fig,
+        56 + ROW * len(parts),
         meta={"rows": events_of(parts.numbers, parts.titles)},
-        dragmode=False,
-        modebar={"orientation": "h"},
         barmode="stack",
         bargap=0.3,
-        legend={
-            "orientation": "h",
-            "y": 1,
-            "yref": "container",
-            "yanchor": "top",
-            "x": 0,
-            "xref": "container",
-            "traceorder": "normal",
-        },
+        legend={**OF_ATTRIBUTES, "y": 1, "yanchor": "top"},
         margin={"l": 8, "r": 24, "t": 40, "b": 8},
     )
 
@@ -93,10 +66,10 @@ def items(parts: Parts, narrow: bool = False) -> go.Figure:
 def own(shown: pd.DataFrame) -> go.Figure:
     """What leaving out an attribute, or one word of it, does to the score. shown: attribute, word, effect, rank_without."""
     places = list(range(len(shown)))
-    ticks, hovers = [], []
+    names, pointed = [], []
     for row in shown.itertuples():
-        ticks.append(label(short(str(row.word), 22) if row.word else f"{row.attribute}, all of it", 60))
-        hovers.append(label(f"{row.word} ({row.attribute})" if row.word else f"all of {row.attribute}", 120))
+        names.append(label(short(str(row.word), 22) if row.word else f"{row.attribute}, all of it", 60))
+        pointed.append(label(f"{row.word} ({row.attribute})" if row.word else f"all of {row.attribute}", 120))
     signs = ["raises the score" if effect >= 0 else "lowers the score" for effect in shown["effect"]]
     fig = go.Figure(
         go.Bar(
@@ -105,34 +78,14 @@ def own(shown: pd.DataFrame) -> go.Figure:
             orientation="h",
             marker={
                 "color": [FOR if effect >= 0 else AGAINST for effect in shown["effect"]],
-                "pattern": {
-                    "shape": ["" if word else "/" for word in shown["word"]],
-                    "fgcolor": _HATCH,
-                    "fillmode": "overlay",
-                    "size": 6,
-                },
+                "pattern": {"shape": ["" if word else "/" for word in shown["word"]], **_HATCHED},
             },
-            customdata=list(zip(hovers, signs, shown["rank_without"], strict=True)),
+            customdata=list(zip(pointed, signs, shown["rank_without"], strict=True)),
             hovertemplate="without %{customdata[0]}<br>%{customdata[1]}: %{x:+.4f}<br>rank then %{customdata[2]:,.0f}"
             "<extra></extra>",
         )
     )
     fig.update_xaxes(nticks=6, zeroline=True, zerolinecolor=QUIET, showgrid=False, title="effect on the score")
-    fig.update_yaxes(
-        tickvals=places, ticktext=ticks, autorange="reversed", automargin=True, showgrid=False, zeroline=False
-    )
-    return fig.update_layout(
-        height=64 + _ROW * len(shown),
-        dragmode=False,
-        modebar={"orientation": "h"},
-        bargap=0.3,
-        showlegend=False,
-        margin={"l": 8, "r": 12, "t": 8, "b": 44},
-    )
-
-
-def _ticks(numbers: Sequence[str], titles: Sequence[str], room: int) -> list[str]:
-    return [
-        label(f"{number} · {short_title(title, room)}" if number else title, 200)
-        for number, title in zip(numbers, titles, strict=True)
-    ]
+    rows_downwards(fig, names)
+    margin = {"l": 8, "r": 12, "t": 8, "b": 44}
+    return laid_out(fig, 64 + ROW * len(shown), bargap=0.3, showlegend=False, margin=margin)

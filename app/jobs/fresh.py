@@ -64,9 +64,6 @@ def _noted(runs: Path) -> str | None:
 
 
 def main() -> int:
-    if len(sys.argv) != 4:
-        print("seqscope: usage: python -m app.jobs.fresh DATASET EXPORTS RUNS", file=sys.stderr)
-        return 2
     gone = fresh(*map(Path, sys.argv[1:]))
     if gone:
         print(f"made for another state of the dataset, and gone: {', '.join(gone)}")

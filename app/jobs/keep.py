@@ -17,9 +17,6 @@ def keep(brought: Path, kept: Path) -> None:
 
 
 def main() -> int:
-    if len(sys.argv) != 3:
-        print("seqscope: usage: python -m app.jobs.keep BROUGHT KEPT", file=sys.stderr)
-        return 2
     keep(*map(Path, sys.argv[1:]))
     return 0
 

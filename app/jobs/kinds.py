@@ -194,9 +194,7 @@ def prepare(request: JobRequest, items: int, sources: Sequence[Path] = ()) -> Jo
         )
     embed = ("embed", "--dataset", "data", "--encoder", "auto")
     mapped = (*embed, "--to", into)
-    steps += [
-        JobStep(title="Embed the texts", words=embed, key="words", may_fail=True, weight=10 + items / 60),
-    ]
+    steps.append(JobStep(title="Embed the texts", words=embed, key="words", may_fail=True, weight=10 + items / 60))
     if items > NEIGHBOURS:
         steps.append(
             JobStep(title="Project the texts", words=mapped, needs=("words",), may_fail=True, weight=20 + items / 500)
@@ -262,22 +260,9 @@ def train(request: JobRequest, choices: Sequence[TrainingChoice]) -> Job:
     return _job(request, "train", f"Train {called}", steps, timed=timed, short=soon)
 
 
-def batch(
-    id: str,
-    folder: Path,
-    jobs: Path,
-    words: Sequence[str],
-    *,
-    title: str,
-    program: str = "engine",
-    owner: str = "",
-    dataset: str = "",
-    short: bool = False,
-) -> Job:
+def batch(request: JobRequest, words: Sequence[str], *, short: bool = False) -> Job:
     """One command that answers for many histories and tells how far it is. short: these are few."""
-    step = JobStep(title=title[:200], words=tuple(words), program=program)
-    request = JobRequest(id, folder, jobs, name="", title=title, owner=owner, dataset=dataset)
-    return _job(request, "batch", title, [step], short=short)
+    return _job(request, "batch", LISTS, [JobStep(title=LISTS, words=tuple(words))], short=short)
 
 
 def sized(tokenizer: str, items: int) -> dict[str, int]:
@@ -299,11 +284,10 @@ def batches(model: str, people: int) -> dict[str, int]:
     page = models()[model].page
     if not people or not page.examples:
         return {}
-    whole, each = page.batch, page.examples
-    batch = whole
-    while batch > LEAST_BATCH and people * each < EPOCH_STEPS * batch:
+    batch = page.batch
+    while batch > LEAST_BATCH and people * page.examples < EPOCH_STEPS * batch:
         batch = max(LEAST_BATCH, batch // 2)
-    return {} if batch == whole else {"training.batch_size": batch}
+    return {} if batch == page.batch else {"training.batch_size": batch}
 
 
 def _begun(request: JobRequest, into: str) -> list[JobStep]:

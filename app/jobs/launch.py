@@ -26,11 +26,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from app.jobs import spec, status
-from app.jobs.runner import LOCK, LOG, ROOT, environment
+from app.jobs.runner import LOCK, LOG, ROOT, environment, is_running
 from app.jobs.status import is_short
 from engine.errors import SeqscopeError
 from engine.files import read_json, write_text
 from engine.machine import number
+from engine.tabular.database import first_line
 
 
 class Launcher(Protocol):
@@ -71,17 +72,7 @@ class Local:
 
     def alive(self, folder: Path) -> bool:
         self._reap()
-        try:
-            handle = os.open(folder / LOCK, os.O_RDWR | os.O_CLOEXEC)
-        except OSError:
-            return False
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return True
-        finally:
-            os.close(handle)
-        return False
+        return is_running(folder)
 
     def stop(self, folder: Path) -> None:
         """It looks for itself."""
@@ -132,7 +123,7 @@ class OnRay:
         except SeqscopeError:
             raise
         except Exception as error:  # Ray has many, and the cluster's answers come as RuntimeError
-            reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+            reason = first_line(error)[:200]
             raise SeqscopeError(f"The Ray cluster at {self.address} did not take the job ({reason}).") from error
         write_text(folder / SUBMISSION, json.dumps({"submission": name, "address": self.address}) + "\n")
         now = status.read(folder)
@@ -174,7 +165,7 @@ class OnRay:
             try:
                 self._client = JobSubmissionClient(self.address)
             except Exception as error:  # as above
-                reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+                reason = first_line(error)[:200]
                 raise SeqscopeError(f"The Ray cluster at {self.address} cannot be reached ({reason}).") from error
         return self._client
 

@@ -39,7 +39,7 @@ from pathlib import Path
 from typing import IO, Literal, get_args
 
 from app.jobs import spec, status
-from app.jobs.launch import Launcher, Local
+from app.jobs.launch import Launcher, Local, OnRay
 from app.jobs.runner import ALLOWED, CANCEL, LOG
 from app.jobs.spec import Job
 from app.jobs.status import Status, is_short
@@ -108,7 +108,8 @@ class Queue:
             "long": whole_number("SEQSCOPE_JOBS", 1, least=1) if runners is None else runners,
         }
         self.waiting = whole_number("SEQSCOPE_JOBS_WAITING", 50, least=1) if waiting is None else waiting
-        self.launcher = launcher or _launcher()
+        address = os.environ.get("SEQSCOPE_RAY_ADDRESS")
+        self.launcher = launcher or (OnRay(address) if address else Local())
         self._on_change = on_change or (lambda job, now: None)
         self._allowed = allowed or (lambda job: None)
         self._tick = tick
@@ -438,11 +439,3 @@ def _lane(job: Job, now: Status) -> Lane:
 def _owner(job: Job) -> str:
     """A job of nobody waits for no other of nobody's."""
     return job.owner or job.id
-
-
-def _launcher() -> Launcher:
-    if os.environ.get("SEQSCOPE_RAY_ADDRESS"):
-        from app.jobs.launch import OnRay
-
-        return OnRay(os.environ["SEQSCOPE_RAY_ADDRESS"])
-    return Local()

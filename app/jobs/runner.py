@@ -26,7 +26,7 @@ from app import home
 from app.jobs import spec, status
 from app.jobs.spec import Job, JobStep
 from app.jobs.status import Part, is_short
-from app.store.records import JobKind
+from app.store.records import JobKind, JobState
 from app.text import amount
 from engine.errors import SeqscopeError
 from engine.files import read_json, write_text
@@ -54,20 +54,8 @@ NICE: dict[JobKind, int] = {"baselines": 1, "prepare": 2, "batch": 5, "train": 1
 ROOT = Path(__file__).resolve().parents[2]
 _KEPT = ("PATH", "HOME", "TMPDIR", "LANG", "TZ", "VIRTUAL_ENV", "SYSTEMROOT")
 _FAMILIES = (
-    "LC_",
-    "LD_",
-    "PYTHON",
-    "OMP_",
-    "MKL_",
-    "OPENBLAS_",
-    "NUMBA_",
-    "CUDA_",
-    "NVIDIA_",
-    "TORCH",
-    "HF_",
-    "XDG_",
-    "SEQSCOPE_",
-)
+    "LC_", "LD_", "PYTHON", "OMP_", "MKL_", "OPENBLAS_", "NUMBA_", "CUDA_", "NVIDIA_", "TORCH", "HF_", "XDG_", "SEQSCOPE_",
+)  # fmt: skip
 
 
 class Left(Exception):
@@ -109,7 +97,7 @@ class Runner:
             return self._end()
         except Cancelled:
             self._part(self.status.step, "failed")
-            self._note(state="cancelled", words="Cancelled", left=None, pid=None, ended=time.time(), durable=True)
+            self._over("cancelled", "Cancelled")
         except Left:
             self._note(state="queued", words="Interrupted; it goes on from here", left=None, pid=None, durable=True)
         return 0
@@ -139,10 +127,9 @@ class Runner:
                 self._discard(step)
                 raise
             if message:
-                if not step.may_fail:
-                    self._part(number, "failed")
-                    raise Failed(message)
                 self._part(number, "failed")
+                if not step.may_fail:
+                    raise Failed(message)
                 self._note(notes=(*self.status.notes, f"{step.title}: {message}"))
             else:
                 if made is not None:
@@ -274,21 +261,14 @@ class Runner:
         goals = [part.state for step, part in parts if step.goal]
         if goals and "done" not in goals:
             raise Failed(self.status.notes[0] if self.status.notes else "Nothing of it succeeded.")
-        self._note(
-            state="done", words="Done", progress=1.0, left=None, pid=None, ended=time.time(), durable=True
-        )  # fmt: skip
+        self._over("done", "Done", progress=1.0)
         return 0
 
     def fail(self, message: str) -> None:
-        self._note(
-            state="failed",
-            message=message[:MESSAGE],
-            words="Failed",
-            left=None,
-            pid=None,
-            ended=time.time(),
-            durable=True,
-        )
+        self._over("failed", "Failed", message=message[:MESSAGE])
+
+    def _over(self, state: JobState, words: str, **changes: Any) -> None:
+        self._note(state=state, words=words, left=None, pid=None, ended=time.time(), durable=True, **changes)
 
     def _share(self, number: int, share: float) -> float:
         """0 to 1 of the whole job, with the share 0 to 1 of the step in hand."""
@@ -355,9 +335,7 @@ def read_warnings(path: Path) -> list[str]:
 
 def environment(progress: Path | None = None) -> dict[str, str]:
     """For a command: no secret of the server among it."""
-    variables = {
-        name: value for name, value in os.environ.items() if name in _KEPT or name.startswith(_FAMILIES)
-    }  # fmt: skip
+    variables = {name: value for name, value in os.environ.items() if name in _KEPT or name.startswith(_FAMILIES)}
     path = [str(ROOT), *filter(None, [variables.get("PYTHONPATH")])]
     variables |= {"PYTHONPATH": os.pathsep.join(path), "PYTHONUNBUFFERED": "1"}
     variables.pop("SEQSCOPE_PROGRESS", None)
@@ -419,6 +397,18 @@ def held(folder: Path, handed: int | None) -> Iterator[bool]:
             yield False
             return
         yield True
+
+
+def is_running(folder: Path) -> bool:
+    """Whether a runner lives that has the job in `folder`: it holds the lock as long as it does."""
+    try:
+        with (folder / LOCK).open("r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
 
 
 def main() -> int:

@@ -8,28 +8,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
-from app.jobs.spec import Job
+from app.jobs.spec import Job, Strict
 from app.store.records import ENDED, JobState
 from engine.files import write_text
 
 FILE = "status.json"
 
 
-class Part(BaseModel):
+class Part(Strict):
     """How far a step is."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     state: Literal["waiting", "running", "done", "failed", "left out"] = "waiting"
     seconds: float = Field(default=0.0, ge=0)
     """What it took, over all its beginnings."""
 
 
-class Status(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class Status(Strict):
     version: Literal[1] = 1
     state: JobState = "queued"
     step: int = Field(default=0, ge=0)

@@ -70,9 +70,6 @@ def exchange(first: Path, second: Path) -> None:
 
 
 def main() -> int:
-    if len(sys.argv) != 4:
-        print("seqscope: usage: python -m app.jobs.turn DATASET MADE SHOWN", file=sys.stderr)
-        return 2
     if not turn(*map(Path, sys.argv[1:])):
         print(f"seqscope: {NOTHING}", file=sys.stderr)
         return 1

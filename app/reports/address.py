@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from app import examples, home
@@ -10,8 +10,8 @@ from app.analysis.metrics import protocols, without_users
 from app.limits import MAX_HISTORY, MAX_K
 from app.reports.document import PARTS, Asked
 from app.session import pages
-from app.session.address import DEFAULT_K, VERSION, Ids, decode, encode, quoted, unquoted
-from app.session.pages import Own, Parameter, is_model, one_of
+from app.session.address import VERSION, Address, Ids, decode, encode, quoted
+from app.session.pages import Check, Own, Parameter, is_model, one_of
 from app.text import short
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
@@ -32,31 +32,30 @@ def parameters(address: str) -> dict[str, str]:
     return entries
 
 
-def read(found: Mapping[str, str], models: Zoo) -> Asked:
+def read(parameters: Mapping[str, str], models: Zoo) -> Asked:
     """What a report of that page is asked for. Raises SeqscopeError where the zoo lacks what the address names."""
-    choices, problems = pages.read(PARAMETERS, found, models)
+    choices, problems = pages.read(PARAMETERS, parameters, models)
     if problems:
         raise SeqscopeError(problems[0])
-    item = found.get("item")
-    if item is not None and (problem := pages.is_item(item, models, {})):
+    link = Address.read(parameters)
+    if link.item is not None and (problem := pages.is_item(link.item, models, {})):
         raise SeqscopeError(problem)
-    user = unquoted(found["u"]) if "u" in found and "h" not in found else None
-    history = decode(found["h"]) if "h" in found else ()
-    if user is not None:
-        history = of_person(models, user)
-    elif "h" not in found:
-        history = examples.of(models)[0].history
-    k = found.get("k", str(DEFAULT_K))
-    if not (k.isascii() and k.isdigit() and len(k) < 10 and 1 <= int(k) <= MAX_K):
-        raise SeqscopeError(f"The address asks for lists of length “{short(k, 20)}”; possible is 1 to {MAX_K}.")
+    if link.user is not None:
+        history = of_person(models, link.user)
+    else:
+        history = examples.of(models)[0].history if link.history is None else link.history
+    if link.length is None:
+        raise SeqscopeError(
+            f"The address asks for lists of length “{short(link.k or '', 20)}”; possible is 1 to {MAX_K}."
+        )
     return asked(
         choices,
         history=history[-MAX_HISTORY:],
-        edited=decode(found["b"])[-MAX_HISTORY:] if "b" in found else None,
-        models=[name for name in decode(found["m"])] if "m" in found else None,
-        k=int(k),
-        user=user,
-        item=item,
+        edited=None if link.variant is None else link.variant[-MAX_HISTORY:],
+        models=link.models,
+        k=link.length,
+        user=link.user,
+        item=link.item,
     )
 
 
@@ -139,27 +138,20 @@ def parameters_of(asked: Asked) -> dict[str, str]:
 
 
 MAX_TITLE = 120
-VIEWS = ("mean", "rollout")
-FIGURES = ("static", "interactive")
 SAVED = "saved_report"
 
 
-def _some_of(what: str, there: Collection[str], text: str) -> str:
-    unknown = [short(word, 30) for word in decode(text) if word not in there]
-    return f"The link names a {what} that this dataset does not have: “{unknown[0]}”." if unknown else ""
+def _some_of(kind: str, whose: str, names: Callable[[Zoo], Collection[str]]) -> Check:
+    def check(text: str, models: Zoo, parameters: Own) -> str:
+        unknown = [short(word, 30) for word in decode(text) if word not in names(models)]
+        return f"The link names a {kind} that {whose} does not have: “{unknown[0]}”." if unknown else ""
+
+    return check
 
 
-def _parts(text: str, models: Zoo, parameters: Own) -> str:
-    unknown = [short(word, 30) for word in decode(text) if word not in PARTS]
-    return f"The link names a part that a report does not have: “{unknown[0]}”." if unknown else ""
-
-
-def _models(text: str, models: Zoo, parameters: Own) -> str:
-    return _some_of("model", models.bundles, text)
-
-
-def _tokenizers(text: str, models: Zoo, parameters: Own) -> str:
-    return _some_of("tokenizer", models.tokenizations, text)
+_MODELS = _some_of("model", "this dataset", lambda models: models.bundles)
+_TOKENIZERS = _some_of("tokenizer", "this dataset", lambda models: models.tokenizations)
+_PARTS = _some_of("part", "a report", lambda models: PARTS)
 
 
 def _protocol(text: str, models: Zoo, parameters: Own) -> str:
@@ -181,15 +173,15 @@ def _saved(text: str, models: Zoo, parameters: Own) -> str:
 
 PARAMETERS = (
     Parameter("title", "of the report", _title),
-    Parameter("parts", "what goes in, with ~ between them", _parts),
-    Parameter("attention", "models to look into, with ~ between them", _models),
-    Parameter("view", "mean or rollout", one_of("view", VIEWS)),
+    Parameter("parts", "what goes in, with ~ between them", _PARTS),
+    Parameter("attention", "models to look into, with ~ between them", _MODELS),
+    Parameter("view", "mean or rollout", one_of("view", ("mean", "rollout"))),
     Parameter("map", "the model whose map is drawn", is_model),
-    Parameter("codes", "tokenizers, with ~ between them", _tokenizers),
+    Parameter("codes", "tokenizers, with ~ between them", _TOKENIZERS),
     Parameter("protocol", "of the metrics", _protocol, renewed=without_users),
     Parameter("slow", "effects of models that take long for them are wanted", one_of("slow answers", ("asked",))),
     Parameter("rows", "rows of the data themselves may go in", one_of("rows of the data", ("yes",))),
-    Parameter("figures", "in HTML", one_of("figures", FIGURES)),
+    Parameter("figures", "in HTML", one_of("figures", ("static", "interactive"))),
     Parameter(
         SAVED, "the id of a saved report that is shown in place of the one of now; its owner alone can open it", _saved
     ),

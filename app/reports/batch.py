@@ -220,17 +220,11 @@ def _write(
     rows = 0
     with replacing(out) as staged, _writer(staged, schema, out.suffix.lower() == ".csv") as write:
         for path in files:
-            part = pq.read_table(path, schema=_PART).combine_chunks()
-            item = part["item"].combine_chunks()
-            columns = {
-                "history": part["history"].combine_chunks(),
-                "model": pa.DictionaryArray.from_arrays(part["model"].combine_chunks(), list(chosen)),
-                "rank": part["rank"].combine_chunks(),
-                **{name: pa.DictionaryArray.from_arrays(item, text) for name, text in texts.items()},
-                "score": part["score"].combine_chunks(),
-                **({"in_history": part["in_history"].combine_chunks()} if repeats else {}),
-            }
-            write(pa.table(columns, schema))
+            part = pq.read_table(path, schema=_PART)
+            columns = {name: part[name].combine_chunks() for name in part.column_names}
+            columns["model"] = pa.DictionaryArray.from_arrays(columns["model"], list(chosen))
+            columns |= {name: pa.DictionaryArray.from_arrays(columns["item"], text) for name, text in texts.items()}
+            write(pa.table({name: columns[name] for name in kinds}, schema))
             too_large(staged.stat().st_size, bounds)
             rows += len(part)
     return rows
@@ -242,15 +236,12 @@ def _writer(path: Path, schema: pa.Schema, as_csv: bool) -> Iterator[Callable[[p
         with pq.ParquetWriter(path, schema, compression="zstd") as writer:
             yield writer.write_table
         return
-    plain = pa.schema([(field.name, _plain(field.type)) for field in schema])
+    texts = {field.name: pa.string() for field in schema if pa.types.is_dictionary(field.type)}
+    plain = pa.schema([(field.name, texts.get(field.name, field.type)) for field in schema])
     with path.open("wb") as file:
         file.write(b"\xef\xbb\xbf")  # spreadsheets ask for it
         with pa.csv.CSVWriter(file, plain) as writer:
             yield lambda table: writer.write_table(_neutral(table.cast(plain)))
-
-
-def _plain(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def _neutral(table: pa.Table) -> pa.Table:
@@ -270,18 +261,17 @@ def _neutral(table: pa.Table) -> pa.Table:
 
 def _plan(models: Zoo, source: Path | str, chosen: Sequence[str], k: int, columns: Mapping[str, str]) -> str:
     """A text that differs wherever the answers could."""
-    digest = hashlib.sha256()
+    content = PEOPLE
     if source != PEOPLE:
         try:
             with Path(source).open("rb") as file:
-                while block := file.read(1 << 20):
-                    digest.update(block)
+                content = hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
             raise SeqscopeError(f"{source} cannot be read ({error.strerror}).") from None
     return json.dumps(
         {
             "program": __version__,
-            "source": digest.hexdigest() if source != PEOPLE else PEOPLE,
+            "source": content,
             "name": Path(source).suffix,
             "columns": dict(sorted(columns.items())),
             "fingerprint": models.info.fingerprint,

@@ -66,7 +66,7 @@ def build(
         asked=narrowed,
         models=[provenance.model(models, name) for name in names],
         **made,
-        notes=provenance.notes(models, narrowed, narrowed.parts),
+        notes=provenance.notes(models, narrowed),
     )
     report = report if "history" in made else _without_history(report)
     return sealed(report.model_copy(update={"summary": summary(report)}))

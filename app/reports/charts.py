@@ -35,17 +35,14 @@ def bars(rows: Sequence[Bar], colour: str, alt: str, *, even: float | None = Non
     for at, row in enumerate(rows):
         y = at * step
         svg.text(left - 8, y + 16, fit(row.label, left - 12), anchor="end")
-        svg.add(
-            "rect",
-            hint=f"{row.label}: {row.words}",
-            x=left,
-            y=y + 4,
-            width=max(wide * row.value / top, 0.5),
-            height=15,
-            fill=colour,
-        )
+        _bar(svg, left, y, max(wide * row.value / top, 0.5), colour, f"{row.label}: {row.words}")
         svg.text(WIDTH - 4, y + 16, row.words, "quiet", size=12, anchor="end")
     return svg.done(alt, font)
+
+
+def _bar(svg: Svg, x: float, row: float, length: float, colour: str, hint: str) -> None:
+    """row: where the row of the bar begins."""
+    svg.add("rect", hint=hint, x=x, y=row + 4, width=length, height=15, fill=colour)
 
 
 class Column(NamedTuple):
@@ -74,16 +71,8 @@ def effects(labels: Sequence[str], columns: Sequence[Column], alt: str, *, font:
             if value is not None:
                 y, right = head + at * step, value >= 0
                 long = (wide / 2 - 4) * abs(value) / reach
-                hint = f"{labels[at]}: {column.words[at]}"
-                svg.add(
-                    "rect",
-                    hint=hint,
-                    x=middle if right else middle - long,
-                    y=y + 4,
-                    width=long,
-                    height=15,
-                    fill=column.colour,
-                )
+                begins = middle if right else middle - long
+                _bar(svg, begins, y, long, column.colour, f"{labels[at]}: {column.words[at]}")
                 if len(column.figures[at]) * 6 <= wide / 2 - 6:  # the bar's other side is empty
                     x, anchor = (middle - 4, "end") if right else (middle + 4, "start")
                     svg.text(x, y + 15, column.figures[at], "quiet", size=10, anchor=anchor)
@@ -160,14 +149,8 @@ def heatmap(
     skip = max(1, math.ceil(26 / size))
     for place, words in enumerate(columns):
         if (len(columns) - 1 - place) % skip == 0:
-            svg.text(
-                left + (place + 0.5) * size,
-                size * len(rows) + 15,
-                fit(words, size * skip),
-                "quiet",
-                size=11,
-                anchor="middle",
-            )
+            x, y = left + (place + 0.5) * size, size * len(rows) + 15
+            svg.text(x, y, fit(words, size * skip), "quiet", size=11, anchor="middle")
     return svg.done(alt, font)
 
 
@@ -283,10 +266,8 @@ def points(
         cx, cy = at(px, py)
         svg.add("circle", hint=hints[place] if hints else "", cx=cx, cy=cy, r=2.4, fill=colour, fill_opacity=0.55)
     for before, after in itertools.pairwise(path):
-        svg.add(
-            "line", x1=at(before.x, before.y)[0], y1=at(before.x, before.y)[1], x2=at(after.x, after.y)[0],
-            y2=at(after.x, after.y)[1], class_="path", stroke=FILL["ink"], stroke_width=1.4,
-        )  # fmt: skip
+        (x1, y1), (x2, y2) = at(before.x, before.y), at(after.x, after.y)
+        svg.add("line", x1=x1, y1=y1, x2=x2, y2=y2, class_="path", stroke=FILL["ink"], stroke_width=1.4)
     for spot in following:
         cx, cy = at(spot.x, spot.y)
         svg.add(

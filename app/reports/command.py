@@ -15,6 +15,7 @@ import argparse
 import resource
 import signal
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -197,15 +198,12 @@ def _verify(args: argparse.Namespace, where: Path | None) -> int:
     models = Zoo.open(verify.find(where or Path("exports"), report.dataset.fingerprint, brought))
     print(f"{args.verify}: {report.title}, made {when(report.created)}")
     print(f"{models.path}: fingerprint {report.dataset.fingerprint[:16]}…, the same")
-    held = wrong = unasked = 0
+    answers: Counter[bool | None] = Counter()
     for claim in verify.verify(report, models):
-        held, wrong, unasked = (
-            held + (claim.holds is True),
-            wrong + (claim.holds is False),
-            unasked + (claim.holds is None),
-        )
+        answers[claim.holds] += 1
         sign = {True: "holds", False: "DOES NOT HOLD", None: "not asked"}[claim.holds]
         print(f"{sign:<14} {claim.what}: {claim.words}")
+    held, wrong, unasked = answers[True], answers[False], answers[None]
     print(f"{held} of {held + wrong} hold (numbers within {TOLERANCE:g}).")
     broken = verify.broken(report)
     if broken is not None:

@@ -12,6 +12,7 @@ import datetime
 import hashlib
 import inspect
 import json
+import re
 import textwrap
 from collections.abc import Iterator
 from itertools import pairwise
@@ -34,6 +35,7 @@ SCHEMA_VERSION = 2
 """The newest that is read. 1: `Ranked.share` is a softmax whatever the scores are, and `Ranked.strength` what bars show."""
 MAX_BYTES = 64 << 20
 MAX_DEPTH = 32
+_WORD = re.compile(r"[^a-z0-9]+")
 PARTS: tuple[str, ...] = tuple(_PARTS)
 _ORIGINAL = {"history", "lists", "what_ifs", "effects", "overlap", "attention", "codes", "map", "metrics"}
 """The parts of the first reports, written even where they say nothing; later ones are not, so that old seals still fit."""
@@ -186,6 +188,12 @@ class _Document(ReportModel):
         return self.asked.title or f"{self.dataset.title}: what comes next?"
 
     @property
+    def stem(self) -> str:
+        """Of the names of its files: lowercase letters, digits and dashes."""
+        title = _WORD.sub("-", (self.asked.title or self.dataset.name).lower()).strip("-")[:60]
+        return f"seqscope-{title or 'report'}-{self.created[:10]}"
+
+    @property
     def titles(self) -> dict[str, str]:
         """Name → title of every model; with the name behind it where another one is called the same."""
         titles = [model.title for model in self.models]
@@ -330,17 +338,11 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not a JSON number")
 
 
-def _check_depth(value: Any) -> None:
-    """Raises RecursionError where lists and objects lie deeper within each other than MAX_DEPTH, level by level."""
-    level = [value]
-    for _ in range(MAX_DEPTH):
-        level = [
-            inner
-            for outer in level
-            if isinstance(outer, dict | list)
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, dict | list)
-        ]
-        if not level:
-            return
-    raise RecursionError
+def _check_depth(value: Any, levels: int = MAX_DEPTH) -> None:
+    """Raises RecursionError where lists and objects lie deeper within each other than `levels`."""
+    if not isinstance(value, dict | list):
+        return
+    if not levels:
+        raise RecursionError
+    for inner in value.values() if isinstance(value, dict) else value:
+        _check_depth(inner, levels - 1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import io
-import re
 import zipfile
 from collections.abc import Sequence
 from typing import Literal, get_args
@@ -24,20 +23,13 @@ MIME: dict[Form, str] = {
     "csv": "text/csv",
     "zip": "application/zip",
 }
-_WORD = re.compile(r"[^a-z0-9]+")
 _EARLIEST = (1980, 1, 1, 0, 0, 0)  # that a zip can tell
-
-
-def stem(report: Report) -> str:
-    """Of the names of its files: lowercase letters, digits and dashes."""
-    title = _WORD.sub("-", (report.asked.title or report.dataset.name).lower()).strip("-")[:60]
-    return f"seqscope-{title or 'report'}-{report.created[:10]}"
 
 
 def files(report: Report, forms: Sequence[Form] = FORMS, figures: html.Kind = "static") -> dict[str, bytes]:
     """File name → content. csv: one per table."""
     content: dict[str, bytes] = {}
-    name = stem(report)
+    name = report.stem
     if "html" in forms:
         content[f"{name}.html"] = html.render(report, figures)
     if "pdf" in forms:
@@ -52,20 +44,20 @@ def files(report: Report, forms: Sequence[Form] = FORMS, figures: html.Kind = "s
 
 
 def zipped(report: Report, figures: html.Kind = "static") -> bytes:
-    """Everything in one file, report.json with its schema among it. The same report gives the same bytes."""
+    """Everything in one file, the JSON with its schema among it. The same report gives the same bytes."""
     made = datetime.datetime.fromisoformat(report.created).astimezone(datetime.UTC)
     at = max(_EARLIEST, made.timetuple()[:6])
     content = {
-        "report.html": html.render(report, figures),
-        "report.pdf": pdf.render(report),
-        "report.json": write(report),
+        f"{report.stem}.html": html.render(report, figures),
+        f"{report.stem}.pdf": pdf.render(report),
+        f"{report.stem}.json": write(report),
         "report.schema.json": schema().encode(),
         **{f"tables/{name}.csv": csv_bytes(table.columns, table.rows) for name, table in tables(report).items()},
     }
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
         for name, data in content.items():
-            entry = zipfile.ZipInfo(f"{stem(report)}/{name}", at)
+            entry = zipfile.ZipInfo(f"{report.stem}/{name}", at)
             entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
             file.writestr(entry, data)
     return packed.getvalue()

@@ -24,6 +24,7 @@ from app.reports.blocks import Figure, Table
 from app.reports.document import Report
 from app.reports.sections import figures, sections
 from app.text import clean
+from engine.runtime import judge
 
 Kind = Literal["static", "interactive"]
 KINDS: tuple[Kind, ...] = ("static", "interactive")
@@ -95,9 +96,8 @@ def _policy(style: str, scripts: list[str], framed: bool) -> str:
         base,
         "form-action 'none'",
     ]
-    if (
-        scripts
-    ):  # plotly.js keeps its rules in an empty style element, sets style attributes, and makes pictures of figures
+    # plotly.js keeps its rules in an empty style element, sets style attributes, and makes pictures of figures
+    if scripts:
         rules[1] += f" {_hash('')}; style-src-attr 'unsafe-inline'"
         rules[2] += " blob:"
         rules.append(f"script-src {' '.join(map(_hash, scripts))}")
@@ -155,9 +155,9 @@ def cell_text(value: Any) -> str:
     if value is None or value == "":
         return "–"
     if isinstance(value, float):
-        return f"{value:,.4g}" if abs(value) >= 1_000 or value == int(value) else f"{value:.4f}"
+        return judge.signed(value, ",.4g" if abs(value) >= 1_000 or value == int(value) else ".4f")
     if isinstance(value, int):
-        return f"{value:,}"
+        return judge.signed(value, ",")
     if isinstance(value, (list, tuple)):
         return "; ".join(map(str, value)) or "–"
     return clean(value, 300)

@@ -172,36 +172,30 @@ class Part(ABC, Generic[Content]):
         yield as_told(report, self.name, then, now)
 
 
-class ByModel(Part[list[Any]]):
+class ByModel(Part[Content]):
     """A part with an entry per model, each checked by itself."""
 
     called: str
     """What an entry is called before its model."""
 
-    def compare(self, report: Report, then: Any, now: Any) -> Iterator[Checked]:
-        yield from by_model(report, self.name, self.called, then, now)
+    def compare(self, report: Report, then: Content, now: Content) -> Iterator[Checked]:
+        titles = report.titles
+        yield from each(
+            self.name, self.entries(then), self.entries(now),
+            lambda entry: entry.model,
+            lambda entry: f"{self.called} {titles[entry.model]}",
+            lambda words, one, other: as_told(report, words, one, other, "the same, numbers within the tolerance"),
+        )  # fmt: skip
 
 
-class OfItem(Part[Content]):
+class OfItem(ByModel[Content]):
     """A part that explains one item, model by model."""
-
-    called: str
 
     def compare(self, report: Report, then: Any, now: Any) -> Iterator[Checked]:
         item = same("item", then.model_dump(exclude={"models"}), now.model_dump(exclude={"models"}))
         if not item.holds:
             yield Checked(self.name, False, item.words)
-        yield from by_model(report, self.name, self.called, then.models, now.models)
-
-
-def by_model(report: Report, name: str, called: str, then: Sequence[Any], now: Sequence[Any]) -> Iterator[Checked]:
-    titles = report.titles
-    yield from each(
-        name, then, now,
-        lambda entry: entry.model,
-        lambda entry: f"{called} {titles[entry.model]}",
-        lambda words, one, other: as_told(report, words, one, other, "the same, numbers within the tolerance"),
-    )  # fmt: skip
+        yield from super().compare(report, then, now)
 
 
 def as_told(report: Report, name: str, then: Any, now: Any, words: str = "the same") -> Checked:

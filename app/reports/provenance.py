@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime
 import importlib.metadata
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from app.reports.blocks import Block, Table, h3, quiet, sign, table
@@ -23,6 +23,10 @@ from engine.runtime import NOT_SETTLED, STILL_IMPROVING, Zoo, repeats
 
 _PACKAGES = ("numpy", "onnxruntime", "onnxruntime-gpu", "pyarrow", "pydantic")
 _LOOK = {"colour", "sign", "marker", "dash"}
+_NOTES_OF_BEFORE = {
+    "One seed per model: intervals are over people, not over trainings.": PARTS["metrics"].note,
+}
+"""Notes of earlier reports → as they are now."""
 _NOT_OPENED = "Not shown, because it could not be opened: "
 
 
@@ -85,12 +89,12 @@ def model(models: Zoo, name: str) -> Model:
     )
 
 
-def notes(models: Zoo, asked: Asked, parts: Sequence[str]) -> list[str]:
+def notes(models: Zoo, asked: Asked) -> list[str]:
     """What has to be known to read the report."""
     sentences = []
     if models.info.simulated:
         sentences.append("The people of this dataset are simulated: nobody's behaviour is in it.")
-    shown = [part for name, part in PARTS.items() if name in parts]
+    shown = [part for name, part in PARTS.items() if name in asked.parts]
     if any(part.scored for part in shown):
         sentences.append("Scores of different models have different units: compare places, not scores.")
     sentences += [part.note for part in shown if part.note]
@@ -135,7 +139,7 @@ def blocks(report: Report) -> list[Block]:
         "Source": clean(data.source, 2_000),
         "Terms": clean(data.licence, 2_000),
         "Seal": report.seal,
-        "Check it": "seqscope report --verify FILE, with its JSON, asks the models again and says whether the lists still hold.",
+        "Check it": f"seqscope report --verify {report.stem}.json asks the models again and says whether the lists still hold.",
     }
     rows = [
         [
@@ -192,8 +196,8 @@ def check(report: Report, models: Zoo) -> Iterator[Checked]:
     yield same("dataset", report.dataset.model_dump(), dataset(models).model_dump(), words)
     yield from _models(report, models, names)
     then, now = (
-        [note for note in some if not note.startswith(_NOT_OPENED)]
-        for some in (report.notes, notes(models, report.asked, report.asked.parts))
+        [_NOTES_OF_BEFORE.get(note, note) for note in some if not note.startswith(_NOT_OPENED)]
+        for some in (report.notes, notes(models, report.asked))
     )
     yield same("notes", {"notes": then}, {"notes": now})
 

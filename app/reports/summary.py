@@ -1,63 +1,93 @@
-"""The lines that a report opens with, written from what it holds: what was compared, what to know of held-out items and to beware
-of before any verdict, what is best and by how much, for whom, how to check it."""
+"""The five lines that a report opens with, written from what it holds: what was compared, and on which held-out items; what is
+best and by how much; for whom; what to beware of; how to check it."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from app.analysis import metrics as analysis
 from app.reports.blocks import Block
-from app.reports.estimates import Estimate, Metrics
 from app.reports.fields import SummaryLine
+from app.reports.parts.metrics import Estimate, Metrics, row_of
 from app.text import clean, count, listed
-from engine.runtime import judge
+from engine.runtime import judge, protocols
 
 if TYPE_CHECKING:
     from app.reports.document import Report
 
 _NAMED = 4  # models by name; the others are counted
 _BEFORE = ("Compared", "Best", "For whom", "Beware", "Check")
+_LEVEL = (
+    (r" is not significantly different from (.+) in (\S+) \(", r" and \1 are level by \2 ("),
+    (" is not significantly different in any group", " is level in every group"),
+    ("not significantly different on ", "level on "),
+)
+"""What is said where a difference could be chance, and what earlier versions said."""
 
 
-def summary(report: Report) -> list[SummaryLine]:
-    """Texts are plain: whoever shows them escapes them."""
+def summary(report: Report, stem: str = "") -> list[SummaryLine]:
+    """Texts are plain: whoever shows them escapes them. stem: of the file's name, in place of the report's."""
+    held_out = [] if report.metrics is None else report.metrics.held_out[:1]  # the first one counts, the others warn
+    return _lines(
+        {
+            "Compared": " ".join([_compared(report), *held_out]),
+            "Best": _best(report),
+            "For whom": _for_whom(report.metrics),
+            "Beware": _beware(report),
+            "Check": _check(report, f"{stem or report.stem}.json"),
+        }
+    )
+
+
+def says_so(report: Report, others: Report) -> bool:
+    """Whether its summary is what is written of `others`, now or by an earlier version."""
+    return _signless(report.summary) in map(_signless, [summary(others, report.stem), *_of_before(others)])
+
+
+def _of_before(report: Report) -> list[list[SummaryLine]]:
+    """As earlier versions wrote them: in six lines, with what to beware of before the verdict; before that in five."""
+    metrics = report.metrics
     texts = {
-        "Compared": _compared(report),
-        "Held-out items": "" if report.metrics is None else " ".join(report.metrics.held_out[:1]),
-        "Beware": _beware(report),
+        "Compared": _compared(report, "" if metrics is None else metrics.protocol),
+        "Held-out items": "" if metrics is None else " ".join(metrics.held_out[:1]),
+        "Beware": _beware(report, before=True),
         "Best": _best(report),
-        "For whom": _for_whom(report.metrics),
-        "Check": _check(report),
+        "For whom": _for_whom(metrics),
+        "Check": _check(report, "report.json"),
     }
+    return [_lines(texts), _lines({about: texts[about] for about in _BEFORE})]
+
+
+def _lines(texts: Mapping[str, str]) -> list[SummaryLine]:
     return [SummaryLine(about=about, text=text) for about, text in texts.items() if text]
 
 
-def as_before(lines: list[SummaryLine]) -> list[SummaryLine]:
-    """As reports of before have them: warnings behind the verdict, and no line on held-out items."""
-    texts = {line.about: line for line in lines}
-    return [texts[about] for about in _BEFORE]
+def _signless(lines: list[SummaryLine]) -> list[tuple[str, str]]:
+    """Without what earlier versions wrote otherwise: the minus, the sign of what rounds to zero, and `_LEVEL`."""
+    texts = {line.about: re.sub(r"[+-](?=0\.0+(?!\d))", "", line.text.replace("−", "-")) for line in lines}
+    for now, before in _LEVEL:
+        texts = {about: re.sub(now, before, text) for about, text in texts.items()}
+    return list(texts.items())
 
 
 def blocks(report: Report) -> list[Block]:
     """As they are shown; of a report that was made before there were such lines, too."""
-    return [
-        {
-            "kind": "terms",
-            "terms": [(line.about, clean(line.text, 2_000)) for line in report.summary or summary(report)],
-        }
-    ]
+    terms = [(line.about, clean(line.text, 2_000)) for line in report.summary or summary(report)]
+    return [{"kind": "terms", "terms": terms}]
 
 
-def _compared(report: Report) -> str:
+def _compared(report: Report, protocol: str | None = None) -> str:
+    """protocol: what it is called, in place of its title."""
     data, metrics = report.dataset, report.metrics
     sizes = f"{count(data.items, 'item')}, {count(data.users, 'user')}, {count(data.events, 'event')}"
     seen = []
     if report.lists is not None and report.asked.history is not None:
         seen.append(f"the top {report.asked.k} after a history of {count(len(report.asked.history), 'item')}")
     if metrics is not None:
-        seen.append(
-            f"metrics at {metrics.k} over {count(metrics.people, 'user')}, protocol “{clean(metrics.protocol, 60)}”"
-        )
+        called = clean(protocols.title(metrics.protocol) if protocol is None else protocol, 60)
+        seen.append(f"metrics at {metrics.k} over {count(metrics.people, 'user')}, protocol “{called}”")
     by = f": {listed(seen)}" if seen else ""
     return f"{_named(report, [model.name for model in report.models])} on {clean(data.title, 100)} ({sizes}){by}."
 
@@ -91,8 +121,7 @@ def _best(report: Report) -> str:
 
 
 def _titles(report: Report, estimates: list[Estimate]) -> str:
-    rows = [estimate.model + analysis.USERS * estimate.users for estimate in estimates]
-    return listed([*analysis.titled(report.titles, rows).values()])
+    return listed([*analysis.titled(report.titles, map(row_of, estimates)).values()])
 
 
 def _for_whom(metrics: Metrics | None) -> str:
@@ -102,16 +131,20 @@ def _for_whom(metrics: Metrics | None) -> str:
     return for_whom or "No difference between groups can be told: there are too few users, or no two models to compare."
 
 
-def _beware(report: Report) -> str:
-    """What the data say against taking the figures at their word."""
+def _beware(report: Report, *, before: bool = False) -> str:
+    """What the data say against taking the figures at their word. before: as an earlier version had it."""
     metrics, sentences = report.metrics, []
     if report.dataset.simulated:
         sentences.append("The users are simulated.")
     if metrics is not None:
-        sentences += metrics.held_out[1:]  # the first one counts, the others warn
-        seeds = 1 if metrics.verdict is None or metrics.verdict.neural is None else metrics.verdict.neural.seeds
-        if seeds == 1:
-            sentences.append("One seed per model: intervals are over users, not over trainings.")
+        sentences += metrics.held_out[1:]
+        neural = None if metrics.verdict is None else metrics.verdict.neural
+        several = neural is not None and neural.seeds > 1
+        if not before or not several:
+            metrics_are = "One seed per model" if before else "Metrics are of one seed per model"
+            sentences.append(f"{metrics_are}: intervals are over users, not over trainings.")
+        if neural is not None and several and not before:
+            sentences.append(f"The verdict is over {neural.seeds} seeds of {clean(neural.title, 80)}.")
         if metrics.left_out:
             sentences.append(f"{count(metrics.left_out, 'user')} whom not every model was evaluated on are left out.")
         if metrics.absent:
@@ -122,8 +155,9 @@ def _beware(report: Report) -> str:
     return " ".join(sentences) or "Nothing that these data tell of."
 
 
-def _check(report: Report) -> str:
-    words = "seqscope report --verify report.json asks the models again and says line by line what still holds."
+def _check(report: Report, name: str) -> str:
+    """name: of the file."""
+    words = f"seqscope report --verify {name} asks the models again and says line by line what still holds."
     return (
         words
         if report.asked.history is not None

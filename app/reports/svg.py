@@ -58,14 +58,14 @@ class Svg:
         look = {**look, "stroke_dasharray": dash} if dash else look
         self.add("line", look, x1=x1, y1=y1, x2=x2, y2=y2, stroke_width=width)
 
-    def marker(self, x: float, y: float, shape: str, colour: str, *, size: float = 6, hint: str = "") -> None:
+    def marker(self, x: float, y: float, shape: str, colour: str, *, hint: str = "") -> None:
         """A name of Plotly's; with -open behind it, it is an outline, with -dot behind that, it has a hole."""
         outline = shape.removesuffix("-dot").endswith("-open")
-        path = _shape(shape.removesuffix("-dot").removesuffix("-open"), x, y, size - outline)
+        path = _shape(shape.removesuffix("-dot").removesuffix("-open"), x, y, 6 - outline)
         look: Look = {"fill": "none", "stroke": colour, "stroke_width": 2} if outline else {"fill": colour}
         self.add("path", look, hint=hint, d=path)
         if shape.endswith("-dot"):
-            self.add("circle", {"class_": "paper", "fill": FILL["paper"]}, cx=x, cy=y, r=size / 3)
+            self.add("circle", {"class_": "paper", "fill": FILL["paper"]}, cx=x, cy=y, r=2)
 
     def done(self, alt: str, font: str = "") -> Markup:
         """font: a font family, for where the figure stands alone."""
@@ -128,20 +128,9 @@ def _shape(name: str, x: float, y: float, r: float) -> str:
         return f"M{x - r:.2f} {y - r:.2f}h{2 * r}v{2 * r}h{-2 * r}z"
     if name in ("cross", "x"):
         a, b = r * 0.4, r
-        corners = [
-            (-a, -b),
-            (a, -b),
-            (a, -a),
-            (b, -a),
-            (b, a),
-            (a, a),
-            (a, b),
-            (-a, b),
-            (-a, a),
-            (-b, a),
-            (-b, -a),
-            (-a, -a),
-        ]
+        corners = [(-a, -b), (a, -b), (a, -a)]  # of one arm
+        for _ in range(3):
+            corners += [(-dy, dx) for dx, dy in corners[-3:]]  # the next arm, turned by 90°
         if name == "x":  # the same, turned by 45°
             corners = [((dx - dy) / math.sqrt(2), (dx + dy) / math.sqrt(2)) for dx, dy in corners]
         return _polygon([(x + dx, y + dy) for dx, dy in corners])

@@ -84,6 +84,19 @@ def decode(text: str) -> Ids:
     return tuple(unquoted(part) for part in text.split("~")) if text else ()
 
 
+def encode_values(values: Mapping[str, Iterable[str]]) -> str | None:
+    """Values by name → name~value~name~value … as one text; None where there are none."""
+    return encode(text for name, chosen in values.items() for value in chosen for text in (name, value)) or None
+
+
+def decode_values(text: str) -> dict[str, Ids]:
+    """The opposite of `encode_values`, each name once, with its values in their order."""
+    texts, values = decode(text), dict[str, Ids]()
+    for name, value in zip(texts[::2], texts[1::2], strict=False):
+        values[name] = (*values.get(name, ()), value)
+    return values
+
+
 def quoted(text: str) -> str:
     return quote(text, safe="").replace("~", "%7E") if text else "%"  # an empty id is no missing id
 

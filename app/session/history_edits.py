@@ -35,21 +35,6 @@ def swapped(history: Ids, first: int, second: int) -> Ids:
     return tuple(edited)
 
 
-def latest(history: Ids, count: int) -> Ids:
-    """The latest so many events."""
-    return history[-count:] if count > 0 else ()
-
-
-def replaced(history: Ids, place: int, item_id: str) -> Ids:
-    """Another item in one place."""
-    return (*history[:place], item_id, *history[place + 1 :])
-
-
-def backwards(history: Ids) -> Ids:
-    """The newest first."""
-    return history[::-1]
-
-
 def shuffled(history: Ids, rng: random.Random) -> Ids:
     """The same items in any other order; where there is none (all items equal), the same."""
     edited = list(history)
@@ -67,9 +52,9 @@ def edited(history: Ids, models: Zoo, said: Mapping[str, Any]) -> Ids:
     """
     kind, first, second, count = said.get("kind"), said.get("first"), said.get("second"), said.get("count")
     if kind == "Reverse":
-        return backwards(history)
+        return history[::-1]
     if kind == "Keep the latest" and isinstance(count, int):
-        return latest(history, count)
+        return history[-count:] if count > 0 else ()
     if not isinstance(first, int) or not 0 <= first < len(history):
         return history
     if kind == "Remove one":
@@ -88,4 +73,4 @@ def neighboured(history: Ids, place: int, models: Zoo, name: str) -> Ids:
         return history
     near = models.bundles[name].neighbours(item, len(history) + 1).items
     fresh = [models.item_ids[other] for other in near if models.item_ids[other] not in history]
-    return replaced(history, place, fresh[0]) if fresh else history
+    return (*history[:place], fresh[0], *history[place + 1 :]) if fresh else history

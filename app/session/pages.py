@@ -12,14 +12,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app import home
 from app.session.address import PARAMETERS
-from app.text import listed, short
+from app.text import MAX_QUERY, listed, short
 from engine.errors import SeqscopeError
 
 if TYPE_CHECKING:
@@ -143,16 +143,20 @@ def is_item(text: str, models: Zoo, parameters: Own) -> str:
     return f"The link names an item that this dataset does not have: “{short(text)}”."
 
 
-def one_of(name: str, allowed: tuple[str, ...]) -> Check:
+def is_search(text: str, models: Zoo, parameters: Own) -> str:
+    return "" if len(text) <= MAX_QUERY else f"The link searches for a text of more than {MAX_QUERY} characters."
+
+
+def one_of(name: str, allowed: Collection[str]) -> Check:
     def check(text: str, models: Zoo, parameters: Own) -> str:
         return "" if text in allowed else refused(name, text, listed(list(allowed), "or"))
 
     return check
 
 
-def section(names: Iterable[str]) -> Parameter:
+def section(names: Collection[str]) -> Parameter:
     """Which section of a page is open; app.components.sections draws their tabs."""
-    return Parameter("section", "which of the page's sections is open", one_of("section", tuple(names)))
+    return Parameter("section", "which of the page's sections is open", one_of("section", names))
 
 
 def up_to(name: str, least: int, most: Callable[[Zoo, Own], int]) -> Check:

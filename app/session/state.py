@@ -29,7 +29,7 @@ from app.limits import MAX_HISTORY, MAX_K
 from app.session import history_edits, pages
 from app.session.address import DEFAULT_K, PARAMETERS, VERSION, Address, Ids, encode, quoted
 from app.session.pages import Own, Page
-from app.text import count, short
+from app.text import clean, count, short
 from engine.errors import SeqscopeError
 
 if TYPE_CHECKING:
@@ -307,7 +307,7 @@ def parse(parameters: Mapping[str, str], datasets: Sequence[str], open_zoo: Open
         problems.append(f"This link was made by another version of Seqscope (form {short(link.version, 20)}).")
     name = datasets[0] if link.dataset is None else link.dataset
     if name not in datasets:
-        problems.append(f"There is no dataset “{short(name)}” here; this is {datasets[0]}.")
+        problems.append(f"There is no dataset “{short(name)}” here; this is {_title(datasets[0], open_zoo)}.")
         return dataclasses.replace(default(datasets[0], open_zoo), problems=tuple(problems))
     try:
         models = open_zoo(name)
@@ -324,8 +324,11 @@ def parse(parameters: Mapping[str, str], datasets: Sequence[str], open_zoo: Open
         else:
             changes.update(user=link.user, history=_history_of(models, row))
     if link.variant is not None:
-        changes["variant"] = _existing(models, link.variant, "the edited history", problems)
-        changes["shows_a"] = link.shows_a
+        variant = _existing(models, link.variant, "the edited history", problems)
+        if variant or not link.variant:  # an empty one may be meant
+            changes.update(variant=variant, shows_a=link.shows_a)
+        else:
+            problems[-1] += " None of its items is left, so there is no B."
     if link.length is None:
         problems.append(
             f"The link asks for lists of length “{short(link.k or '', 20)}”; possible is 1 to {MAX_K}. Here it is {DEFAULT_K}."
@@ -360,6 +363,14 @@ def _existing(models: Zoo, ids: Ids, name: str, problems: list[str]) -> Ids:
     if len(existing) > MAX_HISTORY:
         problems.append(f"A history may have {MAX_HISTORY} items; the link's {len(existing):,} are cut to the latest.")
     return existing[-MAX_HISTORY:]
+
+
+def _title(name: str, open_zoo: OpenZoo) -> str:
+    """Of a dataset; its name where it cannot be opened."""
+    try:
+        return clean(open_zoo(name).info.title, 60)
+    except SeqscopeError:
+        return name
 
 
 def _some(words: list[str]) -> str:

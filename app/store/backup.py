@@ -21,17 +21,20 @@ import re
 import tarfile
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, cast
 
 from app import home
-from app.store import file
+from app.store import file, records
 from app.store.database import Store
 from app.store.datasets import forget
 from app.store.file import Held
 from engine.errors import SeqscopeError
+from engine.machine import now
+from engine.tabular.database import sql
 
 log = logging.getLogger("seqscope.store")
 FORM = 1
@@ -82,17 +85,14 @@ def backup(target: Path) -> Backup:
 
 
 def _archived(file: IO[bytes], tables: Path) -> Backup:
-    store = Store(tables, home=home.here())
-    try:
+    with closing(Store(tables, home=home.here())) as store:
         counts = rows_of(store)
         folders = [home.here().dataset(owner, id).path for owner, id in store.file.ask("select owner, id from dataset")]
         folders += [home.here().job(id) for (id,) in store.file.ask("select id from job")]
         folders += [home.here().report(id) for (id,) in store.file.ask("select id from report")]
-    finally:
-        store.close()
     sums: dict[str, str] = {}
     total = 0
-    about = {"form": FORM, "made": datetime.now(UTC).isoformat(timespec="seconds"), "rows": counts}
+    about = {"form": FORM, "made": now(), "rows": counts}
     with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as archive:
         _add_text(archive, _ABOUT, about, sums)
         total += _add(archive, SNAPSHOT, tables, sums)
@@ -232,15 +232,12 @@ def _checked(staged: Path, sums: dict[str, str]) -> Backup:
     total = sum((staged / name).stat().st_size for name in actual)
     for name in (_ABOUT, _SUMS):
         (staged / name).unlink()
-    store = Store(staged / SNAPSHOT)  # carries out the migrations that it has not seen
-    try:
+    with closing(Store(staged / SNAPSHOT)) as store:  # carries out the migrations that it has not seen
         with store.file.transaction() as transaction:
             for owner, id in store.file.ask("select owner, id from dataset"):
                 if not store.home.dataset(owner, id).path.is_dir():
                     forget(transaction.execute, store.home, owner, id)
         return Backup(len(actual), total, rows_of(store))
-    finally:
-        store.close()
 
 
 def _moved(root: Path, staged: Path) -> Path | None:
@@ -266,8 +263,9 @@ def _moved(root: Path, staged: Path) -> Path | None:
 
 def rows_of(store: Store) -> dict[str, int]:
     """Table → rows."""
-    tables = ("dataset", "history", "comparison", "report", "job")
-    return {table: int(store.file.ask(f"select count(*) from {table}")[0][0]) for table in tables}
+    return {
+        table: int(store.file.ask(f"select count(*) from {table}")[0][0]) for table in ("dataset", *records.OF_DATASETS)
+    }
 
 
 # --- a copy of the tables, also while a server holds them
@@ -276,13 +274,12 @@ def rows_of(store: Store) -> dict[str, int]:
 # file named `wanted` in it, and the server answers with store.duckdb there, or with words in `refused`.
 
 _WANTED, _REFUSED = "wanted", "refused"
+PATIENCE = 60.0
+"""Seconds to wait for the server that holds the store."""
 
 
-def take_snapshot(folder: Path, patience: float = 60.0) -> Path:
-    """Writes the copy into a staging folder (home.stage()). Raises SeqscopeError where it cannot be had.
-
-    patience: seconds to wait for the server that holds the store, if one does.
-    """
+def take_snapshot(folder: Path) -> Path:
+    """Writes the copy into a staging folder (home.stage()). Raises SeqscopeError where it cannot be had."""
     if not home.here().database.is_file():
         raise SeqscopeError(
             f"There is no store in {home.root()} yet: nothing was uploaded or saved. (SEQSCOPE_HOME names the folder.)"
@@ -290,11 +287,9 @@ def take_snapshot(folder: Path, patience: float = 60.0) -> Path:
     try:
         store = Store()
     except Held as error:
-        return _asked_snapshot(folder, patience, error)
-    try:
+        return _asked_snapshot(folder, error)
+    with closing(store):
         return write_snapshot(store, folder)
-    finally:
-        store.close()
 
 
 def write_snapshot(store: Store, folder: Path) -> Path:
@@ -302,7 +297,7 @@ def write_snapshot(store: Store, folder: Path) -> Path:
     staged, path = folder / f"{SNAPSHOT}.part", folder / SNAPSHOT
     with store.file.alone() as connection:
         (database,) = connection.execute("select current_database()").fetchall()[0]
-        connection.execute(f"attach '{_quoted(staged)}' as copy")
+        connection.execute(f"attach {sql(str(staged))} as copy")
         try:
             connection.execute(f'copy from database "{database}" to copy').fetchall()
             connection.execute("checkpoint copy").fetchall()
@@ -326,17 +321,13 @@ def answer_snapshots(store: Store) -> int:
     return done
 
 
-def _asked_snapshot(folder: Path, patience: float, held: Held) -> Path:
+def _asked_snapshot(folder: Path, held: Held) -> Path:
     (folder / _WANTED).touch()
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         if (folder / SNAPSHOT).is_file():
             return folder / SNAPSHOT
         if (folder / _REFUSED).is_file():
             raise SeqscopeError((folder / _REFUSED).read_text("utf-8") or "The server could not copy its store.")
         time.sleep(0.05)
-    raise SeqscopeError(f"{held} It did not answer within {patience:g} s when it was asked for a copy.")
-
-
-def _quoted(path: Path) -> str:
-    return str(path).replace("'", "''")
+    raise SeqscopeError(f"{held} It did not answer within {PATIENCE:g} s when it was asked for a copy.")

@@ -27,6 +27,7 @@ from app.store.facets import MAX_VALUES, Facet, Filters, Values, conditions, fac
 from app.store.search import KINDS, Hit, Query, meant, searched, texts
 from engine.bundle.items import mapped, rows
 from engine.errors import SeqscopeError
+from engine.tabular.database import settings
 
 MAX_LIMIT = 1_000
 _HELD = 8  # times the bytes of the items: as they are, folded, and as words
@@ -54,7 +55,7 @@ class Catalogue:
     def __init__(self, items: pa.Table) -> None:
         """In memory."""
         items = tidied(items)
-        con = _connect(":memory:", "")
+        con = _connect(":memory:", None)
         _fill(con, items)
         self._become(con, items, facets_of(con, items), _HELD * items.nbytes)
 
@@ -62,7 +63,7 @@ class Catalogue:
     def write(cls, items: pa.Table, folder: Path) -> None:
         """Writes the database of many items into a folder, for `open`. It takes up to half a gigabyte of memory."""
         tidy = tidied(items)
-        con = _connect(str(folder / DATABASE), str(folder / SPILL))
+        con = _connect(str(folder / DATABASE), folder / SPILL)
         try:
             _fill(con, tidy)
             facets = facets_of(con, tidy)
@@ -87,7 +88,7 @@ class Catalogue:
         for name in lists.column_names:
             items = items.set_column(items.column_names.index(name), name, lists[name])
         # DuckDB makes this folder when it needs it, and takes it away at the end
-        spill = str(folder / f"{SPILL}-{secrets.token_hex(8)}")
+        spill = folder / f"{SPILL}-{secrets.token_hex(8)}"
         con = _connect(str(folder / DATABASE), spill, read_only=True)
         catalogue = cls.__new__(cls)
         catalogue._become(con, items, facets, 2 * BUFFERS + 20 * len(items), folder / DATABASE)
@@ -249,27 +250,14 @@ def _fill(con: duckdb.DuckDBPyConnection, items: pa.Table) -> None:
         )
 
 
-def _connect(database: str, spill: str, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:
-    """spill: a folder of its own for what does not fit into memory; "": there is none."""
-    return duckdb.connect(
-        database,
-        read_only=read_only,
-        config={
-            "allow_community_extensions": "false",
-            "autoinstall_known_extensions": "false",
-            "autoload_known_extensions": "false",
-            "temp_directory": spill,
-            "max_temp_directory_size": "4GB",
-            "memory_limit": f"{BUFFERS >> 20}MB" if read_only else "512MB",
-            "threads": "2",
-        },
-    )
+def _connect(database: str, spill: Path | None, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:
+    """spill: a folder of its own for what does not fit into memory; None: there is none."""
+    config = settings(f"{BUFFERS >> 20}MB" if read_only else "512MB", 2, spill) | {"max_temp_directory_size": "4GB"}
+    return duckdb.connect(database, read_only=read_only, config=config)
 
 
 def _lock(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("set allowed_directories = []; set enable_external_access = false")
-    con.execute("set python_enable_replacements = false")
-    con.execute("set lock_configuration = true")
+    con.execute("set allowed_directories = []; set enable_external_access = false; set lock_configuration = true")
 
 
 def _bounded(limit: int) -> int:

@@ -11,6 +11,7 @@ seqscope store recover ID…         bring that back; the server must be stopped
 from __future__ import annotations
 
 import argparse
+from contextlib import closing
 from pathlib import Path
 
 HELP = "back up, restore, check and recover what visitors uploaded and saved"
@@ -89,13 +90,10 @@ def _accept() -> int:
     from app.store.database import Store
     from app.text import count
 
-    store = Store(accept=True)
-    try:
+    with closing(Store(accept=True)) as store:
         folders = sweep.left_over(store, older=True)
         lost.put_folders(store.home, folders)
         print(f"{home.root()}: {_counted(rows_of(store))}, taken as they are.")
-    finally:
-        store.close()
     if folders:
         print(
             f"{count(len(folders), 'folder')} without a row went to {store.home.lost}: “seqscope store recover --all” brings "
@@ -135,9 +133,8 @@ def _recover(ids: list[str], everything: bool) -> int:
     if everything == bool(ids):
         raise SeqscopeError("Name what is to be brought back, as “seqscope store lost” lists it, or give --all.")
     entries = lost.entries(home.here()) if everything else lost.find(home.here(), ids)
-    store = Store()
     left = 0
-    try:
+    with closing(Store()) as store:
         # datasets before the jobs over them
         for entry in sorted(entries, key=lambda entry: not any(name.startswith("owners") for name in entry.here())):
             recovered = recover(store, entry)
@@ -145,8 +142,6 @@ def _recover(ids: list[str], everything: bool) -> int:
             print(f"{entry.id}: {' '.join(recovered.left) or 'brought back'}")
             for words in recovered.without:
                 print(f"    {words}")
-    finally:
-        store.close()
     return 1 if left else 0
 
 

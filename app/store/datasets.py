@@ -5,29 +5,70 @@ The row is what counts. A folder appears, complete, before its row does, and goe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, ClassVar, Generic, get_args
 
 from app.home import Home, new_id, size
 from app.store import records
-from app.store.file import StoreFile
+from app.store.file import Row, StoreFile
 from app.store.quota import Quota
-from app.store.records import ENDED, DatasetState, Job, JobKind, JobState, NotFound, StoredDataset, known
+from app.store.records import ENDED, DatasetState, Job, JobKind, JobState, NotFound, Record, StoredDataset, known
 from engine.errors import SeqscopeError
 
-_COLUMNS = records.columns(StoredDataset)
-_ALIVE = "(expires is null or expires > ?)"
 
+class Owned(Generic[Record]):
+    """One table, asked for the rows of one owner. Whatever is somebody else's, or has expired, is not found."""
 
-class Datasets:
-    """Part of `Store`. Whatever is somebody else's, or has expired, is not found."""
+    table: ClassVar[str]
+    _record: type[Record]
+    _expires: ClassVar[bool] = True
+    _order: ClassVar[str] = "created"
 
-    def __init__(self, file: StoreFile, quota: Quota, home: Home, gone: Callable[[Path], None]) -> None:
-        """gone: called with the folder of every dataset that was deleted."""
+    def __init__(self, file: StoreFile, quota: Quota, home: Home) -> None:
         self._file = file
         self._quota = quota
         self._home = home
+
+    def _rows(
+        self, owner: str, condition: str = "", values: Sequence[object] = (), *, listed: bool = False
+    ) -> list[Row]:
+        """condition: SQL, after what holds for all rows."""
+        alive = "and (expires is null or expires > ?)" if self._expires else ""
+        sql = f"select {self._columns(listed)} from {self.table} where owner = ? {alive} {condition}"
+        return self._file.ask(sql, [known(owner), *([records.now()] if self._expires else []), *values])
+
+    def _row(self, owner: str, id: str) -> Row:
+        """Raises NotFound."""
+        matches = self._rows(owner, "and id = ?", [id])
+        if not matches:
+            why = "It may have expired or" if self._expires else "Its dataset may have"
+            raise NotFound(f"There is no such {self.table} here. {why} been deleted, or it is somebody else's.")
+        return matches[0]
+
+    def _latest(self, owner: str, dataset: str | None = None) -> list[Record]:
+        """The latest first; those of one dataset, or all."""
+        which, values = ("", []) if dataset is None else ("and dataset = ?", [dataset])
+        rows = self._rows(owner, f"{which} order by {self._order} desc, id", values, listed=True)
+        return [records.of_row(self._record, row) for row in rows]
+
+    def _update(self, execute: Callable[[str, list[object]], Any], owner: str, id: str, **values: object) -> None:
+        assigned = ", ".join(f"{name} = ?" for name in values)
+        execute(f"update {self.table} set {assigned} where owner = ? and id = ?", [*values.values(), owner, id])
+
+    def _columns(self, listed: bool = False) -> str:
+        return records.columns(self._record)
+
+
+class Datasets(Owned[StoredDataset]):
+    """Part of `Store`."""
+
+    table = "dataset"
+    _record = StoredDataset
+
+    def __init__(self, file: StoreFile, quota: Quota, home: Home, gone: Callable[[Path], None]) -> None:
+        """gone: called with the folder of every dataset that was deleted."""
+        super().__init__(file, quota, home)
         self._gone = gone
 
     def add(
@@ -56,7 +97,7 @@ class Datasets:
         with self._file.transaction() as transaction:
             self._quota.check(owner, datasets=1, bytes=more, rows=rows_items + rows_events, made=made)
             transaction.execute(
-                f"insert into dataset ({_COLUMNS}) values ({', '.join('?' * 11)})",
+                f"insert into dataset ({self._columns()}) values ({', '.join('?' * 11)})",
                 [*values, records.written(reading or {}), fingerprint],
             )
             self._home.place(staged, self._home.dataset(owner, id).path)
@@ -64,22 +105,11 @@ class Datasets:
 
     def get(self, owner: str, id: str) -> StoredDataset:
         """Raises NotFound."""
-        matches = self._file.ask(
-            f"select {_COLUMNS} from dataset where owner = ? and id = ? and {_ALIVE}", [known(owner), id, records.now()]
-        )
-        if not matches:
-            raise NotFound(
-                "There is no such dataset here. It may have expired or been deleted, or it is somebody else's."
-            )
-        return records.of_row(StoredDataset, matches[0])
+        return records.of_row(StoredDataset, self._row(owner, id))
 
     def of(self, owner: str) -> list[StoredDataset]:
         """The newest first."""
-        matches = self._file.ask(
-            f"select {_COLUMNS} from dataset where owner = ? and {_ALIVE} order by created desc, id",
-            [known(owner), records.now()],
-        )
-        return [records.of_row(StoredDataset, row) for row in matches]
+        return self._latest(owner)
 
     def change(
         self,
@@ -109,10 +139,7 @@ class Datasets:
             self._quota.check(owner, rows=more, made={})
             changes = {name: value for name, value in values.items() if value is not None}
             if changes:
-                assigned = ", ".join(f"{name} = ?" for name in changes)
-                transaction.execute(
-                    f"update dataset set {assigned} where owner = ? and id = ?", [*changes.values(), owner, id]
-                )
+                self._update(transaction.execute, owner, id, **changes)
         return self.get(owner, id)
 
     def use(self, owner: str, id: str) -> StoredDataset:
@@ -121,9 +148,7 @@ class Datasets:
         if not records.worth_renewing(owner, dataset.expires):
             return dataset
         with self._file.transaction() as transaction:
-            transaction.execute(
-                "update dataset set expires = ? where owner = ? and id = ?", [records.until(owner), owner, id]
-            )
+            self._update(transaction.execute, owner, id, expires=records.until(owner))
         return self.get(owner, id)
 
     def measure(self, owner: str, id: str) -> StoredDataset:
@@ -131,7 +156,7 @@ class Datasets:
         self.get(owner, id)
         bytes_now = size(self._home.dataset(owner, id).path)
         with self._file.transaction() as transaction:
-            transaction.execute("update dataset set bytes = ? where owner = ? and id = ?", [bytes_now, owner, id])
+            self._update(transaction.execute, owner, id, bytes=bytes_now)
         return self.get(owner, id)
 
     def delete(self, owner: str, id: str) -> None:
@@ -163,7 +188,7 @@ def forget(execute: Callable[[str, list[object]], Any], home: Home, owner: str, 
             (home.job(job) / "cancel").touch()
     reports = execute("select id from report where owner = ? and dataset = ?", [owner, id]).fetchall()
     folders += [home.report(report) for (report,) in reports]
-    for table in ("history", "comparison", "report", "job"):
+    for table in records.OF_DATASETS:
         execute(f"delete from {table} where owner = ? and dataset = ?", [owner, id])
     execute("delete from dataset where owner = ? and id = ?", [owner, id])
     return folders
@@ -182,16 +207,13 @@ def _state(state: str) -> str:
 
 # --- work in the background: a row says what and whose it is and how it ended; home.job(id) holds what its runner needs
 
-_JOB_COLUMNS = records.columns(Job)
 
+class Jobs(Owned[Job]):
+    """Part of `Store`."""
 
-class Jobs:
-    """Part of `Store`. Whatever is somebody else's is not found."""
-
-    def __init__(self, file: StoreFile, quota: Quota, home: Home) -> None:
-        self._file = file
-        self._quota = quota
-        self._home = home
+    table = "job"
+    _record = Job
+    _expires = False
 
     def add(self, owner: str, dataset: str, kind: str, spec: Mapping[str, Any]) -> Job:
         """A job that waits. Raises QuotaReached."""
@@ -201,26 +223,18 @@ class Jobs:
         with self._file.transaction() as transaction:
             self._quota.check(known(owner), jobs=1, bytes=1, made=made)
             transaction.execute(
-                f"insert into job ({_JOB_COLUMNS}) values (?, ?, ?, ?, ?, 'queued', ?, null, null, '')",
+                f"insert into job ({self._columns()}) values (?, ?, ?, ?, ?, 'queued', ?, null, null, '')",
                 [id, owner, dataset, kind, records.written(spec), records.now()],
             )
         return self.get(owner, id)
 
     def get(self, owner: str, id: str) -> Job:
         """Raises NotFound."""
-        matches = self._file.ask(f"select {_JOB_COLUMNS} from job where owner = ? and id = ?", [known(owner), id])
-        if not matches:
-            raise NotFound("There is no such job here. Its dataset may have been deleted, or it is somebody else's.")
-        return records.of_row(Job, matches[0])
+        return records.of_row(Job, self._row(owner, id))
 
     def of(self, owner: str, dataset: str | None = None) -> list[Job]:
         """The newest first; those of one dataset, or all."""
-        which = "" if dataset is None else "and dataset = ?"
-        matches = self._file.ask(
-            f"select {_JOB_COLUMNS} from job where owner = ? {which} order by created desc, id",
-            [known(owner), *([] if dataset is None else [dataset])],
-        )
-        return [records.of_row(Job, row) for row in matches]
+        return self._latest(owner, dataset)
 
     def change(self, owner: str, id: str, state: JobState, message: str = "") -> Job:
         """Its state, and why it failed. Back to queued: it is to be tried again, which counts as a job. Raises NotFound."""
@@ -266,6 +280,6 @@ class Queue:
     def unfinished(self) -> list[Job]:
         """Jobs of all owners that wait or run, in the order in which they came."""
         rows = self._file.ask(
-            f"select {_JOB_COLUMNS} from job where state in ('queued', 'running') order by created, id"
+            f"select {records.columns(Job)} from job where state in ('queued', 'running') order by created, id"
         )
         return [records.of_row(Job, row) for row in rows]

@@ -15,7 +15,6 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,8 @@ from app.home import DISK_FULL
 from app.store import migrations
 from app.text import count
 from engine.errors import SeqscopeError
+from engine.machine import now
+from engine.tabular.database import first_line, settings
 
 log = logging.getLogger("seqscope.store")
 Row = tuple[Any, ...]
@@ -133,7 +134,7 @@ class StoreFile:
             if noted is not None and not self.path.is_file():
                 raise _incomplete(self.path, noted, 0)
             try:
-                connection = duckdb.connect(str(self.path), config=_CONFIG)
+                connection = duckdb.connect(str(self.path), config=settings("512MB", 2))
             except duckdb.Error as error:
                 raise _refused(self.path, error) from error
             try:
@@ -159,17 +160,7 @@ class StoreFile:
             self._drop()
         if _full(error):
             return DiskFull(DISK_FULL)
-        return Unavailable(f"The store {self.path} could not be used: {_first_line(error)}")
-
-
-_CONFIG: dict[str, str | bool | int | float | list[str]] = {
-    "allow_community_extensions": "false",
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-    "memory_limit": "512MB",
-    "temp_directory": "",
-    "threads": "2",
-}
+        return Unavailable(f"The store {self.path} could not be used: {_sentence(error)}")
 
 
 def _rollback(connection: duckdb.DuckDBPyConnection) -> None:
@@ -198,7 +189,7 @@ def _refused(path: Path, error: duckdb.Error) -> Unavailable:
     if _full(error):
         return DiskFull(DISK_FULL)
     return Unavailable(
-        f"The store {path} could not be opened: {_first_line(error)} "
+        f"The store {path} could not be opened: {_sentence(error)} "
         "“seqscope store restore” brings back a backup (docs/deployment.md)."
     )
 
@@ -208,8 +199,8 @@ def _full(error: duckdb.Error) -> bool:
     return any(os.strerror(number) in str(error) for number in (errno.ENOSPC, errno.EDQUOT))
 
 
-def _first_line(error: duckdb.Error) -> str:
-    line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+def _sentence(error: duckdb.Error) -> str:
+    line = first_line(error)
     return line if line.endswith((".", "!", "?")) else f"{line}."
 
 
@@ -252,7 +243,7 @@ def read_note(store: Path) -> Noted | None:
 
 def write_note(store: Path, changes: int) -> None:
     """Called when the change is on the disk: a note that cannot be written is logged, and only older than the store."""
-    text = json.dumps({"changes": changes, "at": datetime.now(UTC).isoformat(timespec="seconds")})
+    text = json.dumps({"changes": changes, "at": now()})
     try:
         file = os.open(note_path(store), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:

@@ -30,6 +30,7 @@ from app.uploads import files
 from app.uploads.clean import fingerprint
 from engine.errors import SeqscopeError
 from engine.files import read_json, write_json
+from engine.machine import now
 
 log = logging.getLogger("seqscope.store")
 DAYS = 7
@@ -88,7 +89,7 @@ def entries(at: Home) -> list[Entry]:
 
 def put(at: Home, why: Why, rows: Rows, folders: Iterable[Path]) -> Entry:
     """An entry for rows that are about to be deleted, and for folders that `move` then puts into it."""
-    staged, moment = at.stage(), datetime.now(UTC).isoformat(timespec="seconds")
+    staged, moment = at.stage(), now()
     names = tuple(folder.relative_to(at.path).as_posix() for folder in folders)
     write_json(staged / ABOUT, {"why": why, "at": moment, "rows": rows, "folders": names})
     path = at.lost / home.new_id()
@@ -273,12 +274,12 @@ def _damaged(dataset: Path) -> list[Path]:
 def _job(folder: Path) -> dict[str, Any] | None:
     """The row of a job, as its files tell; None where they do not say whose it is."""
     try:
-        job, now = spec.read(folder), status.read(folder)
+        job, reached = spec.read(folder), status.read(folder)
     except SeqscopeError:
         return None
     if not home.OWNER.fullmatch(job.owner):
         return None
-    over = now.state if now.over else "failed"
+    over = reached.state if reached.over else "failed"
     result = next(iter(sorted((folder / spec.FILES).glob("lists.*"))), None)
     about = {} if result is None else {"form": result.suffix[1:], "name": result.name}
     return {
@@ -290,5 +291,5 @@ def _job(folder: Path) -> dict[str, Any] | None:
         "state": over,
         "created": job.created.astimezone(UTC).replace(tzinfo=None),
         "ended": records.now(),
-        "message": now.message if now.over else "It was interrupted.",
+        "message": reached.message if reached.over else "It was interrupted.",
     }

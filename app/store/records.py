@@ -19,6 +19,8 @@ DatasetState = Literal["uploaded", "checked", "ready", "failed"]
 JobKind = Literal["baselines", "prepare", "train", "batch"]
 JobState = Literal["queued", "running", "done", "failed", "cancelled"]
 ENDED: tuple[JobState, ...] = ("done", "failed", "cancelled")
+OF_DATASETS = ("history", "comparison", "report", "job")
+"""Tables whose rows belong to a dataset."""
 
 
 @dataclass(frozen=True)
@@ -43,34 +45,41 @@ class StoredDataset:
 
 
 @dataclass(frozen=True)
-class History:
-    """A history with a name."""
+class Named:
+    """Something that was saved under a name."""
 
     id: str
     owner: str
     dataset: str
     """The id of the owner's dataset, or the name of one that comes with the app."""
     name: str
-    items: tuple[str, ...]
-    """item_ids, oldest first."""
     created: datetime
     changed: datetime
     expires: datetime | None
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """An address with a name: a page and what it shows."""
+class History(Named):
+    """A history."""
 
-    id: str
-    owner: str
-    dataset: str
-    name: str
+    items: tuple[str, ...]
+    """item_ids, oldest first."""
+
+
+@dataclass(frozen=True)
+class Comparison(Named):
+    """An address: a page and what it shows."""
+
     address: str
     """Path and parameters, such as /?ds=sample&h=…; never a host."""
-    created: datetime
-    changed: datetime
-    expires: datetime | None
+
+
+@dataclass(frozen=True)
+class Report(Named):
+    """A report that was made. Its files, if any: home.report(id)."""
+
+    document: dict[str, Any] | None
+    """report.json; its form is that of app/reports. None in lists."""
 
 
 @dataclass(frozen=True)
@@ -89,21 +98,6 @@ class Job:
     ended: datetime | None
     message: str
     """Why it failed, in words; "" otherwise."""
-
-
-@dataclass(frozen=True)
-class Report:
-    """A report that was made. Its files, if any: home.report(id)."""
-
-    id: str
-    owner: str
-    dataset: str
-    name: str
-    document: dict[str, Any] | None
-    """report.json; its form is that of app/reports. None in lists."""
-    created: datetime
-    changed: datetime
-    expires: datetime | None
 
 
 # --- what the tables have in common: whose row it is, until when it is kept

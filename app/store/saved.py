@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, TypeVar
 
-from app.home import Home, new_id
+from app.home import new_id
 from app.limits import MAX_HISTORY, MAX_ID
 from app.store import records
-from app.store.datasets import deleting
-from app.store.file import Row, StoreFile
-from app.store.quota import Quota
-from app.store.records import Comparison, History, NotFound, Report, known
+from app.store.datasets import Owned, deleting
+from app.store.records import Comparison, History, Report, known
 from engine.errors import SeqscopeError
 
 MAX_SAVED = 500  # of one kind, per owner
@@ -21,44 +19,29 @@ MAX_ADDRESS = 64_000  # characters
 MAX_DOCUMENT = 20_000_000  # bytes of a report's JSON
 _DATASET = re.compile(r"[^\x00-\x1f/\\]{1,200}")
 _ADDRESS = re.compile(r"/(?![/\\])[!-~]*")  # a path on this server, percent-encoded
-_ALIVE = "(expires is null or expires > ?)"
 
 T = TypeVar("T", History, Comparison, Report)
 
 
-class Saved(Generic[T]):
-    """One table. Whatever is somebody else's, or has expired, is not found; a name is given once per owner and dataset."""
+class Saved(Owned[T]):
+    """One table. A name is given once per owner and dataset."""
 
-    table: ClassVar[str]
-    _record: type[T]
     content: ClassVar[str]
     """The column that holds what is saved."""
-
-    def __init__(self, file: StoreFile, quota: Quota, home: Home) -> None:
-        self._file = file
-        self._quota = quota
-        self._home = home
+    _order = "changed"
 
     def get(self, owner: str, id: str) -> T:
         """It is kept for so many days more. Raises NotFound."""
-        row = self._row(owner, id)
-        if records.worth_renewing(owner, row[7]):
-            with self._file.transaction() as transaction:
-                transaction.execute(
-                    f"update {self.table} set expires = ? where owner = ? and id = ?", [records.until(owner), owner, id]
-                )
-            row = self._row(owner, id)
-        return records.of_row(self._record, row)
+        saved = records.of_row(self._record, self._row(owner, id))
+        if not records.worth_renewing(owner, saved.expires):
+            return saved
+        with self._file.transaction() as transaction:
+            self._update(transaction.execute, owner, id, expires=records.until(owner))
+        return records.of_row(self._record, self._row(owner, id))
 
     def of(self, owner: str, dataset: str | None = None) -> list[T]:
         """The latest first; those of one dataset, or all."""
-        which = "" if dataset is None else "and dataset = ?"
-        matches = self._file.ask(
-            f"""select {self._columns(listed=True)} from {self.table} where owner = ? and {_ALIVE} {which}
-            order by changed desc, id""",
-            [known(owner), records.now(), *([] if dataset is None else [dataset])],
-        )
-        return [records.of_row(self._record, row) for row in matches]
+        return self._latest(owner, dataset)
 
     def rename(self, owner: str, id: str, name: str) -> T:
         """Raises NotFound, and SeqscopeError where the name is taken."""
@@ -68,10 +51,7 @@ class Saved(Generic[T]):
             namesake = self._called(owner, row[2], name)
             if namesake is not None and namesake != id:
                 raise SeqscopeError(f"There is another {self.table} named “{name}”. Choose another name.")
-            transaction.execute(
-                f"update {self.table} set name = ?, changed = ? where owner = ? and id = ?",
-                [name, records.now(), owner, id],
-            )
+            self._update(transaction.execute, owner, id, name=name, changed=records.now())
         return self.get(owner, id)
 
     def delete(self, owner: str, id: str) -> None:
@@ -97,10 +77,8 @@ class Saved(Generic[T]):
             self._quota.check(owner, bytes=len(content.encode()) - self._length(owner, same), made=made)
             moment, expires = records.now(), records.until(owner)
             if same is not None:
-                transaction.execute(
-                    f"update {self.table} set {self.content} = ?, changed = ?, expires = ? where owner = ? and id = ?",
-                    [content, moment, expires, owner, same],
-                )
+                values = {self.content: content, "changed": moment, "expires": expires}
+                self._update(transaction.execute, owner, same, **values)
                 return records.of_row(self._record, self._row(owner, same))
             ((held,),) = self._file.ask(f"select count(*) from {self.table} where owner = ?", [owner])
             if held >= MAX_SAVED:
@@ -110,15 +88,12 @@ class Saved(Generic[T]):
             id = new_id()
             transaction.execute(
                 f"insert into {self.table} ({self._columns()}) values ({', '.join('?' * 8)})",
-                [id, owner, dataset, name, content, moment, moment, expires],
+                [id, owner, dataset, name, moment, moment, expires, content],
             )
             return records.of_row(self._record, self._row(owner, id))
 
     def _called(self, owner: str, dataset: str, name: str) -> str | None:
-        matches = self._file.ask(
-            f"select id from {self.table} where owner = ? and dataset = ? and name = ? and {_ALIVE}",
-            [owner, dataset, name, records.now()],
-        )
+        matches = self._rows(owner, "and dataset = ? and name = ?", [dataset, name], listed=True)
         return matches[0][0] if matches else None
 
     def _length(self, owner: str, id: str | None) -> int:
@@ -127,20 +102,6 @@ class Saved(Generic[T]):
             f"select strlen({self.content}) from {self.table} where owner = ? and id = ?", [owner, id]
         )
         return int(lengths[0][0]) if lengths else 0
-
-    def _row(self, owner: str, id: str) -> Row:
-        matches = self._file.ask(
-            f"select {self._columns()} from {self.table} where owner = ? and id = ? and {_ALIVE}",
-            [known(owner), id, records.now()],
-        )
-        if not matches:
-            raise NotFound(
-                f"There is no such {self.table} here. It may have expired or been deleted, or it is somebody else's."
-            )
-        return matches[0]
-
-    def _columns(self, listed: bool = False) -> str:
-        return records.columns(self._record)
 
 
 class Histories(Saved[History]):

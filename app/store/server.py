@@ -30,7 +30,7 @@ log = logging.getLogger("seqscope.store")
 SWEEP_EVERY = 600.0  # seconds
 LOOK_EVERY = 0.5
 GRACE = timedelta(hours=24)
-EXPIRING = ("dataset", "history", "comparison", "report", "job", "lost")
+EXPIRING = ("dataset", *records.OF_DATASETS, "lost")
 """Tables whose rows expire."""
 _SLACK = timedelta(minutes=1)  # moving everything for less is not worth a write
 _OPEN: dict[Path, Store] = {}
@@ -111,12 +111,9 @@ class Clock:
             transaction.execute("update clock set seen = ?", [self._seen])
 
     def _move(self, by: timedelta, now: datetime) -> None:
+        microseconds = by // timedelta(microseconds=1)
         with self._store.file.transaction() as transaction:
             for table in EXPIRING:
-                transaction.execute(f"update {table} set expires = expires + to_microseconds(?)", [_microseconds(by)])
+                transaction.execute(f"update {table} set expires = expires + to_microseconds(?)", [microseconds])
             transaction.execute("update clock set seen = ?", [now])
         log.info("no server ran for %s, or the clock was set: what expires is kept for so much longer", by)
-
-
-def _microseconds(time: timedelta) -> int:
-    return time // timedelta(microseconds=1)

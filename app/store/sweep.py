@@ -7,11 +7,11 @@ stay, and `seqscope store check` names them.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import logging
 import os
 import time
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -20,6 +20,7 @@ import duckdb
 
 from app import home
 from app.home import GONE, Home, delete, size
+from app.jobs.runner import is_running
 from app.store import lost, migrations, records
 from app.store.backup import rows_of
 from app.store.database import Store
@@ -68,7 +69,7 @@ def sweep(store: Store, due: datetime | None = None) -> Swept:
 def _deleted(store: Store) -> int:
     """Deletes the folders of what owners have deleted, where that was not done at once."""
     names = [name for (name,) in store.file.ask("select path from deleted")]
-    over = [name for name in names if not _is_running(store.home.path / name)]
+    over = [name for name in names if not is_running(store.home.path / name)]
     there = sum((store.home.path / name).is_dir() for name in over)
     for name in over:
         store.home.discard(store.home.path / name)
@@ -88,7 +89,7 @@ def _expired_datasets(store: Store, due: datetime) -> int:
     for owner, id in expired:
         with store.file.transaction() as transaction:
             deleted = {"dataset": lost.values(transaction.execute("select * from dataset where id = ?", [id]))}
-            for table in ("history", "comparison", "report", "job"):
+            for table in records.OF_DATASETS:
                 answer = transaction.execute(f"select * from {table} where owner = ? and dataset = ?", [owner, id])
                 deleted[table] = lost.values(answer)
             entry = lost.put(store.home, "expired", deleted, forget(transaction.execute, store.home, owner, id))
@@ -102,7 +103,7 @@ def _expired_saved(store: Store, due: datetime) -> int:
     with store.file.transaction() as transaction:
         deleted = {
             table: lost.values(transaction.execute(f"delete from {table} where expires <= ? returning *", [due]))
-            for table in ("history", "comparison", "report", "job")
+            for table in records.OF_DATASETS
         }
         if not any(deleted.values()):
             return 0
@@ -123,7 +124,7 @@ def left_over(store: Store, *, older: bool = False) -> list[Path]:
         known |= {at.job(id) for (id,) in store.file.ask("select id from job")}
         known |= {at.report(id) for (id,) in store.file.ask("select id from report")}
         known |= {at.path / name for (name,) in store.file.ask("select path from deleted")}
-        jobs = [path for path in _folders(at.path / "jobs") if not _is_running(path) and not _is_new(path)]
+        jobs = [path for path in _folders(at.path / "jobs") if not is_running(path) and not _is_new(path)]
         there = [path for _, path in dataset_folders(at)] + jobs + _folders(at.path / "reports")
         return [path for path in there if path not in known and (older or _changed(path) >= float(born) - _TICK)]
 
@@ -143,18 +144,6 @@ def _staging(home: Home) -> None:
 def _is_new(job: Path) -> bool:
     """The queue writes a job under a name with a dot, and renames it."""
     return job.name.startswith(".") and time.time() - _changed(job) < STAGED
-
-
-def _is_running(job: Path) -> bool:
-    """A runner holds this lock while it lives."""
-    try:
-        with (job / "lock").open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True
-    return False
 
 
 def _folders(path: Path) -> list[Path]:
@@ -190,15 +179,12 @@ class StoreReport:
 
 def check(copy: Path) -> StoreReport:
     """copy: a copy of the store (backup.take_snapshot)."""
-    store = Store(copy, home=home.here())
     result = StoreReport()
-    try:
+    with closing(Store(copy, home=home.here())) as store:
         result.rows = rows_of(store)
         _readable(store, result)
         _with_files(store, result)
         _left_over(store, result)
-    finally:
-        store.close()
     mode = home.root().stat().st_mode
     if mode & 0o077:
         result.problems.append(

@@ -12,14 +12,12 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
-
 from app.uploads.check import Say
 from app.uploads.guess import guess
 from app.uploads.limits import UploadLimits
 from engine.errors import Refused
 from engine.files import BROKEN_ZIP
-from engine.tabular.reading import MB, FileKind
+from engine.tabular.reading import MB, FileKind, Record
 from engine.tabular.text import BLOCK, HARMLESS
 
 MAGIC = b"PK\x03\x04"
@@ -36,27 +34,13 @@ _THINGS = re.compile(r"movie|film|product|article|book|track|song|game")
 INDEX = "index.json"
 """What semantic IDs are called, and how the names of such files end."""
 _OTHERS = (
-    f".{INDEX}",
-    ".user",
-    ".kg",
-    ".link",
-    ".npy",
-    ".pdf",
-    ".md",
-    ".html",
-    ".png",
-    ".jpg",
-    ".emb",
-    ".pt",
-    ".pth",
-)
+    f".{INDEX}", ".user", ".kg", ".link", ".npy", ".pdf", ".md", ".html", ".png", ".jpg", ".emb", ".pt", ".pth",
+)  # fmt: skip
 _OTHER_NAMES = ("readme", "license", "licence", "users.", "user.")
 
 
-class Unpacked(BaseModel):
+class Unpacked(Record):
     """What was taken of an archive."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     names: dict[FileKind, str]
     """What the files that were unpacked are called in the archive; shown, and used for nothing."""
@@ -143,7 +127,7 @@ def _chosen(
     if not any(by_name[kind] for kind in kinds):
         for member in unsaid[:_LOOKED_AT]:
             say(0.2, "Looking into the archive")
-            content = _by_content(archive, member, work / "looked-at", work, limits, say)
+            content = _by_content(archive, member, work, limits)
             if content is not None:
                 by_name[content].append(member)
     for kind in kinds:
@@ -167,9 +151,8 @@ def _named(name: str) -> FileKind | None:
     return "log" if log > items else "catalogue"
 
 
-def _by_content(
-    archive: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path, work: Path, limits: UploadLimits, say: Say
-) -> FileKind | None:
+def _by_content(archive: zipfile.ZipFile, member: zipfile.ZipInfo, work: Path, limits: UploadLimits) -> FileKind | None:
+    target = work / "looked-at"
     try:
         _extract(archive, member, target, limits)
         as_catalogue = guess(work, target, "catalogue", {}, limits, lambda done, words: None)

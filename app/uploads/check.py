@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import shutil
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-
-from pydantic import BaseModel, ConfigDict
 
 from app.uploads import clean
 from app.uploads.limits import UploadLimits
@@ -15,42 +12,29 @@ from app.uploads.row_checks import check_events, check_items, compare
 from engine.errors import Refused
 from engine.tabular.database import connect, sql_path, value
 from engine.tabular.findings import CheckResult, Findings
-from engine.tabular.reading import FileKind, Reading
+from engine.tabular.reading import KINDS, FileKind, Reading, Record
 from engine.tabular.rows import load_rows
 
 Say = Callable[[float, str], None]
 """Takes how far the step is, 0 to 1, and what it does."""
 
 
-class UploadedFile(BaseModel):
+class UploadedFile(Record):
     """A file and how to read it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     path: Path
     reading: Reading
 
 
 def check(
-    work: Path,
-    catalogue: UploadedFile | None,
-    log: UploadedFile | None,
-    limits: UploadLimits,
-    say: Say,
-    *,
-    known: Path | None = None,
+    work: Path, files: Mapping[FileKind, UploadedFile], limits: UploadLimits, say: Say, *, known: Path | None = None
 ) -> CheckResult:
     """Writes findings.parquet, findings.csv and, unless something stops it, clean/ into `work`.
 
     known: the clean items of a catalogue that was accepted before, in place of `catalogue`; they are not written again.
     Where no row of the catalogue can be used, the log is not looked at.
     """
-    begun = time.monotonic()
-    files: dict[FileKind, UploadedFile] = {}
-    if catalogue is not None:
-        files["catalogue"] = catalogue
-    if log is not None:
-        files["log"] = log
+    catalogue, log = files.get("catalogue"), files.get("log")
     for kind, file in files.items():
         if faults := file.reading.faults(kind):
             raise Refused(" ".join(faults))
@@ -61,8 +45,6 @@ def check(
         findings = Findings(con)
         read: dict[str, int] = {}
         rows_kept: dict[str, int] = {}
-        attributes: tuple[str, ...] = ()
-        share = 0.0
         kept_before = 0
 
         def load(kind: FileKind, start: float) -> None:
@@ -84,7 +66,7 @@ def check(
             rows_kept["catalogue"] = value(con, "SELECT count(*) FROM good")
             if rows_kept["catalogue"]:
                 say(0.35, "Writing the catalogue")
-                attributes = clean.write_items(con, catalogue.reading, folder, limits)
+                clean.write_items(con, catalogue.reading, folder, limits)
             else:
                 findings.add("catalogue", "no_rows")
                 log = None  # whatever it holds, nothing can be used
@@ -102,10 +84,10 @@ def check(
             numbers["users"] = value(con, 'SELECT count(DISTINCT "user") FROM events')
             if catalogue is not None or known is not None:
                 say(0.8, "Comparing log and catalogue")
-                share = compare(con, log.reading, findings)
+                compare(con, log.reading, findings)
             else:
                 numbers["items"] = value(con, "SELECT count(DISTINCT item) FROM events")
-                attributes = clean.write_items_of_log(con, log.reading, folder, limits)
+                clean.write_items_of_log(con, log.reading, folder, limits)
             if not findings.stopped:
                 say(0.85, "Writing the log")
                 clean.write_log(con, log.reading, folder)
@@ -118,18 +100,14 @@ def check(
             listed=findings.listed(),
             read=read,
             kept=rows_kept,
-            left_out=tuple(entry for kind in files for entry in findings.left_out(kind)),
+            left_out=tuple(entry for kind in KINDS if kind in files for entry in findings.left_out(kind)),
             items=numbers["items"],
             users=numbers["users"],
             events=numbers["events"],
-            unknown_share=round(share, 6),
-            attributes=attributes,
             held_out=held_out,
             scale=scale,
         )
     if checked.stopped:
         shutil.rmtree(folder)
-        made = ""
-    else:
-        made = clean.fingerprint(sorted(folder.iterdir()))
-    return checked.model_copy(update={"fingerprint": made, "seconds": round(time.monotonic() - begun, 2)})
+        return checked
+    return checked.model_copy(update={"fingerprint": clean.fingerprint(sorted(folder.iterdir()))})

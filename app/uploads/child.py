@@ -112,12 +112,9 @@ def _result(request: dict[str, Any], say: Any) -> dict[str, Any]:
             from app.reports.histories import look
 
             return look(work, Path(request["path"]), request["columns"], limits).model_dump(mode="json")
-        files = [
-            None if request[name] is None else UploadedFile.model_validate(request[name])
-            for name in ("catalogue", "log")
-        ]
+        files = {kind: UploadedFile.model_validate(file) for kind, file in request["files"].items()}
         known = None if request["known"] is None else Path(request["known"])
-        return check(work, files[0], files[1], limits, say, known=known).model_dump(mode="json")
+        return check(work, files, limits, say, known=known).model_dump(mode="json")
     except (duckdb.OutOfMemoryException, pa.ArrowMemoryError):
         raise Refused(TOO_LARGE)
     except OSError as error:

@@ -27,35 +27,31 @@ _LONGEST_NAME = 60
 _FLAGS = ""  # no column is called so
 
 
-def write_items(
-    con: duckdb.DuckDBPyConnection, reading: Reading, folder: Path, limits: UploadLimits
-) -> tuple[str, ...]:
-    """Writes the rows of the table `good`; the table `known` has their ids. The names of the attributes."""
+def write_items(con: duckdb.DuckDBPyConnection, reading: Reading, folder: Path, limits: UploadLimits) -> None:
+    """Writes the rows of the table `good`; the table `known` has their ids."""
     cell_of = {column.name: f"c{number}" for number, column in enumerate(reading.columns)}
     item, title = reading.column("item_id"), reading.column("title")
     assert item is not None and title is not None
     # The title as one line, in a column of its own: what is made of it mentions it four times.
-    bare = f"nullif(trim(regexp_replace({cell_of[title.name]}, '{CONTROLS}+', ' ', 'g')), '')"
+    bare = _one_line(cell_of[title.name])
     con.execute(f"CREATE OR REPLACE TEMP VIEW kept AS SELECT *, {bare} AS bare FROM rows SEMI JOIN good USING (line)")
     short = f"CASE WHEN length(bare) > {MAX_TITLE} THEN rtrim(left(bare, {MAX_TITLE - 1})) || '…' ELSE bare END"
     selected = [f"{cell_of[item.name]} AS item_id", f"coalesce({short}, {cell_of[item.name]}) AS title"]
-    names, attributes = _names(reading), []
+    names = _names(reading)
     for column in reading.columns:
         cell = cell_of[column.name]
         if column.role == "text" and value(con, f"SELECT count({cell}) FROM kept"):
             text = cell
             if value(con, f"SELECT count(*) FROM kept WHERE {has_html(cell)}"):
                 text = f"CASE WHEN {has_html(cell)} THEN {without_html(cell)} ELSE {cell} END"
-            expression = f"CAST({_text(text, limits)} AS {_type(con, cell)})"
+            expression = f"CAST(left({_one_line(text)}, {limits.cell}) AS {_type(con, cell)})"
         elif column.role == "list" and value(con, f"SELECT count({_list(cell, column, limits)}) FROM kept"):
             expression = _list(cell, column, limits)
         else:  # another role, or nothing in it
             continue
-        attributes.append(names[column.name])
         selected.append(f"{expression} AS {_quoted(names[column.name])}")
     flags = [column for column in reading.columns if column.role == "flag"]
     if flags:
-        attributes.append(names[_FLAGS])
         selected.append(f"{_flags(flags, cell_of)} AS {_quoted(names[_FLAGS])}")
     con.execute(
         f"COPY (SELECT {', '.join(selected)} FROM kept ORDER BY line) TO {sql(str(folder / ITEMS))} "
@@ -63,18 +59,15 @@ def write_items(
     )
     con.execute(f"CREATE OR REPLACE TABLE known AS SELECT {cell_of[item.name]} AS item_id FROM kept")
     con.execute("DROP VIEW kept")
-    return tuple(attributes)
 
 
-def write_items_of_log(
-    con: duckdb.DuckDBPyConnection, reading: Reading, folder: Path, limits: UploadLimits
-) -> tuple[str, ...]:
+def write_items_of_log(con: duckdb.DuckDBPyConnection, reading: Reading, folder: Path, limits: UploadLimits) -> None:
     """Without a catalogue, the items of the table `events`: with the title and the attributes that the log says of each most
-    often, of several the first; else with their ids as titles. The names of the attributes."""
+    often, of several the first; else with their ids as titles."""
     if reading.column("title") is None:
         query = "SELECT item AS item_id, item AS title FROM events GROUP BY item ORDER BY min(line)"
         con.execute(f"COPY ({query}) TO {sql(str(folder / ITEMS))} (FORMAT parquet, COMPRESSION zstd)")
-        return ()
+        return
     con.execute("CREATE OR REPLACE TABLE of_log AS SELECT item, min(line) AS line FROM events GROUP BY item")
     cells = []
     for number, column in enumerate(reading.columns):
@@ -94,7 +87,7 @@ def write_items_of_log(
     columns = tuple(
         column.model_copy(update={"role": roles.get(column.role, column.role)}) for column in reading.columns
     )
-    return write_items(con, reading.model_copy(update={"columns": columns}), folder, limits)
+    write_items(con, reading.model_copy(update={"columns": columns}), folder, limits)
 
 
 def write_log(con: duckdb.DuckDBPyConnection, reading: Reading, folder: Path) -> None:
@@ -146,9 +139,9 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _text(cell: str, limits: UploadLimits) -> str:
-    bare = f"nullif(trim(regexp_replace({cell}, '{CONTROLS}+', ' ', 'g')), '')"
-    return f"left({bare}, {limits.cell})"
+def _one_line(cell: str) -> str:
+    """SQL: a text without control characters and line ends, NULL where nothing is left."""
+    return f"nullif(trim(regexp_replace({cell}, '{CONTROLS}+', ' ', 'g')), '')"
 
 
 def _type(con: duckdb.DuckDBPyConnection, cell: str) -> str:

@@ -13,9 +13,9 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from app.uploads import archive
 from app.uploads.archive import Unpacked
@@ -75,14 +75,13 @@ def guess(
     fixed: Mapping[str, str] | None = None,
     owner: str = "",
     on_progress: Progress | None = None,
-    cancelled: Callable[[], bool] | None = None,
 ) -> Guess:
     """What the upload seems to be. fixed: about → value as in ReadingChoice, "role:NAME" → role. Raises UploadFailed.
 
     owner: whose turn it is.
     """
     request = {"path": str(_upload(folder, kind)), "what": kind, "fixed": dict(fixed or {})}
-    answer = run("guess", request, folder, limits, owner=owner, on_progress=on_progress, cancelled=cancelled)
+    answer = run("guess", request, folder, limits, owner=owner, on_progress=on_progress)
     return Guess.model_validate(answer)
 
 
@@ -131,17 +130,16 @@ def check(
     known: Path | None = None,
     owner: str = "",
     on_progress: Progress | None = None,
-    cancelled: Callable[[], bool] | None = None,
 ) -> CheckResult:
     """Checks the uploads that `readings` names; what came of an earlier check goes. Raises UploadFailed.
 
     known: the clean items of an accepted catalogue, against which a log that comes later is checked. owner: whose turn it is.
     """
-    request: dict[str, Any] = {"catalogue": None, "log": None, "known": None if known is None else str(known)}
+    uploads = {}
     for kind, reading in readings.items():
         if faults := reading.faults(kind):
             raise UploadFailed(" ".join(faults))
-        request[kind] = {"path": str(_upload(folder, kind)), "reading": reading.model_dump(mode="json")}
+        uploads[kind] = {"path": str(_upload(folder, kind)), "reading": reading.model_dump(mode="json")}
 
     def keep_results(work: Path) -> None:
         clear(folder)
@@ -149,12 +147,11 @@ def check(
             os.replace(work / name, folder / name)
         if (work / CLEAN).is_dir():
             os.replace(work / CLEAN, folder / WAITING)
-        write_json(folder / UPLOAD / READING, {kind: reading.model_dump() for kind, reading in readings.items()})
+        _write_readings(folder, readings)
 
     clear(folder)
-    answer = run(
-        "check", request, folder, limits, owner=owner, on_progress=on_progress, cancelled=cancelled, keep=keep_results
-    )
+    request = {"files": uploads, "known": None if known is None else str(known)}
+    answer = run("check", request, folder, limits, owner=owner, on_progress=on_progress, keep=keep_results)
     return CheckResult.model_validate(answer)
 
 
@@ -173,10 +170,7 @@ def add_log(staged: Path, folder: Path) -> None:
     clean, upload, before = folder / CLEAN, folder / UPLOAD, find(staged, "log")
     if not (staged / CLEAN / LOG).is_file() or before is None:
         raise UploadFailed("The log has not been checked yet.")
-    write_json(
-        upload / READING,
-        {kind: reading.model_dump() for kind, reading in {**readings(folder), **readings(staged)}.items()},
-    )
+    _write_readings(folder, readings(folder) | readings(staged))
     for path in upload.glob("log-*"):
         path.unlink(missing_ok=True)
     os.replace(before, upload / before.name)
@@ -185,12 +179,11 @@ def add_log(staged: Path, folder: Path) -> None:
 
 def take_back_log(staged: Path, folder: Path) -> None:
     """Undoes `add_log`: the log is staged again, and the catalogue without one."""
-    upload, taken = folder / UPLOAD, find(folder, "log")
+    taken = find(folder, "log")
     os.replace(folder / CLEAN / LOG, staged / CLEAN / LOG)
     if taken is not None:
         os.replace(taken, staged / UPLOAD / taken.name)
-    of_catalogue = {kind: reading.model_dump() for kind, reading in readings(folder).items() if kind != "log"}
-    write_json(upload / READING, of_catalogue)
+    _write_readings(folder, {kind: reading for kind, reading in readings(folder).items() if kind != "log"})
 
 
 def clear(folder: Path) -> None:
@@ -207,6 +200,10 @@ def readings(folder: Path) -> dict[FileKind, Reading]:
         return {kind: Reading.model_validate(reading) for kind, reading in stored.items()}
     except (OSError, ValueError):
         return {}
+
+
+def _write_readings(folder: Path, readings: Mapping[FileKind, Reading]) -> None:
+    write_json(folder / UPLOAD / READING, {kind: reading.model_dump() for kind, reading in readings.items()})
 
 
 def forget(folder: Path, kinds: Iterable[FileKind]) -> None:

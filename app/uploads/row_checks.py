@@ -46,28 +46,28 @@ def check_items(con: duckdb.DuckDBPyConnection, reading: Reading, findings: Find
     assert item is not None and title is not None
     check_ids(findings, "catalogue", "id", cell_of[item.name], item.name)
     _texts(con, reading, cell_of, findings, limits)
-    _titles(cell_of[title.name], title.name, findings)
+    cell = cell_of[title.name]
+    of_title = (
+        Rule("title_missing", f"{cell} IS NULL"),
+        Rule("title_long", f"length({cell}) > {MAX_TITLE}"),
+        Rule("title_control", f"regexp_matches({cell}, '{CONTROLS}')"),
+    )
+    _insert(findings, "catalogue", of_title, cell, title.name)
     _repeated_items(con, reading, cell_of[item.name], item.name, findings)
 
 
 def check_ids(findings: Findings, file: FileKind, role: str, cell: str, column: str) -> None:
     missing = Rule(f"{role}_nan", f"lower({cell}) IN ({', '.join(map(sql, _NONE))})")
-    for problem, bad in (*id_rules(role, cell), missing):
-        findings.insert(file, problem, f"SELECT line, {cell} AS value FROM rows WHERE {bad}", column)
+    _insert(findings, file, (*id_rules(role, cell), missing), cell, column)
     foreign = f"NOT regexp_full_match({cell}, '[\\x00-\\x7f]*')"
     different = f"SELECT min(line) AS line, {cell} AS value FROM rows WHERE {foreign} GROUP BY ALL"
     twins = f"SELECT * FROM ({different}) QUALIFY count(*) OVER (PARTITION BY nfc_normalize(value)) > 1"
     findings.insert(file, f"{role}_twins", twins, column)
 
 
-def _titles(cell: str, column: str, findings: Findings) -> None:
-    rules = (
-        ("title_missing", f"{cell} IS NULL"),
-        ("title_long", f"length({cell}) > {MAX_TITLE}"),
-        ("title_control", f"regexp_matches({cell}, '{CONTROLS}')"),
-    )
+def _insert(findings: Findings, file: FileKind, rules: tuple[Rule, ...], cell: str, column: str) -> None:
     for problem, bad in rules:
-        findings.insert("catalogue", problem, f"SELECT line, {cell} AS value FROM rows WHERE {bad}", column)
+        findings.insert(file, problem, f"SELECT line, {cell} AS value FROM rows WHERE {bad}", column)
 
 
 def _texts(
@@ -145,7 +145,7 @@ def check_events(con: duckdb.DuckDBPyConnection, reading: Reading, findings: Fin
         if role in cell_of:
             cell = cell_of[role]
             numbers[role] = f"try_cast({cell} AS DOUBLE)"
-            _insert(findings, rules_of(cell), cell, name[role])
+            _insert(findings, "log", rules_of(cell), cell, name[role])
     con.execute(
         f'CREATE OR REPLACE TABLE events AS SELECT line, {cell_of["user"]} AS "user", {cell_of["item"]} AS item, '
         f"{moment} AS time, {within} AS fraction, {numbers['weight']} AS weight, {numbers['quantity']} AS quantity FROM rows "
@@ -173,12 +173,7 @@ def _times(con: duckdb.DuckDBPyConnection, cell: str, column: str, form: str, fi
         raise Refused(f"“{form}” is no format of times that can be read here. Write it like %d.%m.%Y %H:%M.")
     soon = int(time.time()) + 2 * _DAY
     future = Rule("time_future", f"moment BETWEEN {soon} AND {LATEST - 1}")
-    _insert(findings, (*time_rules(cell, "moment", UNITS.get(form, 1)), future), cell, column)
-
-
-def _insert(findings: Findings, rules: tuple[Rule, ...], cell: str, column: str) -> None:
-    for problem, bad in rules:
-        findings.insert("log", problem, f"SELECT line, {cell} AS value FROM rows WHERE {bad}", column)
+    _insert(findings, "log", (*time_rules(cell, "moment", UNITS.get(form, 1)), future), cell, column)
 
 
 def _ratings(con: duckdb.DuckDBPyConnection, reading: Reading, column: str, findings: Findings) -> int | None:
@@ -275,8 +270,8 @@ def _users(con: duckdb.DuckDBPyConnection, column: str, findings: Findings) -> N
     findings.insert("log", "few_events", f"SELECT line, value FROM takers WHERE n < {FEW}", column)
 
 
-def compare(con: duckdb.DuckDBPyConnection, reading: Reading, findings: Findings) -> float:
-    """Which items of the log the catalogue (the table `known` of item_id) lacks; their share of the events."""
+def compare(con: duckdb.DuckDBPyConnection, reading: Reading, findings: Findings) -> None:
+    """Adds which items of the log the catalogue (the table `known` of item_id) lacks."""
     item = reading.column("item")
     assert item is not None
     con.execute(
@@ -286,13 +281,12 @@ def compare(con: duckdb.DuckDBPyConnection, reading: Reading, findings: Findings
     total = value(con, "SELECT count(*) FROM events")
     missing = value(con, "SELECT sum(n) FROM strange")
     if not missing or not total:
-        return 0.0
+        return
     share = missing / total
     note = f"{100 * share:.3g} % of the events." + _advice(con, reading, share)
     if missing == total:
         findings.add("log", "none_known", column=item.name, note=_advice(con, reading, share).strip())
     findings.insert("log", "item_unknown", "SELECT line, value FROM strange", item.name, note)
-    return share
 
 
 def _advice(con: duckdb.DuckDBPyConnection, reading: Reading, share: float) -> str:

@@ -26,7 +26,6 @@ from app.turns import Ahead, Turns
 from app.uploads.limits import UploadLimits, children
 from engine.errors import SeqscopeError
 from engine.machine import memory
-from engine.tabular.reading import KINDS
 
 log = logging.getLogger("seqscope.uploads")
 Progress = Callable[[float, str], None]
@@ -70,10 +69,6 @@ class _Long(Exception):
     """The step is no quick one."""
 
 
-class Cancelled(UploadFailed):
-    """Somebody wanted it so."""
-
-
 def run(
     action: str,
     request: dict[str, Any],
@@ -82,15 +77,13 @@ def run(
     *,
     owner: str = "",
     on_progress: Progress | None = None,
-    cancelled: Callable[[], bool] | None = None,
     keep: Callable[[Path], None] | None = None,
 ) -> dict[str, Any]:
-    """The child's result. Raises UploadFailed, or Cancelled where `cancelled()` comes true.
+    """The child's result. Raises UploadFailed.
 
     folder: where the step's own folder is made; it is gone afterwards. keep: is given it first, where the step succeeded.
     owner: whose turn it is (app/turns.py).
     """
-    stop = cancelled or (lambda: False)
     furthest = 0.0
 
     def say(done: float, words: str) -> None:
@@ -101,21 +94,13 @@ def run(
 
     def wait(ahead: Ahead) -> None:
         say(0.0, ahead.words("upload", "uploads"))
-        if stop():
-            raise Cancelled("The upload was not read: it was cancelled.")
 
     def step(lane: str) -> dict[str, Any]:
         with _turns.place(owner, lane, wait):
             work = Path(tempfile.mkdtemp(prefix=".step-", dir=folder))
             try:
-                whole = {
-                    "action": action,
-                    "work": str(work),
-                    "limits": limits.model_dump(),
-                    "nice": NICE[lane],
-                    **request,
-                }
-                result = _run(whole, work, limits, say, stop, MOMENTS if lane == "quick" else None)
+                about = {"action": action, "work": str(work), "limits": limits.model_dump(), "nice": NICE[lane]}
+                result = _run(about | request, work, limits, say, MOMENTS if lane == "quick" else None)
                 if keep is not None:
                     keep(work)
                 return result
@@ -134,7 +119,7 @@ def run(
 
 
 def _seems_quick(request: dict[str, Any], owner: str) -> bool:
-    paths = [request.get("path"), request.get("known"), *(file["path"] for file in map(request.get, KINDS) if file)]
+    paths = [request.get("path"), request.get("known"), *(file["path"] for file in request.get("files", {}).values())]
     with contextlib.suppress(OSError):  # the step says what is wrong with it
         size = sum(os.stat(path).st_size for path in paths if path)
         return size <= SMALL and time.monotonic() - _slow.get(owner, -WARY) >= WARY
@@ -142,12 +127,7 @@ def _seems_quick(request: dict[str, Any], owner: str) -> bool:
 
 
 def _run(
-    request: dict[str, Any],
-    work: Path,
-    limits: UploadLimits,
-    say: Progress,
-    stop: Callable[[], bool],
-    moments: float | None,
+    request: dict[str, Any], work: Path, limits: UploadLimits, say: Progress, moments: float | None
 ) -> dict[str, Any]:
     environment = {name: os.environ[name] for name in _KEPT if name in os.environ}  # no secret of the app among them
     environment |= {
@@ -168,7 +148,7 @@ def _run(
         start_new_session=True,
     ) as child:
         try:
-            return _converse(child, request, limits, say, stop, moments)
+            return _converse(child, request, limits, say, moments)
         finally:
             _end(child)
 
@@ -178,7 +158,6 @@ def _converse(
     request: dict[str, Any],
     limits: UploadLimits,
     say: Progress,
-    stop: Callable[[], bool],
     moments: float | None,
 ) -> dict[str, Any]:
     assert child.stdin and child.stdout and child.stderr
@@ -216,8 +195,6 @@ def _converse(
                 done, words = float(answer.get("progress", done)), str(answer.get("words", words))
                 say(done, words)
             say(done, words)
-            if stop():
-                raise Cancelled("The upload was not read: it was cancelled.")
             computed = _computed(child.pid)
             if moments is not None and (
                 computed > moments or time.monotonic() - deadline + limits.seconds > 8 * moments
@@ -236,7 +213,7 @@ def _converse(
                 raise UploadFailed(
                     f"Reading the file took longer than {limits.seconds:,} seconds and was ended. Upload a part of it."
                 )
-    raise UploadFailed(_died(child, bytes(tail), limits))
+    raise UploadFailed(_died(child, bytes(tail)))
 
 
 def _computed(pid: int) -> float:
@@ -257,7 +234,7 @@ def _parsed(line: bytes) -> dict[str, Any]:
     return message
 
 
-def _died(child: subprocess.Popen[bytes], tail: bytes, limits: UploadLimits) -> str:
+def _died(child: subprocess.Popen[bytes], tail: bytes) -> str:
     """Why there is no answer, in words; the log has the rest."""
     try:
         code = child.wait(10)

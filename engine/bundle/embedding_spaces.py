@@ -19,28 +19,26 @@ from pydantic import Field, model_validator
 
 from engine.bundle.files import Catalogue, Folder, Lazy, read_about
 from engine.bundle.index import Neighbours, nearest
-from engine.bundle.manifest import File, Projection, Strict
+from engine.bundle.manifest import File, Name, Order, Projection, Sha256, Strict
 from engine.bundle.tables import read_matrix, read_places
 
 ABOUT, VECTORS, MAP = "about.json", "vectors.npy", "map.parquet"
-_NAME = r"^[a-z0-9][a-z0-9_-]{0,63}$"
 _FILES = {VECTORS, MAP}
 
 
 class SpaceAbout(Strict):
     schema_version: Literal[1] = 1
-    name: str = Field(pattern=_NAME)
-    """The name of its folder; a word in addresses."""
+    name: Name
+    """The name of its folder."""
     title: str = Field(min_length=1, max_length=60)
     summary: str = Field(max_length=2_000)
     """What nearness says here, in a sentence or two."""
     source: str = Field(max_length=2_000)
     """Where the vectors come from."""
     licence: str = Field(max_length=2_000)
-    order: int = Field(default=100, ge=0, le=10_000)
-    """Where pages list it: smaller numbers first, equal ones by name."""
+    order: Order = 100
     dataset: str
-    fingerprint: str = Field(pattern=r"^[0-9a-f]{64}$")
+    fingerprint: Sha256
     num_items: int = Field(ge=1)
     dim: int = Field(ge=1, le=65_536)
     geometry: Literal["cosine", "euclidean"]
@@ -68,7 +66,7 @@ class Space:
 
     def __init__(self, folder: Folder, about: SpaceAbout, digest: str) -> None:
         self.folder, self.about, self.digest = folder, about, digest
-        self.name = about.name
+        self.name, self.order = about.name, about.order
         self._vectors = Lazy(self._read)
         self._map = Lazy(self._read_map)
 

@@ -24,6 +24,7 @@ EAGER_BYTES = 16 << 20
 """Files up to this size are read and checked when a zoo opens, larger ones on first use."""
 JSON_BYTES = 2 << 20
 JSON_DEPTH = 32
+LEADS_OUT = "the folder is a link that leads out of the dataset's folder"
 
 # Windows has neither flag; the checks after opening still hold there. O_NONBLOCK: opening a pipe must not wait for a writer.
 _FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -110,6 +111,10 @@ class Folder:
         if not isinstance(raw, dict):
             raise self.fault(file, "not a JSON object")
         return raw
+
+
+def leads_out(folder: Path, root: Path) -> bool:
+    return folder.is_symlink() and not folder.resolve().is_relative_to(root.resolve())
 
 
 def fill(stream: BinaryIO, buffer: memoryview) -> int:

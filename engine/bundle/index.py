@@ -121,19 +121,6 @@ class ItemIndex:
         cosines[scale == 0] = 0
         return np.clip(cosines, -1, 1, out=cosines)
 
-    def distances(self, item: int) -> Float32:
-        """Euclidean distance of the item's row to every row, float32 [items].
-
-        By differences: |x|² + |y|² − 2 x·y would lose all digits for the very items asked for, the near ones.
-        """
-        distances = np.empty(len(self), np.float32)
-        step = max(1, _CHUNK // (4 * self.table.shape[1]))
-        for start in range(0, len(self), step):
-            with np.errstate(over="ignore"):
-                apart = self.rows[start : start + step] - self.rows[item]
-                np.einsum("ij,ij->i", apart, apart, out=distances[start : start + step])
-        return np.sqrt(distances, out=distances)
-
 
 def products(table: Float32, vector: Float32) -> Float32:
     """table · vector: float32 [rows, columns], [columns] → a new float32 [rows]; equal rows give equal products.
@@ -197,7 +184,7 @@ def nearest(rows: Rows, item: int, k: int, geometry: Literal["cosine", "euclidea
     if k < 1:
         raise QuestionError(f"k must be 1 or more, not {k}.")
     with np.errstate(over="ignore", invalid="ignore"):
-        near = _cosines(rows, item) if geometry == "cosine" else _distances(rows, item)
+        near = _cosines(rows, item) if geometry == "cosine" else minus_distances(rows, item)
     if np.isnan(near).any() or (geometry == "euclidean" and np.isinf(near).any()):
         raise QuestionError("The numbers of this space are too large to be compared.")
     near[item] = -np.inf
@@ -205,7 +192,7 @@ def nearest(rows: Rows, item: int, k: int, geometry: Literal["cosine", "euclidea
     return Neighbours(neighbours, near[neighbours], geometry)
 
 
-def _cosines(rows: Rows, item: int) -> npt.NDArray[np.float32]:
+def _cosines(rows: Rows, item: int) -> Float32:
     row = rows[item].astype(np.float32)
     length = np.sqrt(np.einsum("j,j->", row, row))
     if not length > 0:
@@ -221,15 +208,19 @@ def _cosines(rows: Rows, item: int) -> npt.NDArray[np.float32]:
     return np.clip(cosines, -1, 1, out=cosines, where=cosines > -np.inf)
 
 
-def _distances(rows: Rows, item: int) -> npt.NDArray[np.float32]:
-    """Minus the distance. By differences, as in `ItemIndex.distances`."""
+def minus_distances(rows: Rows, item: int) -> Float32:
+    """Minus the Euclidean distance of the item's row to every row, float32 [items].
+
+    By differences: |x|² + |y|² − 2 x·y would lose all digits for the very items asked for, the near ones.
+    """
     row = rows[item].astype(np.float32)
     distances = np.empty(len(rows), np.float32)
     step = max(1, _WIDENED // rows.shape[1])
     for start in range(0, len(rows), step):
-        apart = rows[start : start + step].astype(np.float32, copy=False) - row
-        np.einsum("ij,ij->i", apart, apart, out=distances[start : start + step])
-    return np.subtract(0, np.sqrt(distances), out=distances)
+        with np.errstate(over="ignore"):
+            apart = rows[start : start + step].astype(np.float32, copy=False) - row
+            np.einsum("ij,ij->i", apart, apart, out=distances[start : start + step])
+    return np.subtract(0, np.sqrt(distances), out=distances)  # not −0, which a page would print
 
 
 class Neighbours(NamedTuple):

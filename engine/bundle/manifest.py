@@ -26,8 +26,12 @@ text encoder, 2 for others that write identifiers or read words, 1 for the rest.
 TOO_MANY = TOLERABLE
 """From this share of unknown words on, pages warn of a model."""
 _FILE = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}\.(onnx|npy|npz|parquet)|tokenizer\.json")
-_SHA256 = r"^[0-9a-f]{64}$"
-_NAME = r"^[a-z0-9][a-z0-9_-]{0,63}$"
+NAME = r"^[a-z0-9][a-z0-9_-]{0,63}$"
+"""Of bundles and of what lies beside them: a folder or a file, a word in addresses and on the command line."""
+Name = Annotated[str, Field(pattern=NAME)]
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Order = Annotated[int, Field(ge=0, le=10_000)]
+"""Where pages list it: smaller numbers first, equal ones by name."""
 
 
 class Strict(BaseModel):
@@ -48,7 +52,7 @@ class Strict(BaseModel):
 
 
 class File(Strict):
-    sha256: str = Field(pattern=_SHA256)
+    sha256: Sha256
     bytes: int = Field(ge=0)
 
 
@@ -197,10 +201,10 @@ class Sentence(Strict):
 
     LATER = ("unknown",)
 
-    encoder: str = Field(pattern=_NAME)
+    encoder: Name
     """The name of the encoder's folder."""
     title: str = Field(min_length=1, max_length=200)
-    digest: str = Field(pattern=_SHA256)
+    digest: Sha256
     """Of the encoder: vectors of another one cannot be compared."""
     fields: list[str] = Field(min_length=1, max_length=100)
     """Columns that make up the text, in order; "title:16" where another number of words is kept than usual."""
@@ -241,15 +245,15 @@ class ItemToItem(Strict):
 class ZeroShot(Strict):
     """The model was trained on another catalogue, and meets this one without having learned anything from it."""
 
-    bundle: str = Field(pattern=_NAME)
+    bundle: Name
     """The bundle that it was made from."""
-    digest: str = Field(pattern=_SHA256)
+    digest: Sha256
     """Of that bundle."""
     dataset: str
     """What that was trained on: its name, its name for people, its fingerprint."""
     title: str = Field(max_length=300)
-    fingerprint: str = Field(pattern=_SHA256)
-    words: str = Field(pattern=_SHA256)
+    fingerprint: Sha256
+    words: Sha256
     """Digest of this catalogue's words as the model reads them."""
     cut: int = Field(ge=0)
     """Items that have more words than the model's graphs take; their last ones are not read."""
@@ -343,8 +347,8 @@ class Manifest(Strict):
     LATER = ("generator", "text", "sentence", "zero_shot", "graph", "item_to_item")
 
     schema_version: Literal[1, 2, 3, 4, 5, 6, 7] = 1
-    name: str = Field(pattern=_NAME)
-    """The name of its folder; the word in addresses and on the command line."""
+    name: Name
+    """The name of its folder."""
     title: str = Field(min_length=1, max_length=60)
     family: str
     """One of the engine's model names: sasrec, bert4rec, attrec, lightgcn, ngcf, mult-vae, popularity, markov, …"""
@@ -352,10 +356,9 @@ class Manifest(Strict):
     """Two sentences for the model's card."""
     paper: str = Field(max_length=2_000)
     """Where the model comes from."""
-    order: int = Field(default=100, ge=0, le=10_000)
-    """Where pages list the model: smaller numbers first, equal ones by name."""
+    order: Order = 100
     dataset: str
-    fingerprint: str = Field(pattern=_SHA256)
+    fingerprint: Sha256
     num_items: int = Field(ge=1)
     encoder: Encoder
     attention: Attention | None

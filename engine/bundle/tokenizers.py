@@ -14,9 +14,8 @@ What a page needs beyond that follows from the codes. Nothing is believed until 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +31,7 @@ from pydantic import (
 from engine.bundle.errors import CapabilityError
 from engine.bundle.files import Catalogue, Folder, Lazy, read_about
 from engine.bundle.index import Float32, Neighbours, nearest
-from engine.bundle.manifest import File, Projection, Strict
+from engine.bundle.manifest import File, Generator, Name, Order, Projection, Sha256, Strict
 from engine.bundle.tables import Column, read_matrix, read_places, read_table
 from engine.data.identifiers import NONE, Identifiers
 
@@ -41,22 +40,7 @@ CELLS = 1 << 26
 """Items times levels that are read."""
 
 
-class Coded(Protocol):
-    """What a manifest says of identifiers; see `engine.bundle.manifest.Generator`."""
-
-    @property
-    def levels(self) -> int: ...
-    @property
-    def sizes(self) -> Sequence[int]: ...
-    @property
-    def names(self) -> Sequence[str]: ...
-    @property
-    def shared(self) -> bool: ...
-    @property
-    def ends(self) -> bool: ...
-
-
-def read_identifiers(folder: Folder, expected: File, items: int, shape: Coded) -> Identifiers:
+def read_identifiers(folder: Folder, expected: File, items: int, shape: CodeShape | Generator) -> Identifiers:
     """The identifiers of all `items`, read-only. Raises BundleError where they are not what `shape` announces."""
     if items * shape.levels > CELLS:
         raise folder.fault(IDENTIFIERS, f"{items:,} items of {shape.levels} codes are more than are read here")
@@ -89,7 +73,6 @@ def read_identifiers(folder: Folder, expected: File, items: int, shape: Coded) -
 ABOUT = "about.json"
 SCHEMA_VERSION = 2
 """The newest that is read: 2 with places of codebooks or latents on a plane, 1 without."""
-_NAME = r"^[a-z0-9][a-z0-9_-]{0,63}$"
 CODEBOOKS_MAP, LATENTS_MAP = "codebooks_map.parquet", "latents_map.parquet"
 _FILES = ("identifiers.parquet", "codebooks.npy", "latents.npy", "codes_map.parquet", CODEBOOKS_MAP, LATENTS_MAP)
 _OLD = "This export is older than maps of it. Export the tokenizer again."
@@ -170,7 +153,7 @@ class Teacher(Strict):
     """Chosen on validation."""
     valid_ndcg: float | None
     """NDCG@10 there."""
-    digest: str = Field(pattern=r"^[0-9a-f]{64}$")
+    digest: Sha256
     """sha256 of its weights."""
     kept: float = Field(ge=0)
     """Share of the vectors' squared length that is left in the tokenizer's dimensions."""
@@ -208,17 +191,16 @@ class About(Strict):
     LATER = ("unknown", "teacher")
 
     schema_version: Literal[1, 2] = 1
-    name: str = Field(pattern=_NAME)
-    """The name of its folder; the word in addresses."""
+    name: Name
+    """The name of its folder."""
     title: str = Field(min_length=1, max_length=60)
     tokenizer: str = Field(max_length=64)
     """The engine's name of its kind: rqvae, letter, …"""
     summary: str = Field(max_length=2_000)
     paper: str = Field(max_length=2_000)
-    order: int = Field(default=100, ge=0, le=10_000)
-    """Where pages list it: smaller numbers first, equal ones by name."""
+    order: Order = 100
     dataset: str
-    fingerprint: str = Field(pattern=r"^[0-9a-f]{64}$")
+    fingerprint: Sha256
     num_items: int = Field(ge=1)
     shape: CodeShape
     policy: str = Field(max_length=64)
@@ -291,16 +273,16 @@ class Tokenization:
 
     def __init__(self, folder: Folder, about: About, digest: str) -> None:
         self.folder, self.about, self.digest = folder, about, digest
-        self.name = about.name
-        files = about.files
-        self._identifiers = Lazy(
-            lambda: read_identifiers(folder, files["identifiers.parquet"], about.num_items, about.shape)
-        )
-        self._codebooks = Lazy(lambda: self._read("codebooks.npy", self._shape(about.codebooks)))
-        self._latents = Lazy(lambda: self._read("latents.npy", (about.num_items, about.latents or 1)))
+        self.name, self.order = about.name, about.order
+        files, items, sizes = about.files, about.num_items, about.shape.own
+        self._identifiers = Lazy(lambda: read_identifiers(folder, files[IDENTIFIERS], items, about.shape))
+        self._codebooks = Lazy(lambda: self._read("codebooks.npy", (len(sizes), max(sizes), about.codebooks or 1)))
+        self._latents = Lazy(lambda: self._read("latents.npy", (items, about.latents or 1)))
         self._plane = Lazy(self._read_plane)
-        self._codebooks_map = Lazy(self._read_codebooks_map)
-        self._latents_map = Lazy(self._read_latents_map)
+        self._codebooks_map = Lazy(lambda: self._read_codes(CODEBOOKS_MAP, {}) if about.codebooks_map else None)
+        self._latents_map = Lazy(
+            lambda: read_places(folder, LATENTS_MAP, files[LATENTS_MAP], items) if about.latents_map else None
+        )
 
     @classmethod
     def open(cls, path: Path, catalogue: Catalogue) -> Tokenization:
@@ -373,10 +355,6 @@ class Tokenization:
             raise CapabilityError(reason or "It quantises no vectors.")
         return nearest(rows, item, k, "euclidean")
 
-    def _shape(self, columns: int | None) -> tuple[int, ...]:
-        sizes = self.about.shape.own
-        return len(sizes), max(sizes), columns or 1
-
     def _read(self, file: str, shape: tuple[int, ...]) -> Float32:
         return read_matrix(self.folder, file, self.about.files[file], shape)
 
@@ -385,15 +363,6 @@ class Tokenization:
         if plane is None:
             return None
         return self._read_codes("codes_map.parquet", {"cluster": Column(pa.int32(), 0, plane.clusters - 1)})
-
-    def _read_codebooks_map(self) -> pa.Table | None:
-        return None if self.about.codebooks_map is None else self._read_codes(CODEBOOKS_MAP, {})
-
-    def _read_latents_map(self) -> pa.Table | None:
-        about = self.about
-        if about.latents_map is None:
-            return None
-        return read_places(self.folder, LATENTS_MAP, about.files[LATENTS_MAP], about.num_items)
 
     def _read_codes(self, file: str, further: dict[str, Column]) -> pa.Table:
         """Places of codes: every one at most once, and of a level that has it."""

@@ -10,7 +10,6 @@ from what people take needs a log (`seqscope data import`).
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from engine.commands import options
@@ -38,15 +37,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from engine.commands.data import chosen, show_problems, show_result
+    from engine.commands.data import chosen, show
     from engine.console import stage
-    from engine.data.prepare import BadRows, import_catalogue
+    from engine.data.prepare import import_catalogue
 
     stage("reading the catalogue")
-    try:
-        result = import_catalogue(chosen(args, paths=(args.path,)), say=lambda line: print(line, file=sys.stderr))
-    except BadRows as error:
-        show_problems(error.problems, error.counts, args.report)
-        raise
-    show_result(result, args)
-    return 0
+    return show(import_catalogue, chosen(args, paths=(args.path,)), args)

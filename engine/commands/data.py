@@ -11,7 +11,7 @@ import argparse
 import dataclasses
 import datetime
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -197,16 +197,10 @@ def _configure_import(actions: argparse._SubParsersAction[argparse.ArgumentParse
 
 def _import(args: argparse.Namespace) -> int:
     from engine.console import stage
-    from engine.data.prepare import BadRows, import_dataset
+    from engine.data.prepare import import_dataset
 
     stage("reading the log and the catalogue")
-    try:
-        result = import_dataset(_options(args), say=lambda line: print(line, file=sys.stderr))
-    except BadRows as error:
-        show_problems(error.problems, error.counts, args.report)
-        raise
-    show_result(result, args)
-    return 0
+    return show(import_dataset, _options(args), args)
 
 
 def _options(args: argparse.Namespace) -> ImportOptions:
@@ -248,18 +242,25 @@ def _moment(text: str | None, flag: str) -> int | None:
     return int((moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)).timestamp())
 
 
-def show_result(result: ImportResult, args: argparse.Namespace) -> None:
-    """What was imported, and what was wrong with it. args: out and report."""
+def show(imported: Callable[..., ImportResult], options: ImportOptions, args: argparse.Namespace) -> int:
+    """Import, and say what was imported and what was wrong with it. args: out and report."""
     from engine.data.dataset import describe
+    from engine.data.prepare import BadRows
 
-    show_problems(result.problems, result.problem_counts, args.report)
+    try:
+        result = imported(options, say=lambda line: print(line, file=sys.stderr))
+    except BadRows as error:
+        _show_problems(error.problems, error.counts, args.report)
+        raise
+    _show_problems(result.problems, result.problem_counts, args.report)
     for line in result.notices:
         print(f"note: {line}", file=sys.stderr)
     print(describe(result.info))
     print(f"{'written':<12} {args.out}")
+    return 0
 
 
-def show_problems(problems: Sequence[Finding], counts: dict[str, int], report: Path | None) -> None:
+def _show_problems(problems: Sequence[Finding], counts: dict[str, int], report: Path | None) -> None:
     if not counts:
         return
     total = sum(counts.values())

@@ -34,8 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from engine.errors import UsageError
     from engine.export.bundle import export_run
-    from engine.export.index_file import export_index
-    from engine.export.tokenization import export_tokenization, is_tokenizer
+    from engine.export.tokenization import export_index, export_tokenization, is_tokenizer
 
     if len(args.runs) > 1 and (args.name or args.title):
         raise UsageError("--name and --title belong to a single run")

@@ -28,8 +28,8 @@ def run(args: argparse.Namespace) -> int:
     from engine.data.dataset import Dataset, DatasetInfo
     from engine.errors import UsageError
     from engine.files import claimed
-    from engine.studies import carry_out, find, load
-    from engine.studies.run import write_study
+    from engine.studies.plan import find, load
+    from engine.studies.run import carry_out, write_study
 
     dataset = Dataset(args.dataset)
     there = args.to / "dataset.json"

@@ -7,7 +7,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +36,6 @@ class ItemFile:
     """None: the file has no titles, and ids stand in."""
 
 
-@dataclass
-class Notices:
-    """What was changed or filled in, with how many items it concerns; nothing of it is left out."""
-
-    counts: Counter[str] = field(default_factory=Counter)
-
-
 def choose_id_column(source: ItemFile, log_ids: set[str]) -> str:
     """The one of `source.id_columns` whose values match the most ids of the log."""
     if len(source.id_columns) == 1:
@@ -55,12 +48,13 @@ def choose_id_column(source: ItemFile, log_ids: set[str]) -> str:
 
 
 def read_catalogue(
-    source: ItemFile | None, item_ids: list[str], findings: Findings, notices: Notices, *, keep_unused: bool
+    source: ItemFile | None, item_ids: list[str], findings: Findings, notices: Counter[str], *, keep_unused: bool
 ) -> tuple[list[str], list[str], dict[str, list[Any]], int]:
     """(item ids, titles, attributes by name, how many items of the file no user has).
 
     item_ids: those of the log, in their order. With `keep_unused` the file's other items follow them, in file order.
-    Texts with HTML become plain text, which `notices` counts; titles and lists stay as they are.
+    Texts with HTML become plain text; titles and lists stay as they are. notices: what was changed or filled in is added, with
+    how many items it concerns; nothing of it is left out.
     """
     position = {item_id: row for row, item_id in enumerate(item_ids)}
     known = set(item_ids)
@@ -90,16 +84,14 @@ def read_catalogue(
                 continue
             titles[row] = _title(as_text(record.get(source.title_column)) if source.title_column else "", notices)
             rows[row] = {name: value for name, value in record.items() if name not in (id_column, source.title_column)}
-        notices.counts["items of the log without a row in the item file; the id stands in for the title"] += rows.count(
-            None
-        )
+        notices["items of the log without a row in the item file; the id stands in for the title"] += rows.count(None)
     for row, title in enumerate(titles):
         if not title:
             if rows[row] is not None and source is not None and source.title_column:
-                notices.counts["empty titles; the id stands in"] += 1
+                notices["empty titles; the id stands in"] += 1
             titles[row] = ids[row]
     attributes = _attributes(rows)
-    notices.counts[f"× {warning_words('html')}"] = _strip_html(findings.con, attributes)
+    notices[f"× {warning_words('html')}"] = _strip_html(findings.con, attributes)
     return ids, [title or "" for title in titles], attributes, unused
 
 
@@ -152,15 +144,15 @@ def as_text(value: Any) -> str:
     return str(value)
 
 
-def _title(text: str, notices: Notices) -> str:
+def _title(text: str, notices: Counter[str]) -> str:
     """One line of at most MAX_TITLE characters."""
     title = text.strip()
     if _CONTROLS.search(title):
         title = _CONTROLS.sub(" ", title).strip()
-        notices.counts["titles with control characters or line ends; a blank stands in"] += 1
+        notices["titles with control characters or line ends; a blank stands in"] += 1
     if len(title) > MAX_TITLE:
         title = title[: MAX_TITLE - 1].rstrip() + "…"
-        notices.counts[f"titles longer than {MAX_TITLE} characters, shortened"] += 1
+        notices[f"titles longer than {MAX_TITLE} characters, shortened"] += 1
     return title
 
 

@@ -139,7 +139,7 @@ def _attempt(url: str, part: Path, patience: Patience) -> None:
         have = 0  # nobody knows which version of the file these bytes belong to
     try:
         with _open(url, headers, patience) as response:
-            if response.status == 206 and not _continues(response.headers.get("Content-Range"), have):
+            if response.status == 206 and not response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
                 part.unlink(missing_ok=True)
                 raise Unfinished("the server sent another part of the file than was asked for")
             if response.status != 206:
@@ -195,12 +195,7 @@ def _receive(url: str, response: http.client.HTTPResponse, part: Path, have: int
 def _open(url: str, headers: dict[str, str], patience: Patience) -> http.client.HTTPResponse:
     # Identity: a compressed transfer has no byte positions to continue from.
     agent = {"User-Agent": f"seqscope/{__version__}", "Accept-Encoding": "identity"}
-    response = urllib.request.urlopen(urllib.request.Request(url, headers=agent | headers), timeout=patience.stall)
-    return response
-
-
-def _continues(content_range: str | None, have: int) -> bool:
-    return (content_range or "").startswith(f"bytes {have}-")
+    return urllib.request.urlopen(urllib.request.Request(url, headers=agent | headers), timeout=patience.stall)
 
 
 def _reason(error: Exception) -> str:

@@ -12,14 +12,14 @@ import stat
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from engine.data.download import PATIENT, Patience, digest, download, get_text
 from engine.data.write import staging
 from engine.errors import SeqscopeError
-from engine.files import BROKEN_ZIP
+from engine.files import BROKEN_ZIP, write_json
 from engine.tabular.database import connect_file, sql
 
 MOVIELENS_TERMS = """\
@@ -166,26 +166,17 @@ PUBLIC: dict[str, PublicSet] = {
 }
 
 
-def fetch(
-    name: str,
-    to: Path,
-    *,
-    base_url: str | None = None,
-    patience: Patience = PATIENT,
-    say: Callable[[str], None] = print,
-) -> Path:
+def fetch(name: str, to: Path, *, base_url: str | None = None, patience: Patience = PATIENT) -> Path:
     """Download the set `name` into `to`/`name` and return that folder. The caller has shown the terms and had them accepted."""
     try:
-        return _fetch_set(PUBLIC[name], to, base_url, patience, say)
+        return _fetch_set(PUBLIC[name], to, base_url, patience)
     except OSError as error:
         raise SeqscopeError(
             f"{error.filename or to} cannot be read or written ({error.strerror or error}). Choose another --to."
         )
 
 
-def _fetch_set(
-    known: PublicSet, to: Path, base_url: str | None, patience: Patience, say: Callable[[str], None]
-) -> Path:
+def _fetch_set(known: PublicSet, to: Path, base_url: str | None, patience: Patience) -> Path:
     base = (base_url or known.base).rstrip("/")
     folder = to / known.name
     to.mkdir(parents=True, exist_ok=True)
@@ -193,13 +184,13 @@ def _fetch_set(
     keep = to if archives else folder
     keep.mkdir(parents=True, exist_ok=True)
     for file in known.files:
-        _fetch_file(f"{base}/{file}", keep / file, known, patience, say)
+        _fetch_file(f"{base}/{file}", keep / file, known, patience)
     for file in archives:
         if folder.exists() and any(folder.iterdir()):
-            say(f"{folder} exists already and was left as it is; delete it to unpack {file} again")
+            print(f"{folder} exists already and was left as it is; delete it to unpack {file} again")
         else:
             unpack(keep / file, folder)
-            say(f"{file} unpacked to {folder}")
+            print(f"{file} unpacked to {folder}")
     if known.items:
         _write_items(
             known.items.format(**{Path(file).stem: sql(str(folder / file)) for file in known.files}), folder / ITEMS
@@ -220,15 +211,13 @@ def _write_items(query: str, path: Path) -> None:
         )
 
 
-def _fetch_file(url: str, target: Path, known: PublicSet, patience: Patience, say: Callable[[str], None]) -> None:
+def _fetch_file(url: str, target: Path, known: PublicSet, patience: Patience) -> None:
     record = Checksums(target.parent / CHECKSUMS)
     before = record.get(target.name)
     if target.exists():
         if before is None or digest(target, "sha256") == before:
-            say(
-                f"{target} is here already"
-                + (" and unchanged" if before else ", though not by this command; delete it to fetch it")
-            )
+            state = " and unchanged" if before else ", though not by this command; delete it to fetch it"
+            print(f"{target} is here already{state}")
             return
         raise SeqscopeError(
             f"{target} is not as it was fetched (its sha256 differs from {CHECKSUMS}). Delete it and fetch it again."
@@ -242,7 +231,9 @@ def _fetch_file(url: str, target: Path, known: PublicSet, patience: Patience, sa
         if published:
             expected, verdict = ("md5", published[0].lower()), "matches the published md5"
         else:
-            say(f"{url}.md5 is missing or holds no checksum, so {target.name} cannot be checked against its publisher")
+            print(
+                f"{url}.md5 is missing or holds no checksum, so {target.name} cannot be checked against its publisher"
+            )
     sha256 = download(url, target, checksum=expected, patience=patience)
     try:
         _check_container(target)
@@ -252,7 +243,7 @@ def _fetch_file(url: str, target: Path, known: PublicSet, patience: Patience, sa
     if expected is None:
         verdict = f"first download, nothing published to compare with; recorded in {record.path}"
     record.put(target.name, sha256)
-    say(f"{target.name}: sha256 {sha256} ({verdict})")
+    print(f"{target.name}: sha256 {sha256} ({verdict})")
 
 
 def _check_container(path: Path) -> None:
@@ -288,9 +279,7 @@ class Checksums:
         return self._read().get(name)
 
     def put(self, name: str, sha256: str) -> None:
-        fresh = self.path.with_name(self.path.name + ".new")
-        fresh.write_text(json.dumps(self._read() | {name: sha256}, indent=2) + "\n", "utf-8")
-        fresh.replace(self.path)
+        write_json(self.path, self._read() | {name: sha256})
 
 
 MAX_RATIO = 100

@@ -12,6 +12,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from engine.data.options import ImportOptions
 from engine.errors import SeqscopeError, UsageError
 from engine.tabular import times
 from engine.tabular.columns import lowest_liked
@@ -75,17 +76,14 @@ def read_log(
     log: LogFiles,
     work: Path,
     findings: Findings,
-    *,
-    item_map: pa.Table | None = None,
-    time_unit: str | None = None,
-    time_format: str | None = None,
-    min_rating: float | None = None,
-    drop_negative: bool = False,
+    options: ImportOptions,
+    item_map: pa.Table | None,
 ) -> Events:
     """Read, check and number the events of `log`.
 
     item_map: columns number and id (string): the log's item numbers and what they stand for.
     """
+    time_unit, min_rating, drop_negative = options.time_unit, options.min_rating, options.drop_negative
     if len(log.files) > 255:
         raise SeqscopeError(f"{len(log.files)} files are more than one import takes (255). Concatenate some.")
     texts = "user_id VARCHAR, item_id VARCHAR, time VARCHAR, rating VARCHAR, quantity VARCHAR"
@@ -105,7 +103,7 @@ def read_log(
         scattered = value(con, f"SELECT count(DISTINCT user_id) FROM ({several})")
     _map_items(con, item_map)
     timed = log.has("time")
-    form = time_format or time_unit or _time_form(con, names[0]) if timed else "s"
+    form = options.time_format or time_unit or _time_form(con, names[0]) if timed else "s"
     moment = times.seconds("time", form) if timed else "NULL"
     within = times.fraction("time", form)
     of_map = Rule("item_unmapped", "unmapped IS NOT NULL")

@@ -141,9 +141,7 @@ class ImportOptions:
         for machine in ("out", "name", "report", "overwrite", "memory", "threads", "strict"):
             del record[machine]
         record["paths"] = [path.name for path in self.paths]
-        record["test"] = self.test.name if self.test else None
-        record["items"] = self.items.name if self.items else None
-        record["item_map"] = self.item_map.name if self.item_map else None
+        record |= {name: record[name] and record[name].name for name in ("test", "items", "item_map")}
         record["list_columns"] = list(self.list_columns)
         return record | {"source": source, "k_core": k_core, "repeats": repeats}
 

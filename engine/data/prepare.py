@@ -12,22 +12,21 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import datetime
 import hashlib
 import json
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NamedTuple, NoReturn
 
 import duckdb
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from engine import __version__
-from engine.data.catalogue import Notices, attribute_table, choose_id_column, read_catalogue
+from engine.data.catalogue import attribute_table, choose_id_column, read_catalogue
 from engine.data.dataset import Dataset, DatasetInfo, Role
 from engine.data.log import Events, read_log
 from engine.data.options import ImportOptions
@@ -37,8 +36,9 @@ from engine.data.sources import SOURCES, Source, Workshop, guess_source
 from engine.data.sources.items import open_items
 from engine.data.sources.lines import read_item_map
 from engine.data.split import IN_TRAINING, NO_TRAINING, in_training, split_roles, without_training
-from engine.data.write import NAME, refuse_existing, staging, write_dataset, write_events
+from engine.data.write import NAME, refuse_existing, staging, write_dataset, write_files
 from engine.errors import SeqscopeError, UsageError
+from engine.machine import now
 from engine.tabular.columns import scale_words
 from engine.tabular.database import connect_file, first_line
 from engine.tabular.findings import Finding, Findings
@@ -74,7 +74,7 @@ class BadRows(SeqscopeError):
 
 def import_dataset(options: ImportOptions, say: Callable[[str], None] = lambda line: None) -> ImportResult:
     """Carry out `options`; `say` takes what was guessed, line by line."""
-    check_paths(options)
+    _check_paths(options)
     if options.source is None:
         name, why = guess_source(options.paths, options.encoding, tested=options.test is not None)
         say(f"format: {name}, because {why} (--source names another)")
@@ -82,11 +82,11 @@ def import_dataset(options: ImportOptions, say: Callable[[str], None] = lambda l
     if options.source not in SOURCES:
         raise UsageError(f"--source {options.source}: one of {', '.join(SOURCES)}")
     _check_sets(SOURCES[options.source], options)
-    with open_workshop(options, say) as (folder, workshop):
+    with _open_workshop(options, say) as (folder, workshop):
         return _import(options, workshop, folder)
 
 
-def check_paths(options: ImportOptions) -> None:
+def _check_paths(options: ImportOptions) -> None:
     """Raises SeqscopeError where the dataset cannot be called or placed so, or where a file is missing."""
     if not NAME.fullmatch(options.name or options.out.name):
         given = (
@@ -100,7 +100,7 @@ def check_paths(options: ImportOptions) -> None:
 
 
 @contextlib.contextmanager
-def open_workshop(options: ImportOptions, say: Callable[[str], None]) -> Iterator[tuple[Path, Workshop]]:
+def _open_workshop(options: ImportOptions, say: Callable[[str], None]) -> Iterator[tuple[Path, Workshop]]:
     """The dataset's folder, staged, and a workshop in it, which is gone when the folder takes its place."""
     with staging(options.out, overwrite=options.overwrite) as folder:
         work = folder / "work"
@@ -136,7 +136,7 @@ def _check_sets(source: Source, options: ImportOptions) -> None:
 def _import(options: ImportOptions, workshop: Workshop, folder: Path) -> ImportResult:
     source = SOURCES[options.source or ""]
     k_core = source.k_core if options.k_core is None else options.k_core
-    findings, notices = workshop.findings, Notices()
+    findings, notices = workshop.findings, Counter[str]()
 
     reading = source.open(options, workshop)
     items_file = open_items(options.items, options, workshop) if options.items else reading.items
@@ -144,11 +144,7 @@ def _import(options: ImportOptions, workshop: Workshop, folder: Path) -> ImportR
     size = sum(path.stat().st_size for path in reading.log.files)
     if size > LARGE:
         workshop.say(f"reading {size / 1e6:,.0f} MB; about a minute for every 300 MB")
-    events = read_log(
-        workshop.con, reading.log, workshop.folder, findings,
-        item_map=item_map, time_unit=options.time_unit, time_format=options.time_format, min_rating=options.min_rating,
-        drop_negative=options.drop_negative,
-    )  # fmt: skip
+    events = read_log(workshop.con, reading.log, workshop.folder, findings, options, item_map)
     left_out: dict[str, int] = {}
     if events.below_rating:
         left_out[f"rated below {options.min_rating:g}"] = events.below_rating
@@ -164,15 +160,15 @@ def _import(options: ImportOptions, workshop: Workshop, folder: Path) -> ImportR
             raise SeqscopeError(
                 f"all {events.below_rating:,} events are rated below {options.min_rating:g}. Lower --min-rating."
             )
-        stop_for_bad_rows(workshop, options, "no good row is left")
+        _stop_for_bad_rows(workshop, options, "no good row is left")
     if len(events.users) == 1:
         raise SeqscopeError(
             f"the whole log belongs to one user ({events.users[0].as_py()!r}), and a recommender learns from many. "
             "Is the user column the right one? Name it with --user-column."
         )
-    notices.counts["users on several lines, whose items were joined"] = events.scattered
+    notices["users on several lines, whose items were joined"] = events.scattered
     if events.liked_from is not None:
-        notices.counts[f"× {warning_words('rating_low', scale_words(events.liked_from))}"] = events.low_ratings
+        notices[f"× {warning_words('rating_low', scale_words(events.liked_from))}"] = events.low_ratings
     log = _filter(events, options, k_core, left_out, ordered=not source.sets)
     other = {"count": "--repeats first drops them", "first": "--repeats count keeps them"}[log.repeats]
     offered = f" ({other})" if log.measured["repeated_events"] and options.repeats == "auto" else ""
@@ -191,26 +187,25 @@ def _import(options: ImportOptions, workshop: Workshop, folder: Path) -> ImportR
         items_file, item_ids, findings, notices, keep_unused=options.keep_unused_items
     )
     counts = findings.bad_rows()
-    if options.report:
-        write_report(workshop, options.report)
     if counts and options.strict:
-        stop_for_bad_rows(workshop, options, "nothing was written, because of --strict")
+        _stop_for_bad_rows(workshop, options, "nothing was written, because of --strict")
+    _write_report(workshop, options)
     if unused and not options.keep_unused_items:
         left_out["items that no user has"] = unused
 
-    time = log.time
+    time = log.rows.time
     time_unit = "none" if source.sets else "order" if time is None else "second" if np.any(time % DAY) else "day"
     info = write_dataset(
         folder, staged=True, name=options.name or options.out.name, title=options.title or source.title,
         source=options.about or source.about,
         licence=options.licence or source.licence, simulated=False, items=attribute_table(ids, titles, attributes),
-        users=log.users, user=log.user, item=log.item, timestamp=time, time_unit=time_unit, split=options.split,
+        users=log.users, user=log.rows.user, item=log.rows.item, timestamp=time, time_unit=time_unit, split=options.split,
         options=options.record(source.name, k_core, log.repeats), left_out=counts | left_out,
-        repeats=log.repeats, measured=log.measured, negative=log.negative, tested=log.tested,
+        repeats=log.repeats, measured=log.measured, negative=log.rows.negative, tested=log.rows.tested,
     )  # fmt: skip
     if items_file is None:
         workshop.say("no catalogue: ids stand in for titles (--items FILE names one)")
-    lines = [f"{count:,} {notice}" for notice, count in notices.counts.items() if count]
+    lines = _noticed(notices)
     if time is not None and int(time.max()) < 10 * 365 * DAY:
         lines.append(
             "all times lie before 1980: are they seconds? --time-unit names another unit, --time-column - takes the row order"
@@ -218,10 +213,12 @@ def _import(options: ImportOptions, workshop: Workshop, folder: Path) -> ImportR
     return ImportResult(info, findings.first(SHOWN_PROBLEMS, by_line=True), counts, lines)
 
 
-@dataclass(frozen=True)
-class _Log:
-    """What is left of a log, sorted by user and time: user, item (numbered anew), time; the ids of its users and items; whether
-    repeats count, and what was measured of them."""
+def _noticed(notices: Mapping[str, int]) -> list[str]:
+    return [f"{count:,} {notice}" for notice, count in notices.items() if count]
+
+
+class _Rows(NamedTuple):
+    """Events of a log, column by column."""
 
     user: np.ndarray
     item: np.ndarray
@@ -230,113 +227,116 @@ class _Log:
     """Of a negative quantity; None where the log has no quantities."""
     tested: np.ndarray | None
     """Of a file of held-out items; None where there is none."""
+
+    def at(self, which: np.ndarray) -> _Rows:
+        """which: places, or a mask."""
+        return _Rows(*(None if column is None else column[which] for column in self))  # type: ignore[arg-type]
+
+    def where(self, stays: np.ndarray, reason: str, left_out: dict[str, int]) -> _Rows:
+        """Those that stay (bool [events]); how many do not is noted."""
+        count = int(len(stays) - np.count_nonzero(stays))
+        if not count:
+            return self
+        left_out[reason] = count
+        return self.at(stays)
+
+
+@dataclass(frozen=True)
+class _Log:
+    """What is left of a log, sorted by user and time, users and items numbered anew; their ids; whether repeats count, and what
+    was measured of them."""
+
+    rows: _Rows
     users: pa.ChunkedArray
     items: pa.ChunkedArray
     repeats: Literal["count", "first"]
     measured: dict[str, float]
 
 
-Flat = tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None, np.ndarray | None]
-"""user, item, time, negative, tested"""
-
-
-def _filter(
-    events: Events, options: ImportOptions, k_core: int, left_out: dict[str, int], *, ordered: bool = True
-) -> _Log:
+def _filter(events: Events, options: ImportOptions, k_core: int, left_out: dict[str, int], *, ordered: bool) -> _Log:
     """ordered False: by item within a user."""
     order = (
         time_order(events.user, events.item, events.time, options.ties, options.seed)
         if ordered
         else np.lexsort((events.item, events.user))
     )
-    rows = _rows((events.user, events.item, events.time, events.negative, events.tested), order)
+    rows = _Rows(events.user, events.item, events.time, events.negative, events.tested).at(order)
     del order
-    if rows[4] is not None:
-        rows = _take(rows, ~in_training(rows[0], rows[1], rows[4]), IN_TRAINING, left_out)
-    if rows[4] is not None:
-        rows = _take(rows, ~without_training(rows[0], rows[4]), NO_TRAINING, left_out)
+    if rows.tested is not None:
+        rows = rows.where(~in_training(rows.user, rows.item, rows.tested), IN_TRAINING, left_out)
+    if rows.tested is not None:
+        rows = rows.where(~without_training(rows.user, rows.tested), NO_TRAINING, left_out)
 
-    if options.duplicates == "exact" and rows[2] is not None:
-        rows = _take(rows, ~repeated(*rows[:3]), "same user, item and time again", left_out)
-    if rows[2] is not None:  # to whole seconds: the order within one is settled
-        rows = (*rows[:2], rows[2] // MICRO, *rows[3:])
+    if options.duplicates == "exact" and rows.time is not None:
+        again = repeated(rows.user, rows.item, rows.time)
+        rows = rows.where(~again, "same user, item and time again", left_out)
+    if rows.time is not None:  # to whole seconds: the order within one is settled
+        rows = rows._replace(time=rows.time // MICRO)
     in_core, outside = _core(rows, options, k_core)
-    measured = measure(in_core[0], in_core[1], _tested(in_core, options))
+    measured = measure(in_core.user, in_core.item, _tested(in_core, options))
     rule = "first" if options.split.sets else propose(measured) if options.repeats == "auto" else options.repeats
     repeats: Literal["count", "first"] = "count" if rule == "count" else "first"
     if repeats == "first" and measured["repeated_events"]:
-        rows = _take(rows, ~repeated(*rows[:2]), "same user and item again", left_out)
+        rows = rows.where(~repeated(rows.user, rows.item), "same user and item again", left_out)
         in_core, outside = _core(rows, options, k_core)
     if outside:
         left_out[_core_reason(k_core, options.min_history)] = outside
-    user, used_users = renumber(in_core[0], len(events.users))
-    item, used_items = renumber(in_core[1], len(events.items))
+    user, used_users = renumber(in_core.user, len(events.users))
+    item, used_items = renumber(in_core.item, len(events.items))
     if len(used_users) == 1:
         raise SeqscopeError(
             "only one user is left, and a recommender learns from many. Lower --k-core or --min-history."
         )
     users, items = events.users.take(pa.array(used_users)), events.items.take(pa.array(used_items))
-    return _Log(user, item, *in_core[2:], users, items, repeats, measured)
+    return _Log(in_core._replace(user=user, item=item), users, items, repeats, measured)
 
 
-def _take(rows: Flat, stays: np.ndarray, reason: str, left_out: dict[str, int]) -> Flat:
-    count = int(len(stays) - np.count_nonzero(stays))
-    if not count:
-        return rows
-    left_out[reason] = count
-    return _rows(rows, stays)
-
-
-def _rows(rows: Flat, which: np.ndarray) -> Flat:
-    """which: places, or a mask."""
-    time, negative, tested = (None if column is None else column[which] for column in rows[2:])
-    return rows[0][which], rows[1][which], time, negative, tested
-
-
-def _core(rows: Flat, options: ImportOptions, k_core: int) -> tuple[Flat, int]:
+def _core(rows: _Rows, options: ImportOptions, k_core: int) -> tuple[_Rows, int]:
     """The events in the core, and how many lie outside."""
-    stays = core(rows[0], rows[1], max(k_core, options.min_history), k_core)
-    left_out: dict[str, int] = {}
-    inside = _take(rows, stays, "outside", left_out)
-    outside = left_out.get("outside", 0)
-    if not len(inside[0]):
+    stays = core(rows.user, rows.item, max(k_core, options.min_history), k_core)
+    outside = int(len(stays) - np.count_nonzero(stays))
+    if outside == len(stays):
         raise SeqscopeError(
-            f"{_core_reason(k_core, options.min_history)}: that leaves out every one of the {outside:,} events. "
+            f"Events {_core_reason(k_core, options.min_history)}: that leaves out every one of the {outside:,} events. "
             "Lower --k-core or --min-history."
         )
-    return inside, outside
+    return (rows.at(stays) if outside else rows), outside
 
 
-def _tested(rows: Flat, options: ImportOptions) -> np.ndarray:
+def _tested(rows: _Rows, options: ImportOptions) -> np.ndarray:
     """bool [events]: which events the test would ask for, if all stayed."""
-    user = rows[0]
-    starts = np.flatnonzero(np.append(True, user[1:] != user[:-1]))
-    if rows[4] is not None:
-        return rows[4]
-    roles, _ = split_roles(options.split, np.append(starts, len(user)).astype(np.int64), rows[2])
+    if rows.tested is not None:
+        return rows.tested
+    starts = np.flatnonzero(np.append(True, rows.user[1:] != rows.user[:-1]))
+    roles, _ = split_roles(options.split, np.append(starts, len(rows.user)).astype(np.int64), rows.time)
     return roles == Role.TEST
 
 
 def _core_reason(k_core: int, min_history: int) -> str:
-    parts = [f"a user or item with fewer than {k_core} events"] if k_core > 1 else []
-    parts += [f"a user with fewer than {min_history} events"] if min_history > max(k_core, 1) else []
-    return f"event of {' or '.join(parts)}"
+    """Behind a number of events: any number reads well."""
+    parts = [f"from users or items with fewer than {k_core} events"] if k_core > 1 else []
+    parts += [f"from users with fewer than {min_history} events"] if min_history > max(k_core, 1) else []
+    return " or ".join(parts)
 
 
-def stop_for_bad_rows(workshop: Workshop, options: ImportOptions, why: str) -> NoReturn:
+def _stop_for_bad_rows(workshop: Workshop, options: ImportOptions, why: str) -> NoReturn:
     counts = workshop.findings.bad_rows()
-    if options.report:
-        write_report(workshop, options.report)
+    _write_report(workshop, options)
     total = sum(counts.values())
     first = workshop.findings.first(SHOWN_PROBLEMS, by_line=True)
     raise BadRows(f"{total:,} bad row{'s' if total != 1 else ''}, and {why}.", first, counts)
 
 
-def write_report(workshop: Workshop, path: Path) -> None:
+def _write_report(workshop: Workshop, options: ImportOptions) -> None:
+    """Where there is to be one."""
+    if options.report is None:
+        return
     try:
-        workshop.findings.write(workshop.folder / "findings.parquet", path)
+        workshop.findings.write(workshop.folder / "findings.parquet", options.report)
     except duckdb.Error as error:
-        raise SeqscopeError(f"the report {path} cannot be written ({first_line(error)}). Choose another --report.")
+        raise SeqscopeError(
+            f"the report {options.report} cannot be written ({first_line(error)}). Choose another --report."
+        )
 
 
 # --- a catalogue without a log
@@ -350,34 +350,27 @@ LICENCE = "Not stated."
 
 def import_catalogue(options: ImportOptions, say: Callable[[str], None] = lambda line: None) -> ImportResult:
     """Make a dataset of the one item file in `options.paths`; what is said of logs in `options` plays no part."""
-    check_paths(options)
-    with open_workshop(options, say) as (folder, workshop):
-        return _import_catalogue(options.paths[0], options.name or options.out.name, options, workshop, folder)
-
-
-def _import_catalogue(path: Path, name: str, options: ImportOptions, workshop: Workshop, folder: Path) -> ImportResult:
-    findings, notices = workshop.findings, Notices()
-    source = open_items(path, options, workshop)
-    if len(source.id_columns) > 1:
-        workshop.say(
-            f"{path.name}: the items' ids are in the column {choose_id_column(source, set())} "
-            "(--item-id-column names another)"
-        )
-    ids, titles, attributes, _ = read_catalogue(source, [], findings, notices, keep_unused=True)
-    counts = findings.bad_rows()
-    if not ids or (counts and options.strict):
-        stop_for_bad_rows(
-            workshop, options, "nothing was written, because of --strict" if ids else "no good row is left"
-        )
-    if options.report:
-        write_report(workshop, options.report)
-    info = fill_catalogue(
-        folder, name=name, title=options.title or "A catalogue", source=options.about or SOURCE,
-        licence=options.licence or LICENCE, items=attribute_table(ids, titles, attributes), options=_record(path, options),
-        left_out=counts,
-    )  # fmt: skip
-    lines = [f"{count:,} {notice}" for notice, count in notices.counts.items() if count]
-    return ImportResult(info, findings.first(SHOWN_PROBLEMS, by_line=True), counts, lines)
+    _check_paths(options)
+    path, notices = options.paths[0], Counter[str]()
+    with _open_workshop(options, say) as (folder, workshop):
+        findings, source = workshop.findings, open_items(path, options, workshop)
+        if len(source.id_columns) > 1:
+            workshop.say(
+                f"{path.name}: the items' ids are in the column {choose_id_column(source, set())} "
+                "(--item-id-column names another)"
+            )
+        ids, titles, attributes, _ = read_catalogue(source, [], findings, notices, keep_unused=True)
+        counts = findings.bad_rows()
+        if not ids or (counts and options.strict):
+            why = "nothing was written, because of --strict" if ids else "no good row is left"
+            _stop_for_bad_rows(workshop, options, why)
+        _write_report(workshop, options)
+        info = fill_catalogue(
+            folder, name=options.name or options.out.name, title=options.title or "A catalogue",
+            source=options.about or SOURCE, licence=options.licence or LICENCE, items=attribute_table(ids, titles, attributes),
+            options=_record(path, options), left_out=counts,
+        )  # fmt: skip
+        return ImportResult(info, findings.first(SHOWN_PROBLEMS, by_line=True), counts, _noticed(notices))
 
 
 def fill_catalogue(
@@ -402,18 +395,12 @@ def fill_catalogue(
         options=dict(options or {}),
         left_out=dict(left_out or {}),
         fingerprint=fingerprint_of_catalogue(items),
-        created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        created=now(),
         created_by=f"seqscope {__version__}",
         attributes=[column for column in items.column_names if column not in ("item_id", "title")],
     )  # fmt: skip
-    numbers = pa.array(np.arange(items.num_rows, dtype=np.int32))
-    table = items.select(["item_id", "title", *info.attributes]).add_column(0, "item", numbers)
-    pq.write_table(table, folder / "items.parquet", compression="zstd")
-    nobody = pa.table({"user": pa.array([], pa.int32()), "user_id": pa.array([], pa.string())})
-    pq.write_table(nobody, folder / "users.parquet")
     nothing = np.empty(0, np.int32)
-    write_events(folder / "interactions.parquet", nothing, nothing, None, nothing.astype(np.int8))
-    (folder / "dataset.json").write_text(info.to_json(), "utf-8")
+    write_files(folder, info, items, pa.array([], pa.string()), nothing, nothing, None, nothing.astype(np.int8))
     Dataset(folder)
     return info
 

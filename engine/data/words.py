@@ -120,10 +120,7 @@ class ItemWords:
 
     @property
     def _about(self) -> dict[str, Any]:
-        return {
-            "fields": list(self.fields), "limit": self.limit, "vocabulary": self.vocabulary, "pad": self.pad,
-            "first": self.first, "mask": self.mask,
-        }  # fmt: skip
+        return {name: getattr(self, name) for name in ("fields", "limit", "vocabulary", "pad", "first", "mask")}
 
 
 def tokenize(items: Iterable[Pairs], tokenizer: Any, fields: Sequence[str], limit: int) -> ItemWords:

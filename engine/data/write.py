@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
 import os
 import re
 import secrets
@@ -24,6 +23,7 @@ from engine.data.repeats import UNTRAINED, count_held_out
 from engine.data.split import SplitOptions, split_roles
 from engine.errors import SeqscopeError, UsageError
 from engine.files import made, put
+from engine.machine import now
 
 
 def refuse_existing(out: Path, overwrite: bool) -> None:
@@ -121,11 +121,7 @@ def write_dataset(
         item_ids = items["item_id"].to_pylist()
         test_rows = np.flatnonzero(roles == Role.TEST)
         info = DatasetInfo(
-            name=name,
-            title=title,
-            source=source,
-            licence=licence,
-            simulated=simulated,
+            name=name, title=title, source=source, licence=licence, simulated=simulated,
             counts={
                 "users": len(users), "items": items.num_rows, "events": len(events.values),
                 "train": int(np.count_nonzero(roles == Role.TRAIN)),
@@ -142,7 +138,7 @@ def write_dataset(
             options=dict(options or {}),
             left_out=dict(left_out or {}),
             fingerprint=fingerprint(item_ids, events, timestamp, roles, repeats),
-            created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            created=now(),
             created_by=f"seqscope {__version__}",
             attributes=[column for column in items.column_names if column not in ("item_id", "title")],
             repeats=repeats,
@@ -152,14 +148,7 @@ def write_dataset(
             else count_held_out(test_rows, offsets, events.values, timestamp, negative),
         )  # fmt: skip
 
-        numbers = pa.array(np.arange(items.num_rows, dtype=np.int32))
-        order = ["item_id", "title", *info.attributes]
-        pq.write_table(items.select(order).add_column(0, "item", numbers), folder / "items.parquet", compression="zstd")
-        numbers = pa.array(np.arange(len(users), dtype=np.int32))
-        pq.write_table(pa.table({"user": numbers, "user_id": users}), folder / "users.parquet", compression="zstd")
-        write_events(folder / "interactions.parquet", user, item, timestamp, roles)
-        (folder / "dataset.json").write_text(info.to_json(), "utf-8")
-
+        write_files(folder, info, items, users, user, item, timestamp, roles)
         written = Dataset(folder)
         if fingerprint(item_ids, written.events, written.timestamps, written.roles, repeats) != info.fingerprint:
             raise SeqscopeError(
@@ -175,12 +164,27 @@ def _untrained(
     return {UNTRAINED: int(np.count_nonzero(~np.isin(items[tested], trained)))}
 
 
-def write_events(
-    path: Path, user: np.ndarray, item: np.ndarray, timestamp: np.ndarray | None, roles: np.ndarray
+def write_files(
+    folder: Path,
+    info: DatasetInfo,
+    items: pa.Table,
+    users: pa.Array | pa.ChunkedArray,
+    user: np.ndarray,
+    item: np.ndarray,
+    timestamp: np.ndarray | None,
+    roles: np.ndarray,
 ) -> None:
-    """Stream the log to Parquet, one row group at a time, so that no second copy of it is held."""
+    """The four files, of arrays as `write_dataset` takes them; roles: int8 [events].
+
+    The log is streamed, one row group at a time, so that no second copy of it is held.
+    """
+    table = items.select(["item_id", "title", *info.attributes])
+    table = table.add_column(0, "item", pa.array(np.arange(items.num_rows, dtype=np.int32)))
+    pq.write_table(table, folder / "items.parquet", compression="zstd")
+    numbers = pa.array(np.arange(len(users), dtype=np.int32))
+    pq.write_table(pa.table({"user": numbers, "user_id": users}), folder / "users.parquet", compression="zstd")
     schema = pa.schema([("user", pa.int32()), ("item", pa.int32()), ("timestamp", pa.int64()), ("role", pa.int8())])
-    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+    with pq.ParquetWriter(folder / "interactions.parquet", schema, compression="zstd") as writer:
         for start in range(0, len(user), ROW_GROUP):
             rows = slice(start, start + ROW_GROUP)
             times = (
@@ -188,6 +192,7 @@ def write_events(
             )
             columns = [pa.array(user[rows], pa.int32()), pa.array(item[rows], pa.int32()), times, pa.array(roles[rows])]
             writer.write_table(pa.table(columns, schema=schema), row_group_size=ROW_GROUP)
+    (folder / "dataset.json").write_text(info.to_json(), "utf-8")
 
 
 def describe_time(user: np.ndarray, timestamp: np.ndarray | None, unit: str) -> dict[str, Any]:

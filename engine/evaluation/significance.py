@@ -17,12 +17,9 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class Difference:
+class Difference(Interval):
     """Mean difference between two models over the same users, its 95 % interval and two-sided p."""
 
-    mean: float
-    low: float
-    high: float
     p: float
 
 
@@ -53,18 +50,7 @@ def paired(values: np.ndarray, baseline: np.ndarray, *, seed: int = 0, samples: 
 
     p is twice the smaller share of bootstrap means on either side of 0 (with one added, so it is never 0).
     """
-    if len(values) != len(baseline):
-        raise ValueError(f"{len(values)} users against {len(baseline)}: a paired comparison needs the same users")
-    delta = values - baseline
-    return _difference(delta, _resampled_means(delta, np.random.default_rng(seed), samples))
-
-
-def _difference(delta: np.ndarray, means: np.ndarray) -> Difference:
-    """delta: float [users]; means: float [samples], what its mean could have been."""
-    low, high = np.quantile(means, [0.025, 0.975])
-    side = min(int((means <= 0).sum()), int((means >= 0).sum()))
-    p = 1.0 if not delta.any() else min(1.0, 2 * (side + 1) / (len(means) + 1))
-    return Difference(float(delta.mean()), float(low), float(high), p)
+    return paired_over_seeds(values[None], baseline[None], seed=seed, samples=samples)
 
 
 def holm(p: list[float]) -> list[float]:
@@ -95,4 +81,7 @@ def paired_over_seeds(values: np.ndarray, baseline: np.ndarray, *, seed: int = 0
     for runs in (values.mean(1), baseline.mean(1)):
         if len(runs) > 1:
             means = means + runs.std(ddof=1) / np.sqrt(len(runs)) * rng.standard_t(len(runs) - 1, samples)
-    return _difference(delta, means)
+    low, high = np.quantile(means, [0.025, 0.975])
+    side = min(int((means <= 0).sum()), int((means >= 0).sum()))
+    p = 1.0 if not delta.any() else min(1.0, 2 * (side + 1) / (samples + 1))
+    return Difference(float(delta.mean()), float(low), float(high), p)

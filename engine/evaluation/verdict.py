@@ -8,6 +8,7 @@ A model needs no training where it learns nothing step by step: its `objective` 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -243,8 +244,14 @@ _GROUPS: dict[Kind, tuple[str, str]] = {
     "unseen": ("items that no counts lead to", "those that never did"),
 }
 """Of held-out items and of the people they are of: as the sentence calls them, and the table."""
-GROUP_COLUMNS = ("for whom", "users", "share", "difference", "95 % interval")
+GROUP_COLUMNS = ("slice", "users", "share", "difference", "95 % interval")
 """Of `group_rows`."""
+
+
+def signed(value: float, form: str = "+.4f") -> str:
+    """A number as it is read: with a true minus, and without a sign where it rounds to zero."""
+    text = format(value, form)
+    return text.replace("-", "−") if re.search("[1-9]", text) else text.lstrip("+-")
 
 
 def group_rows(verdict: Verdict) -> list[tuple[str, str, str, str, str]]:
@@ -254,8 +261,8 @@ def group_rows(verdict: Verdict) -> list[tuple[str, str, str, str, str]]:
             _GROUPS[group.kind][1].format(bound=group.bound),
             f"{group.people:,}",
             f"{group.share:.0%}",
-            f"{group.difference:+.4f}",
-            f"{group.low:+.4f} to {group.high:+.4f}",
+            signed(group.difference),
+            f"{signed(group.low)} to {signed(group.high)}",
         )
         for group in verdict.groups
     ]
@@ -270,24 +277,28 @@ class VerdictWords(NamedTuple):
     for_whom: str
 
 
-def words(verdict: Verdict, called: Callable[[str], str] = str) -> VerdictWords:
-    """called: a title → as it is escaped for where it is shown."""
+def words(
+    verdict: Verdict, called: Callable[[str], str] = str, elsewhere: Mapping[str, str] | None = None
+) -> VerdictWords:
+    """called: a title → as it is escaped for where it is shown. elsewhere: contender → what it was trained on, where that is
+    another catalogue."""
     neural, untrained = verdict.neural, verdict.untrained
     if neural is None or untrained is None:
         side = neural or untrained
         assert side is not None
         return VerdictWords(_alone(verdict, side, called(side.title)), "", "")
     ours, theirs = called(neural.title), called(untrained.title)
+    trained_on = (elsewhere or {}).get(neural.name)
     return VerdictWords(
         _outcome(verdict, neural, untrained, ours, theirs),
-        f"{ours} {_cost(neural)}; {theirs} {_cost(untrained)}.{_early(neural)}",
+        f"{ours} {_cost(neural, called(trained_on) if trained_on else '')}; {theirs} {_cost(untrained)}.{_early(neural)}",
         _for_whom(verdict.groups, ours),
     )
 
 
-def sentences(verdict: Verdict, called: Callable[[str], str] = str) -> str:
+def sentences(verdict: Verdict, called: Callable[[str], str] = str, elsewhere: Mapping[str, str] | None = None) -> str:
     """`words` in one line."""
-    return " ".join(sentence for sentence in words(verdict, called) if sentence)
+    return " ".join(sentence for sentence in words(verdict, called, elsewhere) if sentence)
 
 
 def _alone(verdict: Verdict, side: Side, title: str) -> str:
@@ -299,11 +310,11 @@ def _alone(verdict: Verdict, side: Side, title: str) -> str:
 
 def _outcome(verdict: Verdict, neural: Side, untrained: Side, ours: str, theirs: str) -> str:
     assert verdict.difference is not None and verdict.low is not None and verdict.high is not None
-    ends = f"95 % interval of the difference {verdict.low:+.4f} to {verdict.high:+.4f}"
+    ends = f"95 % interval of the difference {signed(verdict.low)} to {signed(verdict.high)}"
     figures = f"{neural.mean:.4f} against {untrained.mean:.4f}; {ends} over {_people(verdict)}{_seeds(neural)}"
     ours, theirs = ours + _best(neural), theirs + _best(untrained)
     if verdict.better == "level":
-        return f"{ours} and {theirs} are level by {verdict.metric} ({figures})."
+        return f"{ours} is not significantly different from {theirs} in {verdict.metric} ({figures})."
     verb = "beats" if verdict.better == "neural" else "is below"
     here = "as far as they were trained" if neural.improving else "here"
     worth = "" if verdict.better == "neural" else f"No neural model is worth its training {here}: "
@@ -325,10 +336,13 @@ def _seeds(side: Side) -> str:
     return f" and {side.seeds} seeds" if side.seeds > 1 else ", one seed: not over trainings"
 
 
-def _cost(side: Side) -> str:
-    """What it takes, as the rest of a sentence of which the model is the subject."""
-    parts = [f"took {_time(side.seconds)} to fit" if side.seconds else "was not timed"]
-    parts.append(f"has {side.parameters:,} parameters" if side.parameters else "has no parameters")
+def _cost(side: Side, elsewhere: str = "") -> str:
+    """What it takes, as the rest of a sentence of which the model is the subject. elsewhere: the catalogue it was trained on."""
+    parts = [f"took {_time(side.seconds)} to {'train' if side.learns else 'fit'}" if side.seconds else "was not timed"]
+    if elsewhere:
+        took = f" in {_time(side.seconds)}" if side.seconds else ""
+        parts = [f"was not trained on this dataset but on {elsewhere}{took}"]
+    parts.append(f"has {side.parameters:,} parameters" if side.parameters else "learns nothing by gradient")
     if side.milliseconds is not None:
         parts.append(f"takes {side.milliseconds:,.{1 if side.milliseconds < 10 else 0}f} ms of CPU time per list")
     return f"{', '.join(parts[:-1])} and {parts[-1]}"
@@ -359,15 +373,15 @@ def _for_whom(groups: Sequence[Group], ours: str) -> str:
         if len(some) == len(large) > 1:
             return f"{ours} is {word} in every group, furthest on {_by(some[0])}, least on {_by(some[-1])}."
     if len(level) == len(large) > 1:
-        return f"{ours} is level in every group."
+        return f"{ours} is not significantly different in any group."
     parts = [f"furthest {word} on {_by(some[0])}" for word, some in (("ahead", ahead), ("behind", behind)) if some]
     if level:
         names, more = [_GROUPS[group.kind][0] for group in level[:2]], len(level) - 2
         if more > 0:
             names = [", ".join(names), f"{more} more {'groups' if more > 1 else 'group'}"]
-        parts.append(f"level on {' and '.join(names)}")
+        parts.append(f"not significantly different on {' and '.join(names)}")
     return f"{ours} is {', '.join(parts[:-1])}{' and ' if parts[1:] else ''}{parts[-1]}."
 
 
 def _by(group: Group) -> str:
-    return f"{_GROUPS[group.kind][0]} ({group.difference:+.4f})"
+    return f"{_GROUPS[group.kind][0]} ({signed(group.difference)})"

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
 import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
@@ -25,13 +23,11 @@ from engine.evaluation.run_verdict import other_seeds
 from engine.evaluation.tables import milliseconds_per_list
 from engine.export import counted, umap_map, vectors, weights
 from engine.export.generator import write_generator
-from engine.export.staging import TITLE, USERS, Draft, check_name_and_title, exported, file_of
+from engine.export.staging import TITLE, USERS, Draft, check_name_and_title, exported, provenance, read_back
 from engine.export.text import write_sentence, write_text
 from engine.models import Recommender
-from engine.runtime.bundle import Bundle, Catalogue
-from engine.runtime.studies import STUDIES
-from engine.runtime.text import TEXT_ENCODERS
-from engine.runtime.zoo import IDENTIFIERS, SPACES
+from engine.runtime.bundle import Bundle
+from engine.runtime.zoo import RESERVED
 from engine.training.recipe import Recipe
 from engine.training.run import open_run
 
@@ -46,9 +42,13 @@ PARTS: dict[str, Callable[[Any, Draft], None]] = {
 }
 """What `Recommender.exports` names: each writes its files into the draft."""
 EVALUATION = ("ranks.parquet", "exposure.parquet", "metrics.json")
+CURVE = {
+    "step": pa.int64(), "epoch": pa.int32(), "seconds": pa.float32(), "loss": pa.float32(), "valid_ndcg": pa.float32()
+}  # fmt: skip
+"""The columns of curve.parquet: those of a run's curve."""
 REFIT = ", refit"
 """Behind the title of a model that was fitted on validation events, too."""
-UNWRITTEN = "It writes the identifiers of this catalogue alone."
+UNWRITTEN = "It generates only semantic IDs of this catalogue."
 UNSEEN = "It knows items by their numbers, so an item that was not in training has no vector. Train again with the new items."
 
 
@@ -69,14 +69,8 @@ def export_run(
     model, recipe, record, data = open_run(run, dataset)
     name = name or run.name
     check_name_and_title(name, title)
-    reserved = {
-        IDENTIFIERS: "tokenizers",
-        SPACES: "vectors of items",
-        STUDIES: "studies",
-        TEXT_ENCODERS: "text encoders",
-    }
-    if name in reserved:
-        raise UsageError(f"--name {name}: that folder is for {reserved[name]}; give another name")
+    if name in RESERVED:
+        raise UsageError(f"--name {name}: that folder is for {RESERVED[name]}; give another name")
     if users < 1:
         raise UsageError(f"--users {users}: offer at least one person")
     measured = all((run / file).exists() for file in EVALUATION)
@@ -85,11 +79,8 @@ def export_run(
             f"{run} was not evaluated yet, so its bundle would have no metrics. Run `seqscope evaluate {run}` first."
         )
     with exported(out / name, data, out, users) as folder:
-        manifest = _fill(folder, name, title, model, recipe, record, data, run, out)
-        (folder / "manifest.json").write_text(manifest.model_dump_json(indent=1) + "\n", "utf-8")
-        # the reader has the last word
-        bundle = Bundle.open(folder, Catalogue(data.info.name, data.info.fingerprint, data.num_items))
-        bundle.warm()
+        manifest = _fill(folder, title, model, recipe, record, data, run, out)
+        bundle = read_back(Bundle, folder, manifest, data)
         cases = data.cases("test")
         if len(cases):
             took = milliseconds_per_list(lambda history: bundle.recommend_one(history, 10), cases)
@@ -100,7 +91,6 @@ def export_run(
 
 def _fill(
     folder: Path,
-    name: str,
     title: str | None,
     model: Recommender,
     recipe: Recipe,
@@ -125,9 +115,7 @@ def _fill(
     for part in model.exports:
         PARTS[part](model, draft)
     shared = weights.share(folder)
-    for check in draft.checks:
-        check()
-    assert draft.check is not None
+    compared = [check() for check in draft.checks]
     rows, geometry, shape = draft.rows, draft.index.geometry, model.attention
     placed = None
     if geometry != "none" and rows is not None and len(rows) > umap_map.NEIGHBOURS:
@@ -142,16 +130,8 @@ def _fill(
         pq.write_table(seeds, folder / "seeds.parquet", compression="zstd")
     curve = record["curve"]
     if curve:
-        _write(
-            folder / "curve.parquet",
-            {
-                "step": np.array([c["step"] for c in curve], np.int64),
-                "epoch": np.array([c["epoch"] for c in curve], np.int32),
-                "seconds": np.array([c["seconds"] for c in curve], np.float32),
-                "loss": np.array([c["loss"] for c in curve], np.float32),
-                "valid_ndcg": pa.array([c["valid_ndcg"] for c in curve], pa.float32()),
-            },
-        )
+        columns = {name: pa.array([entry[name] for entry in curve], kind) for name, kind in CURVE.items()}
+        pq.write_table(pa.table(columns), folder / "curve.parquet", compression="zstd")
     reasons = dict(model.card.reasons)
     if placed is None and geometry != "none" and rows is not None:
         reasons["map"] = f"{len(rows):,} items are too few to draw a map of."
@@ -159,28 +139,19 @@ def _fill(
     if not reads_words:
         reasons["unseen_items"] = UNSEEN if draft.generator is None else UNWRITTEN
     if not model.trained_users:
-        reasons["trained_users"] = "It has no vectors for people; it knows them by their histories."
+        reasons["trained_users"] = "It has no user vectors: a user is represented by the history."
+    versions: tuple[tuple[Literal[1, 2, 3, 4, 5, 7], object], ...] = (
+        (7, draft.item_to_item), (5, shared), (4, draft.graph), (3, draft.sentence), (2, draft.generator or draft.text),
+        (1, True),
+    )  # fmt: skip
     return Manifest(
-        schema_version=7
-        if draft.item_to_item
-        else 5
-        if shared
-        else 4
-        if draft.graph
-        else 3
-        if draft.sentence
-        else 2
-        if draft.generator or draft.text
-        else 1,
-        name=name,
+        **provenance(folder, data, f"seqscope {__version__}, torch {torch.__version__}"),
+        schema_version=next(version for version, needed in versions if needed),
         title=title or _title(recipe.title or model.card.title, refitted(record)),
         family=model.name,
         summary=model.card.summary,
         paper=model.card.paper + draft.paper,
         order=model.card.order + draft.order,
-        dataset=data.info.name,
-        fingerprint=data.info.fingerprint,
-        num_items=data.num_items,
         encoder=Encoder(
             dim=draft.dim,
             max_length=model.max_length,
@@ -228,17 +199,10 @@ def _fill(
         ),
         metrics=json.loads((run / "metrics.json").read_text("utf-8")) if measured else {},
         projection=placed,
-        check=draft.check,
-        created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        created_by=f"seqscope {__version__}, torch {torch.__version__}",
-        files={path.name: file_of(path) for path in sorted(folder.iterdir())},
+        check=next(check for check in compared if check is not None),
     )
 
 
 def _title(words: str, refit: bool) -> str:
     """What a model is called where nobody says otherwise."""
     return f"{words[: TITLE - len(REFIT)]}{REFIT}" if refit else words
-
-
-def _write(path: Path, columns: dict[str, Any]) -> None:
-    pq.write_table(pa.table(columns), path, compression="zstd")

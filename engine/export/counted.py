@@ -42,7 +42,9 @@ def write_item_to_item(model: ItemToItemModel, draft: Draft) -> None:
     longest = model.max_length if model.reads_order else None
     folder = Folder(draft.folder, draft.folder.name)
     weights = unpack(folder, {FILE: file_of(file)}, items, draft.item_to_item, longest)
-    draft.checks.append(lambda: vectors.check(model, draft, weights.run))
+    draft.checks.append(
+        lambda: vectors.compare(draft.folder, model, draft.cases, draft.recipe.training.seed, weights.run)
+    )
 
 
 def write_constant(model: Popularity, draft: Draft) -> None:

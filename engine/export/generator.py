@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from engine.bundle.manifest import Check, Index
 from engine.bundle.manifest import Generator as Described
@@ -29,41 +29,6 @@ MEMORY = ["memory_keys", "memory_values", "memory_mask"]
 BEAMS = 4
 
 
-class _Read(nn.Module):
-    def __init__(self, model: Generator) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, items: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        return tuple(self.model.encode(items))  # type: ignore[return-value]
-
-
-class _Write(nn.Module):
-    """One step of `beams` prefixes of one person."""
-
-    def __init__(self, model: Generator) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(
-        self, tokens: Tensor, step: Tensor, keys: Tensor, values: Tensor, mask: Tensor, past: Tensor, behind: Tensor
-    ) -> tuple[Tensor, ...]:
-        kept: list[Tensor] = []
-        before = Past(past[None], behind[None])
-        logits, now = self.model.decode(tokens[None], Memory(keys, values, mask), before, step, kept)
-        looked = torch.stack(kept, 1)[0].permute(2, 0, 1, 3)  # [beams, layers, heads, memory]
-        return logits[0, :, 0], now.keys[0], now.values[0], looked
-
-
-class _CodeAttention(nn.Module):
-    def __init__(self, model: Generator) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, items: Tensor) -> Tensor:
-        return self.model.attention_between_codes(items)
-
-
 def write_generator(model: Generator, draft: Draft) -> None:
     """The graphs, the identifiers and the vectors behind them."""
     folder, about = draft.folder, model.identifiers.about
@@ -76,24 +41,33 @@ def write_generator(model: Generator, draft: Draft) -> None:
     draft.order = 7 if tokenizer is None else tokenizer.order // 10
     if tokenizer is not None and not tokenizer.paper.startswith(model.card.paper):
         draft.paper = f"; its identifiers: {tokenizer.paper}"
-
-    def check() -> None:
-        histories, used, worst = compare(folder, model, draft.cases, draft.recipe.training.seed)
-        draft.check = Check(histories=histories, lengths=used, max_abs_difference=worst)
-
-    draft.checks.append(check)
+    draft.checks.append(lambda: compare(folder, model, draft.cases, draft.recipe.training.seed))
 
 
 def write_graphs(model: Generator, folder: Path) -> None:
     """encoder.onnx, decoder.onnx and attention.onnx."""
-    graphs.save(_Read(model), {"items": graphs.histories(model)}, MEMORY, folder / "encoder.onnx")
-    graphs.save(_CodeAttention(model), {"items": graphs.histories(model)}, ["attention"], folder / "attention.onnx")
+
+    def step(
+        tokens: Tensor, step: Tensor, keys: Tensor, values: Tensor, mask: Tensor, past: Tensor, behind: Tensor
+    ) -> tuple[Tensor, ...]:
+        """Of `beams` prefixes of one person."""
+        weights: list[Tensor] = []
+        before = Past(past[None], behind[None])
+        logits, now = model.decode(tokens[None], Memory(keys, values, mask), before, step, weights)
+        attention = torch.stack(weights, 1)[0].permute(2, 0, 1, 3)  # [beams, layers, heads, memory]
+        return logits[0, :, 0], now.keys[0], now.values[0], attention
+
+    items = {"items": graphs.histories(model)}
+    read = graphs.Function(model, lambda items: tuple(model.encode(items)))
+    graphs.save(read, items, MEMORY, folder / "encoder.onnx")
+    attention = graphs.Function(model, model.attention_between_codes)
+    graphs.save(attention, items, ["attention"], folder / "attention.onnx")
     shape, steps = (model.layers, model.heads), 2  # of an example: a step that is none of 0 and 1 stays free
     memory = torch.zeros(1, *shape, 7, model.head_dim)
     past = torch.zeros(3, *shape, steps, model.head_dim)
     beams = {0: "beams", 3: "step"}
     graphs.save(
-        _Write(model),
+        graphs.Function(model, step),
         {
             "tokens": (torch.zeros(3, 1, dtype=torch.int64), {0: "beams"}),
             "step": (torch.tensor([steps]), {}),
@@ -142,21 +116,17 @@ def describe(model: Generator, folder: Path) -> Described:
 
 
 @torch.no_grad()
-def compare(folder: Path, model: Generator, cases: Cases, seed: int) -> tuple[int, list[int], float]:
+def compare(folder: Path, model: Generator, cases: Cases, seed: int) -> Check:
     """Both graphs against PyTorch on real histories, as engine.export.vectors.compare does for other models.
 
     The memory is compared as it is. The decoder is run token by token with its growing past along the identifiers of BEAMS items
     at once, the person's own target first, and its logits are compared with those of one teacher-forced pass in PyTorch.
     """
-    sessions = {name: _session(folder / f"{name}.onnx") for name in ("encoder", "decoder", "attention")}
+    sessions = {name: graphs.session(folder / f"{name}.onnx") for name in ("encoder", "decoder", "attention")}
     rng = np.random.default_rng(seed)
     worst, count, used = 0.0, 0, vectors.lengths(model.max_length)
     for length in used:
-        rows = rng.integers(0, len(cases), vectors.PER_LENGTH)
-        histories = [np.resize(cases.history[row], length)[-model.max_length :] for row in rows]
-        items = np.stack(histories).astype(np.int64)
-        if length > 2:
-            items[0, : length // 2] = model.pad  # a shorter history in the same batch
+        rows, items = vectors.histories(model, cases, length, rng)
         expected = model.encode(torch.from_numpy(items))
         memory = sessions["encoder"].run(MEMORY, {"items": items})
         for got, answer in zip(memory[:2], expected[:2], strict=True):
@@ -176,13 +146,7 @@ def compare(folder: Path, model: Generator, cases: Cases, seed: int) -> tuple[in
         raise SeqscopeError(
             f"{model.name}: the exported graphs differ from PyTorch by {worst:.2g} (at most {vectors.TOLERANCE:g}); not exported"
         )
-    return count, used, worst
-
-
-def _session(path: Path) -> onnxruntime.InferenceSession:
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return Check(histories=count, lengths=used, max_abs_difference=worst)
 
 
 def _written(

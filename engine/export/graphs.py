@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import logging
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import onnx
+import onnxruntime
 import torch
 from torch import Tensor, nn
 
@@ -38,32 +41,16 @@ def explanations(model: Recommender, items: Tensor) -> dict[str, Tensor]:
     return {name: answer for name, answer in answers(model, items).items() if name != "query"}
 
 
-class _Query(nn.Module):
-    def __init__(self, model: Recommender) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, items: Tensor) -> tuple[Tensor, ...]:
-        return tuple(answers(self.model, items).values())
-
-
-class _Attention(nn.Module):
-    def __init__(self, model: Recommender) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, items: Tensor) -> Tensor:
-        return self.model.query_with_attention(items)[1]
-
-
 def write_encoder(model: Recommender, path: Path) -> None:
     """encoder.onnx: items int64 [batch, length] → query float32 [batch, dim], and what else `answers` has"""
-    _write(_Query(model), [*answers(model, histories(model)[0])], model, path)
+    query = Function(model, lambda items: tuple(answers(model, items).values()))
+    save(query, {"items": histories(model)}, [*answers(model, histories(model)[0])], path)
 
 
 def write_attention(model: Recommender, path: Path) -> None:
     """attention.onnx: the same input → attention float32 [batch, layers, heads, positions, positions]"""
-    _write(_Attention(model), ["attention"], model, path)
+    attention = Function(model, lambda items: model.query_with_attention(items)[1])
+    save(attention, {"items": histories(model)}, ["attention"], path)
 
 
 def histories(model: Recommender) -> tuple[Tensor, dict[int, str]]:
@@ -73,9 +60,12 @@ def histories(model: Recommender) -> tuple[Tensor, dict[int, str]]:
     return example, {0: "batch"} | ({1: "length"} if model.max_length > 1 else {})
 
 
-def _write(module: nn.Module, outputs: list[str], model: Recommender, path: Path) -> None:
-    example, free = histories(model)
-    save(module, {"items": (example, free)}, outputs, path)
+class Function(nn.Module):
+    """What is computed with a model as a module, which is all that the exporter takes."""
+
+    def __init__(self, model: nn.Module, forward: Callable[..., Any]) -> None:
+        super().__init__()
+        self.model, self.forward = model, forward
 
 
 def save(module: nn.Module, inputs: dict[str, tuple[Tensor, dict[int, str]]], outputs: list[str], path: Path) -> None:
@@ -96,6 +86,13 @@ def save(module: nn.Module, inputs: dict[str, tuple[Tensor, dict[int, str]]], ou
             logging.disable(before)
     assert program is not None
     path.write_bytes(serialised(program.model_proto))
+
+
+def session(path: Path) -> onnxruntime.InferenceSession:
+    """A graph that was written, on the CPU, to be compared."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
 def serialised(model: onnx.ModelProto) -> bytes:

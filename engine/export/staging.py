@@ -14,28 +14,31 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from engine.bundle.manifest import Check, File, Generator, Index, ItemToItem, PeopleGraph, Sentence, Text
+from engine import __version__
+from engine.bundle.files import Catalogue
+from engine.bundle.manifest import NAME, Check, File, Generator, Index, ItemToItem, PeopleGraph, Sentence, Strict, Text
 from engine.bundle.tokenizers import ABOUT
 from engine.data.dataset import Cases, Dataset
 from engine.errors import SeqscopeError, UsageError
 from engine.evaluation import memorisation
 from engine.files import made, put, replacing
-from engine.runtime import Zoo
+from engine.machine import now
+from engine.runtime import Bundle, Space, Tokenization, Zoo
 from engine.runtime.zoo import IDENTIFIERS, SPACES
 
 if TYPE_CHECKING:
     from engine.training.recipe import Recipe  # with torch, which models for other catalogues are exported without
 
-NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 TITLE = 60
 """Characters of a title that pages have room for."""
+T = TypeVar("T", Bundle, Space, Tokenization)
 USERS = 2_000
 """People with a held-out item that an export offers to try models on, where the dataset has more."""
 
@@ -73,7 +76,7 @@ def staged(target: Path) -> Iterator[Path]:
 
 def check_name_and_title(name: str, title: str | None) -> None:
     """Raises UsageError where a folder cannot be called `name`, or pages have no room for `title`."""
-    if not NAME.fullmatch(name):
+    if not re.fullmatch(NAME, name):
         raise UsageError(f"--name {name}: use lowercase letters, digits, dashes and underscores")
     if title and len(title) > TITLE:
         raise UsageError(f"--title: {len(title)} characters; pages have room for {TITLE}")
@@ -151,6 +154,33 @@ def file_of(path: Path) -> File:
         return File(sha256=hashlib.file_digest(file, "sha256").hexdigest(), bytes=path.stat().st_size)
 
 
+def files_of(folder: Path) -> dict[str, File]:
+    """All of a bundle but its manifest, for that."""
+    return {path.name: file_of(path) for path in sorted(folder.iterdir()) if path.name != "manifest.json"}
+
+
+def provenance(folder: Path, data: Dataset, by: str = f"seqscope {__version__}") -> dict[str, Any]:
+    """What everything exported says of itself alike: its name, its dataset, its files, when and by what it was made."""
+    return {
+        "name": folder.name,
+        "dataset": data.info.name,
+        "fingerprint": data.info.fingerprint,
+        "num_items": data.num_items,
+        "created": now(),
+        "created_by": by,
+        "files": files_of(folder),
+    }
+
+
+def read_back(kind: type[T], folder: Path, about: Strict, data: Dataset) -> T:
+    """The folder with what it says of itself, opened and read as a page will do: the reader has the last word."""
+    file = folder / ("manifest.json" if kind is Bundle else ABOUT)
+    file.write_text(about.model_dump_json(indent=1) + "\n", "utf-8")
+    opened = kind.open(folder, Catalogue(data.info.name, data.info.fingerprint, data.num_items))
+    opened.warm()
+    return opened
+
+
 @dataclass
 class Draft:
     folder: Path
@@ -162,9 +192,9 @@ class Draft:
     data: Dataset
     cases: Cases
     """Histories that graphs are checked on."""
-    checks: list[Callable[[], None]] = field(default_factory=list)
+    checks: list[Callable[[], Check | None]] = field(default_factory=list)
     """Called when all parts are written and the graphs share their tensors; each raises SeqscopeError where a graph does not
-    answer as PyTorch does."""
+    answer as PyTorch does. That of the query says what was compared."""
 
     # --- what the manifest says of the parts
     index: Index = field(default_factory=lambda: Index(kind="identity", geometry="none"))
@@ -172,7 +202,6 @@ class Draft:
     """Of a query."""
     rows: npt.NDArray[np.float32] | None = None
     """[items, dim], what nearness and the map are about; None where there is nothing of the kind."""
-    check: Check | None = None
     generator: Generator | None = None
     text: Text | None = None
     sentence: Sentence | None = None

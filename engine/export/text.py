@@ -16,10 +16,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import onnxruntime
 import pyarrow.parquet as pq
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from engine import __version__
 from engine.bundle.errors import BundleError
@@ -39,25 +38,6 @@ from engine.training.materials import SCRATCH, TextVectors
 ITEMS = 64
 
 
-class _Item(nn.Module):
-    def __init__(self, model: Recformer) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, tokens: Tensor, kinds: Tensor) -> Tensor:
-        real = kinds > 0
-        return self.model.direction(self.model.opened(tokens, kinds, real.long(), real, tokens))
-
-
-class _WordAttention(nn.Module):
-    def __init__(self, model: Recformer) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, items: Tensor) -> tuple[Tensor, Tensor]:
-        return self.model.looked_at(items)[1:]
-
-
 def widen(model: Recformer, words: ItemWords) -> None:
     """Room in the graphs for as many words as any item of any catalogue may have, for `engine.export.transfer`."""
     count = max(model.config.attributes, len(words.fields))
@@ -68,12 +48,19 @@ def write_text(model: Recformer, draft: Draft) -> None:
     """item_encoder.onnx, tokenizer.json, words.parquet and attention.onnx."""
     folder, words = draft.folder, ItemWords.read(draft.run)
     widen(model, words)
+    encoder = model.item_encoder()
+
+    def item(tokens: Tensor, kinds: Tensor) -> Tensor:
+        real = kinds > 0
+        return encoder.direction(encoder.opened(tokens, kinds, real.long(), real, tokens))
+
     unknown = round(texts.understood(draft.recipe.model, draft.data, parse(words.tokenizer)).share, 4)
     items = {"items": graphs.histories(model)}
-    graphs.save(_WordAttention(model), items, ["attention", "words"], folder / "attention.onnx")
+    attention = graphs.Function(model, lambda items: model.looked_at(items)[1:])
+    graphs.save(attention, items, ["attention", "words"], folder / "attention.onnx")
     example, free = torch.ones(2, 7, dtype=torch.int64), {0: "batch", 1: "length"}
     inputs = {"tokens": (example, free), "kinds": (example.clone(), free)}
-    graphs.save(_Item(model.item_encoder()), inputs, ["rows"], folder / "item_encoder.onnx")
+    graphs.save(graphs.Function(encoder, item), inputs, ["rows"], folder / "item_encoder.onnx")
     (folder / TOKENIZER).write_text(words.tokenizer, "utf-8")
     pq.write_table(words_table(words), folder / "words.parquet", compression="zstd")
     draft.checks.append(lambda: compare_items(model, folder, words))
@@ -88,10 +75,8 @@ def compare_items(model: Recformer, folder: Path, words: ItemWords) -> None:
     """The item graph against the rows of the index, on items of all lengths. Raises SeqscopeError where it does not answer as
     PyTorch does."""
     encoder = model.item_encoder()
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
     rows = np.argsort(words.lengths, kind="stable")[:: max(1, len(words) // ITEMS)]
-    graph = onnxruntime.InferenceSession(str(folder / "item_encoder.onnx"), options, providers=["CPUExecutionProvider"])
+    graph = graphs.session(folder / "item_encoder.onnx")
     longest = model.max_tokens - 1  # [CLS] comes first
     tokens = words.table(words.tokens, words.pad)[rows, :longest]
     kinds = words.table(words.kinds, 0)[rows, :longest]

@@ -1,10 +1,11 @@
-"""Write a tokenizer's run as exports/<dataset>/identifiers/<name>/, as engine.bundle.tokenizers reads it."""
+"""Write semantic IDs, a tokenizer's run or those of a file, as exports/<dataset>/identifiers/<name>/, as
+engine.bundle.tokenizers reads it."""
 
 from __future__ import annotations
 
-import datetime
 import json
 import shutil
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,8 @@ import pyarrow.parquet as pq
 
 from engine import __version__
 from engine.bundle.manifest import Projection
+from engine.bundle.pca import pca
 from engine.bundle.tokenizers import (
-    ABOUT,
     CODEBOOKS_MAP,
     LATENTS_MAP,
     About,
@@ -30,14 +31,16 @@ from engine.bundle.tokenizers import (
     Tokenization,
 )
 from engine.data.dataset import Dataset
-from engine.data.identifiers import TABLE, Identifiers
+from engine.data.identifiers import LEVELS, NONE, TABLE, Identifiers
 from engine.errors import SeqscopeError
 from engine.export import umap_map
-from engine.export.staging import TITLE, USERS, check_name_and_title, exported, file_of
-from engine.runtime.bundle import Catalogue
+from engine.export.staging import TITLE, USERS, check_name_and_title, exported, provenance, read_back
+from engine.machine import now
 from engine.runtime.zoo import IDENTIFIERS
+from engine.tabular.rows import codes_of
 from engine.tokenizers import kmeans
 from engine.tokenizers.base import Tokenizer, Vectors, card_of
+from engine.tokenizers.report import collisions as count_collisions
 from engine.tokenizers.run import LATENTS, RECORD, REPORT, open_tokenizer
 
 LATENT_BYTES = 2_000_000
@@ -86,10 +89,7 @@ def export_tokenization(
     with exported(target, data, out, users) as folder:
         shown = (title or recipe.title or name)[:TITLE]
         about = _fill(folder, run, shown, tokenizer, table, record, report, data)
-        (folder / ABOUT).write_text(about.model_dump_json(indent=1) + "\n", "utf-8")
-        # the reader has the last word
-        exported_tokenizer = Tokenization.open(folder, Catalogue(data.info.name, data.info.fingerprint, data.num_items))
-        exported_tokenizer.warm()
+        exported_tokenizer = read_back(Tokenization, folder, about, data)
         _ = exported_tokenizer.codebooks, exported_tokenizer.latents, exported_tokenizer.own
     return target
 
@@ -122,16 +122,13 @@ def _fill(
             umap_map.write_map(folder / LATENTS_MAP, xy, item=which)
     said = card_of(folder.name, tokenizer.name) or tokenizer.card
     return About(
+        **provenance(folder, data),
         schema_version=1 if codes_placed is None and items_placed is None else 2,
-        name=folder.name,
         title=title,
         tokenizer=tokenizer.name,
         summary=said.summary,
         paper=said.paper,
         order=said.order,
-        dataset=data.info.name,
-        fingerprint=data.info.fingerprint,
-        num_items=data.num_items,
         shape=shape_of(table, tokenizer.sizes),
         policy=str(report.get("policy") or table.about.get("collisions") or "unknown"),
         codebooks=columns,
@@ -149,9 +146,6 @@ def _fill(
         seconds=float(record["seconds"]),
         versions={key: str(value) for key, value in record["versions"].items()},
         started=record["started"],
-        created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        created_by=f"seqscope {__version__}",
-        files={path.name: file_of(path) for path in sorted(folder.iterdir())},
     )
 
 
@@ -191,16 +185,16 @@ def _write_plane(path: Path, tokenizer: Tokenizer, books: Vectors) -> Plane:
     shares, columns = [], []
     for level, size in enumerate(tokenizer.sizes):
         rows = books[level, :size]
-        places, share = principal(rows)
+        flat = pca(rows, "euclidean")
         number = min(count, len(rows))
         labels = kmeans.cluster(rows, number, *kmeans.limits(len(rows), number), np.random.default_rng(level))[1]
-        shares.append(share)
+        shares.append(min(1.0, sum(flat.shares)) or 1.0)  # 0 where nothing varies
         columns.append(
             {
                 "level": np.full(len(rows), level, np.int32),
                 "code": np.arange(len(rows), dtype=np.int32),
-                "x": places[:, 0],
-                "y": places[:, 1],
+                "x": flat.places[:, 0],
+                "y": flat.places[:, 1],
                 "cluster": labels.astype(np.int32),
             }
         )
@@ -221,13 +215,84 @@ def _write_codebooks_map(path: Path, tokenizer: Tokenizer, books: Vectors) -> Pr
     return how
 
 
-def principal(rows: Vectors) -> tuple[Vectors, float]:
-    """float32 [rows, 2] on the two axes of most variance, and their share of it. An axis points to where its largest loading is
-    positive, so that the same rows always give the same picture."""
-    centred = rows.astype(np.float64) - rows.mean(0, dtype=np.float64)
-    _, values, axes = np.linalg.svd(centred, full_matrices=False)
-    axes = axes[:2] * np.sign(axes[:2][np.arange(len(axes[:2])), np.abs(axes[:2]).argmax(1)])[:, None]
-    places = np.zeros((len(rows), 2), np.float32)
-    places[:, : len(axes)] = centred @ axes.T
-    total = float(np.square(values).sum())
-    return places, float(min(1.0, np.square(values[:2]).sum() / total)) if total > 0 else 1.0
+# --- from a file: {"17": ["<a_3>", "<b_90>", …], …}, as the programs of TIGER, LETTER and MiniOneRec write it
+
+
+CODES = 1 << 16
+"""Codes of a level that are read: pages count each of them, used or not."""
+SPARE = 1_000_000
+"""Bytes that a file may have beyond what its items can need."""
+CODE = len('"<a_65535>", ')
+"""Bytes of a code."""
+ESCAPED = 12
+"""Bytes of a character of an id at most: JSON may write it as two escapes."""
+
+
+def export_index(
+    path: Path, out: Path, *, dataset: Path, name: str | None = None, title: str | None = None, users: int = USERS
+) -> Path:
+    """Write the semantic IDs in `path` to `out`/identifiers/<name>; returns that folder.
+
+    Raises SeqscopeError where the file does not say the codes of every item of the dataset.
+    """
+    name = name or path.name.split(".")[0].lower()
+    check_name_and_title(name, title)
+    data = Dataset(dataset)
+    items = pq.read_table(data.path / "items.parquet", columns=["item", "item_id"]).sort_by("item")
+    started = now()
+    identifiers = read_index(path, items["item_id"].to_pylist())
+    sharing = collisions(count_collisions(identifiers.codes))
+    target = out / IDENTIFIERS / name
+    with exported(target, data, out, users) as folder:
+        identifiers.write_table(folder)
+        about = About(
+            **provenance(folder, data),
+            title=(title or path.name)[:TITLE],
+            tokenizer="index",
+            summary="Semantic IDs from a file; nothing is known of how they were made.",
+            paper="",
+            shape=shape_of(identifiers, identifiers.sizes),
+            policy="keep",
+            figures=Figures(before=sharing, after=sharing, moved=0),
+            recipe={},
+            command="seqscope " + " ".join(sys.argv[1:]),
+            commit=None,
+            device="",
+            seconds=0,
+            versions={"seqscope": __version__},
+            started=started,
+        )
+        read_back(Tokenization, folder, about, data)
+    return target
+
+
+def read_index(path: Path, item_ids: list[str]) -> Identifiers:
+    """The semantic IDs of these items. Raises SeqscopeError where the file is none, or does not have all of them; and where it is
+    larger than what these can need, as JSON takes many times its bytes while it is read."""
+    most = SPARE + ESCAPED * sum(map(len, item_ids)) + len(item_ids) * LEVELS * CODE
+    if path.is_file() and path.stat().st_size > most:
+        raise SeqscopeError(
+            f"{path} has {path.stat().st_size:,} bytes, and the semantic IDs of {len(item_ids):,} items have at most {most:,}"
+        )
+    try:
+        index = json.loads(path.read_text("utf-8-sig"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise SeqscopeError(f"{path} cannot be read ({error})") from None
+    rows = [codes_of(index.get(item_id)) for item_id in item_ids] if isinstance(index, dict) else []
+    missing = [item_id for item_id, codes in zip(item_ids, rows, strict=False) if not codes]
+    if not rows or missing:
+        words = (
+            f"has no codes for {len(missing):,} of {len(rows):,} items, such as “{missing[0]}”"
+            if missing
+            else "is no index"
+        )
+        raise SeqscopeError(f'{path} {words}. It should say of every item id: {{"17": ["<a_3>", "<b_90>"], …}}.')
+    levels = max(map(len, rows))
+    if levels > LEVELS or max(map(max, rows)) >= CODES:
+        raise SeqscopeError(f"{path}: at most {LEVELS} levels of {CODES:,} codes are read")
+    codes = np.full((len(rows), levels), NONE, np.int32)
+    for item, row in enumerate(rows):
+        codes[item, : len(row)] = row
+    return Identifiers(
+        codes, tuple(int(size) for size in codes.max(0) + 1), names=tuple(f"level {n}" for n in range(1, levels + 1))
+    )

@@ -5,15 +5,12 @@ The graphs stay as they are but for their tables of words; the items are encoded
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 import itertools
-import json
 import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +18,6 @@ import onnx
 import pyarrow.parquet as pq
 from onnx import numpy_helper
 
-from engine import __version__
 from engine.bundle.errors import BundleError
 from engine.bundle.index import Float32, best
 from engine.bundle.manifest import Manifest, Projection, ZeroShot
@@ -34,8 +30,7 @@ from engine.errors import SeqscopeError
 from engine.evaluation import metrics
 from engine.evaluation.protocols import history_excluded, main
 from engine.evaluation.tables import accuracy_of_parts, write_tables
-from engine.export import umap_map, weights
-from engine.export.staging import TITLE, USERS, check_name_and_title, exported, exported_fingerprint, file_of
+from engine.export import staging, umap_map, weights
 from engine.runtime.bundle import Bundle, Catalogue
 from engine.runtime.text import ITEM_ENCODER, words_table
 from engine.text.attributes import attributes, fields_elsewhere
@@ -73,7 +68,7 @@ def carry(
     name: str | None = None,
     title: str | None = None,
     cache: Path | None = None,
-    users: int = USERS,
+    users: int = staging.USERS,
 ) -> Carried:
     """Write the model of the bundle `source` for the items of `dataset` as the bundle `out`/<name>.
 
@@ -86,7 +81,7 @@ def carry(
     bundle, origin = _open(source)
     data = Dataset(dataset)
     name = name or bundle.name
-    check_name_and_title(name, title)
+    staging.check_name_and_title(name, title)
     if data.info.fingerprint == origin.fingerprint:
         raise SeqscopeError(f"{source} was trained on {dataset}; there is nothing to carry over")
     if data.info.sets:
@@ -94,7 +89,7 @@ def carry(
             f"{dataset} holds out several items a user, and a model that is carried over is ranked by one. Import it with a "
             "leave-one-out or a time split."
         )
-    exported_fingerprint(data, out)
+    staging.exported_fingerprint(data, out)
     stage("reading the words")
     words, heard = read_words(bundle, data)
     words, longest, cut = _fitting(words, bundle)
@@ -102,22 +97,21 @@ def carry(
         bundle=bundle.name, digest=bundle.digest, dataset=origin.name, title=origin.title[:300],
         fingerprint=origin.fingerprint, words=words.digest(), cut=cut,
     )  # fmt: skip
-    title = title or bundle.manifest.title[: TITLE - len(MARK)] + MARK
+    title = title or bundle.manifest.title[: staging.TITLE - len(MARK)] + MARK
     unknown = round(heard.share, 4)
     there = _there(out / name, data, about, title, unknown)
     if there is not None:
         table = there.map_table()
         return Carried(out / name, data.num_items, cut, 0 if table is None else table.num_rows, True, heard)
     rows = _rows(bundle, words, cache if cache is not None else data.path / "words", data.path)
-    with exported(out / name, data, out, users) as folder:
+    with staging.exported(out / name, data, out, users) as folder:
         placed = _fill(folder, bundle, words, longest, rows)
-        manifest = _manifest(folder, name, title, bundle.manifest, data, words, longest, placed, about, unknown)
-        catalogue = Catalogue(data.info.name, data.info.fingerprint, data.num_items)
-        made = _opened(folder, manifest, catalogue)
+        manifest = _manifest(folder, title, bundle.manifest, data, words, longest, placed, about, unknown)
+        made = _opened(folder, manifest, data)
         if len(data.cases("test")):
             carried = _evaluate(made, data, folder)
-            manifest = manifest.model_copy(update={"metrics": carried, "files": _files(folder)})
-            _opened(folder, manifest, catalogue)
+            manifest = manifest.model_copy(update={"metrics": carried, "files": staging.files_of(folder)})
+            _opened(folder, manifest, data)
     mapped = 0 if placed is None else len(umap_map.on_map(len(rows)))
     return Carried(out / name, data.num_items, cut, mapped, False, heard)
 
@@ -310,7 +304,6 @@ def _unknown(bundle: Bundle, file: str) -> SeqscopeError:
 
 def _manifest(
     folder: Path,
-    name: str,
     title: str,
     source: Manifest,
     data: Dataset,
@@ -326,26 +319,14 @@ def _manifest(
     if placed is None:
         reasons["map"] = f"{data.num_items:,} items are too few to draw a map of."
     able = source.capabilities.model_copy(update={"map": placed is not None, "reasons": reasons})
-    files = _files(folder)
-    changes = dict(
-        schema_version=5 if WEIGHTS in files else 3, name=name, title=title,
-        dataset=data.info.name, fingerprint=data.info.fingerprint,
-        num_items=data.num_items, text=text, zero_shot=about, capabilities=able, metrics={}, projection=placed,
-        created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), created_by=f"seqscope {__version__}",
-        files=files,
-    )  # fmt: skip
-    return source.model_copy(update=changes)
+    changes = dict(title=title, text=text, zero_shot=about, capabilities=able, metrics={}, projection=placed)
+    made = staging.provenance(folder, data)
+    return source.model_copy(update={"schema_version": 5 if WEIGHTS in made["files"] else 3, **made, **changes})
 
 
-def _files(folder: Path) -> dict[str, Any]:
-    return {path.name: file_of(path) for path in sorted(folder.iterdir()) if path.name != "manifest.json"}
-
-
-def _opened(folder: Path, manifest: Manifest, catalogue: Catalogue) -> Bundle:
-    """The bundle as its readers will see it: they have the last word."""
-    (folder / "manifest.json").write_text(json.dumps(manifest.model_dump(mode="json"), indent=1) + "\n", "utf-8")
-    opened = Bundle.open(folder, catalogue)
-    opened.warm()
+def _opened(folder: Path, manifest: Manifest, data: Dataset) -> Bundle:
+    """As `read_back`, its attention, too."""
+    opened = staging.read_back(Bundle, folder, manifest, data)
     if opened.cannot("attention") is None:
         opened.attention([0])
     return opened

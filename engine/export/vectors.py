@@ -7,29 +7,25 @@ A bundle is run before anybody sees it: its answers must be PyTorch's.
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import onnxruntime
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
-from engine import __version__
-from engine.bundle.embedding_spaces import ABOUT, MAP, VECTORS, Space, SpaceAbout
+from engine.bundle.embedding_spaces import MAP, VECTORS, Space, SpaceAbout
 from engine.bundle.index import Float32
 from engine.bundle.manifest import Check, Index, PeopleGraph
 from engine.data.dataset import Cases, Dataset
 from engine.data.ragged import Ragged
 from engine.errors import SeqscopeError
 from engine.export import graphs, umap_map
-from engine.export.staging import TITLE, Draft, check_name_and_title, exported, file_of
+from engine.export.staging import TITLE, Draft, check_name_and_title, exported, provenance, read_back
 from engine.models import Recommender
 from engine.models.graph import GraphRecommender
-from engine.runtime.bundle import Catalogue
 from engine.runtime.graph_paths import EMBEDDINGS, PEOPLE, InteractionGraph, Paths
 from engine.runtime.zoo import SPACES
 from engine.text.attributes import Field
@@ -57,13 +53,7 @@ def write_vectors(model: Recommender, draft: Draft) -> None:
     kind = "identity" if draft.rows is None else "dense"
     draft.index = Index(kind=kind, geometry=model.geometry, centred=card.centred or None, parts=dict(model.score_parts))  # type: ignore[arg-type]
     draft.dim = draft.data.num_items if draft.rows is None else draft.rows.shape[1]
-    draft.checks.append(lambda: check(model, draft))
-
-
-def check(model: Recommender, draft: Draft, encode: Encode | None = None) -> None:
-    """See `compare`."""
-    histories, used, worst = compare(draft.folder, model, draft.cases, draft.recipe.training.seed, encode)
-    draft.check = Check(histories=histories, lengths=used, max_abs_difference=worst)
+    draft.checks.append(lambda: compare(folder, model, draft.cases, draft.recipe.training.seed))
 
 
 def made_up(items: int, seed: int) -> Cases:
@@ -78,32 +68,32 @@ def lengths(max_length: int) -> list[int]:
     return sorted({length for length in (1, 2, max_length - 1, max_length, max_length + 3) if length > 0})
 
 
+def histories(
+    model: Recommender, cases: Cases, length: int, rng: np.random.Generator
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Rows of `cases` drawn at random, and their histories of that length, as far as the model reads them: repeated end to end
+    where they are not long enough. int64 [PER_LENGTH], [PER_LENGTH, length]"""
+    rows = rng.integers(0, len(cases), PER_LENGTH)
+    items = np.stack([np.resize(cases.history[row], length)[-model.max_length :] for row in rows]).astype(np.int64)
+    if length > 2:
+        items[0, : length // 2] = model.pad  # a shorter history in the same batch
+    return rows, items
+
+
 @torch.no_grad()
-def compare(
-    folder: Path, model: Recommender, cases: Cases, seed: int, encode: Encode | None = None
-) -> tuple[int, list[int], float]:
+def compare(folder: Path, model: Recommender, cases: Cases, seed: int, encode: Encode | None = None) -> Check:
     """Scores of encoder.onnx (or `encode`) and index.npy (and what else the graphs answer) against the model's own.
 
-    Histories are those of real people, repeated end to end where nobody's is long enough. Returns how many were compared,
-    their lengths, and the largest difference relative to the largest score (absolute where that is below 1). Raises
-    SeqscopeError where it exceeds TOLERANCE.
+    Histories are those of real people (`histories`). The largest difference is relative to the largest score (absolute where that
+    is below 1). Raises SeqscopeError where it exceeds TOLERANCE.
     """
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    sessions = {
-        name: onnxruntime.InferenceSession(str(folder / f"{name}.onnx"), options, providers=["CPUExecutionProvider"])
-        for name in ("encoder", "attention")
-        if (folder / f"{name}.onnx").exists()
-    }
+    files = {name: folder / f"{name}.onnx" for name in ("encoder", "attention")}
+    sessions = {name: graphs.session(path) for name, path in files.items() if path.exists()}
     index = np.load(folder / "index.npy", allow_pickle=False)
     rng = np.random.default_rng(seed)
     worst, count, used = 0.0, 0, lengths(model.max_length)
     for length in used:
-        rows = rng.integers(0, len(cases), PER_LENGTH)
-        histories = [np.resize(cases.history[row], length)[-model.max_length :] for row in rows]
-        items = np.stack(histories).astype(np.int64)
-        if length > 2:
-            items[0, : length // 2] = model.pad  # a shorter history in the same batch
+        _, items = histories(model, cases, length, rng)
         expected = model.scores(torch.from_numpy(items)).numpy()
         query = encode(items) if encode else sessions["encoder"].run(["query"], {"items": items})[0]
         got = (
@@ -122,7 +112,7 @@ def compare(
         raise SeqscopeError(
             f"{model.name}: the exported graph differs from PyTorch by {worst:.2g} (at most {TOLERANCE:g}); not exported"
         )
-    return count, used, worst
+    return Check(histories=count, lengths=used, max_abs_difference=worst)
 
 
 def difference(got: np.ndarray, expected: np.ndarray) -> float:
@@ -202,9 +192,7 @@ def export_words_space(
     target = out / SPACES / name
     with exported(target, data, out, None) as folder:
         about = _fill_space(folder, stored, rows, title[:TITLE], data)
-        (folder / ABOUT).write_text(about.model_dump_json(indent=1) + "\n", "utf-8")
-        # the reader has the last word
-        Space.open(folder, Catalogue(data.info.name, data.info.fingerprint, data.num_items)).warm()
+        read_back(Space, folder, about, data)
     return target
 
 
@@ -230,23 +218,17 @@ def _fill_space(folder: Path, stored: Stored, rows: npt.NDArray[np.float16], tit
     which, xy, how = umap_map.umap_map(rows[some].astype(np.float32), "cosine")  # of what readers will compare
     umap_map.write_map(folder / MAP, xy, item=some[which])
     return SpaceAbout(
-        name=folder.name,
+        **provenance(folder, data),
         title=title,
         summary=f"Near are items of which much the same is said. Read were {', '.join(_keys(stored.fields))}, by "
         f"{encoder.title}; nobody's history plays a part.",
         source=_source(encoder.source),
         licence=encoder.licence,
         order=10,
-        dataset=data.info.name,
-        fingerprint=data.info.fingerprint,
-        num_items=data.num_items,
         dim=encoder.dim,
         geometry="cosine",
         without=data.num_items - len(some),
         projection=how,
-        created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        created_by=f"seqscope {__version__}",
-        files={path.name: file_of(path) for path in sorted(folder.iterdir())},
     )
 
 

@@ -18,7 +18,7 @@ from engine.models.layers import dropout, visible
 
 WALK = 4_096
 """Tries of at most so many nodes are walked whole: it costs no more than a beam, and nothing is missed."""
-CODES = "It writes identifiers instead of placing items in a space, so there are no item vectors to compare."
+CODES = "It generates semantic IDs instead of placing items in a space, so there are no item vectors to compare."
 
 
 class Generator(Recommender):

@@ -54,8 +54,8 @@ class BIGRec(Adapted):
     card = Card(
         title="BIGRec",
         order=66,
-        summary="A pretrained language model that learned to write the title of what comes next after the titles of the history. "
-        "Items are ranked by how near their titles are to what it wrote.",
+        summary="A pretrained language model that learned to generate the title of what comes next after the titles of the "
+        "history. Items are ranked by how near their titles are to what it generated.",
         paper="Bao, Zhang, Wang, Zhang, Yang, Luo, Chen, Feng & Tian, A Bi-Step Grounding Paradigm for Large Language Models in "
         "Recommendation Systems, 2023",
         geometry="euclidean",

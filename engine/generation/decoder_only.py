@@ -84,7 +84,7 @@ class DecoderOnly(Generator):
         title="LC-Rec, small",
         order=60,
         summary="A small language model whose words are codes: it reads the history from left to right as one sequence and "
-        "writes the next item's identifier as its continuation.",
+        "generates the next item's semantic ID as its continuation.",
         paper="Zheng et al., Adapting Large Language Models by Integrating Collaborative Semantics for Recommendation, ICDE 2024",
         geometry="none",
         reasons={"neighbours": CODES, "map": CODES},

@@ -151,7 +151,7 @@ class EncoderDecoder(Generator):
     card = Card(
         title="TIGER",
         order=50,
-        summary="Reads the codes of the history, then writes the next item's identifier code by code. Items "
+        summary="Reads the codes of the history, then generates the next item's semantic ID code by code. Items "
         "with like codes share what was learned about them.",
         paper="Rajput et al., Recommender Systems with Generative Retrieval, NeurIPS 2023",
         geometry="none",

@@ -228,7 +228,7 @@ class LanguageModel(Adapted, Generator):
         title="LC-Rec",
         order=65,
         summary="A pretrained language model that learned the codes of items as new words, from a mixture of tasks that tie "
-        "codes to sequences and to texts. Asked what comes next, it answers with an identifier.",
+        "codes to sequences and to texts. Asked what comes next, it answers with a semantic ID.",
         paper="Zheng et al., Adapting Large Language Models by Integrating Collaborative Semantics for Recommendation, ICDE 2024",
         geometry="none",
         reasons={"neighbours": CODES, "map": CODES, "attention": UNSEEN},

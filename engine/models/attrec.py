@@ -60,7 +60,7 @@ class AttRec(Windowed):
     card = Card(
         title="AttRec",
         order=30,
-        summary="Places people and items in two metric spaces and ranks by distance: one for lasting taste, one for the "
+        summary="Places users and items in two metric spaces and ranks by distance: one for lasting taste, one for the "
         "intent of the last few items, read by self-attention. Nearer is better.",
         paper="Zhang, Tay, Yao & Sun, Next Item Recommendation with Self-Attention, 2018 (arXiv 1808.06414)",
         geometry="euclidean",

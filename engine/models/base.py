@@ -182,6 +182,11 @@ class Recommender(nn.Module):
         """As `scores`, by a search for `width` candidates; blocked: bool [batch, items], items that are not wanted."""
         raise TypeError(f"{type(self).__name__} scores all items")
 
+    def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        keys = super().load_state_dict(*args, **kwargs)
+        self.train(self.training)  # what that computes once for evaluation, of the weights that were read
+        return keys
+
     def constrain(self) -> None:
         """Bring parameters back to where the model's paper keeps them; called after each training step."""
 

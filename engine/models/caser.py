@@ -46,7 +46,7 @@ class Caser(UserAndWindow):
         title="Caser",
         order=31,
         summary="Looks at the last few items as at a picture: filters slide over it and find what stands in a row, others weigh "
-        "the places. A vector of the person's lasting taste is added.",
+        "the places. A vector of the user's lasting taste is added.",
         paper="Tang & Wang, Personalized Top-N Sequential Recommendation via Convolutional Sequence Embedding, WSDM 2018",
         reasons={"attention": "It has filters in place of attention, whose weights are the same for every history."},
         variants=(Variant("caser", page=OnPage(examples=10)),),

@@ -5,10 +5,15 @@
 
 Petrov et al., Do Sequential Recommendation Benchmarks Really Require Higher-Order Sequence Modelling?, RecSys 2026 (there: PCTM):
 log of (C[i, j] + τ / items) / (C[i, ·] + τ), less what is the same for every j.
+
+With words, what shares rare words with i is worth something, too (`CountingText`; t of engine.models.tfidf, the same κ):
+
+    score(h, j) = Σ_p κ(p) · (log(1 + items · C[h_p, j] / τ) + λ · t(h_p) · t(j)) + b · log p(j)
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -19,6 +24,7 @@ from scipy import sparse
 
 from engine.cards import Card, OnPage, Variant
 from engine.models.item_to_item import LARGEST, ItemToItem, TrainingLog
+from engine.models.tfidf import bytes_of_cosines, cosines, vectors
 
 _AT_A_TIME = 1 << 23
 """Pairs of events that are counted at once."""
@@ -162,3 +168,46 @@ def narrower(window: int, log: TrainingLog | None) -> str:
     if not fits:
         return "Prepare the dataset with a larger --k-core, or take popularity."
     return f"Set model.window to {fits[-1]} or less, or take markov, which counts what comes next alone."
+
+
+# --- and words
+
+
+@dataclass(frozen=True)
+class CountingTextConfig(CountingConfig):
+    text: float = 1.5
+    """λ: what a cosine of words is worth beside a count."""
+    fields: tuple[str, ...] = ()
+    """Attributes whose words are read; empty: all of them."""
+
+
+class CountingText(Counting):
+    name = "counting-text"
+    Config: ClassVar[type[Any]] = CountingTextConfig
+    needs = ("attributes",)
+    card = Card(
+        title="Counting and words",
+        order=73,
+        summary="Counts what came after what, and adds what shares rare words with it, which helps items with few "
+        "interactions. It needs no training.",
+        paper=f"{Counting.card.paper}; with TF-IDF (Salton & Buckley 1988)",
+        geometry="none",
+        reasons=Counting.card.reasons,
+        variants=(Variant("counting-text", page=OnPage()),),
+    )
+    grid: ClassVar[dict[str, tuple[Any, ...]]] = {**Counting.grid, "text": (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0)}
+
+    @classmethod
+    def bytes_needed(cls, config: CountingTextConfig, num_items: int) -> int:
+        return bytes_of_cosines(config.kept, num_items)
+
+    def instead(self, config: CountingTextConfig, log: TrainingLog | None) -> str:  # type: ignore[override]
+        return "Set model.kept or model.window lower, or take counting, which reads no words."
+
+    def relation(self, config: CountingTextConfig, log: TrainingLog) -> sparse.csr_matrix:  # type: ignore[override]
+        return super().relation(config, log) + config.text * self._cosines
+
+    @functools.cached_property
+    def _cosines(self) -> sparse.csr_matrix:
+        """Of words, which no search changes."""
+        return cosines(vectors(self.attributes, self.config.fields), self.config.kept)

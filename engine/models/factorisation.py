@@ -112,11 +112,8 @@ class WithUsers(Factors):
     def train(self, mode: bool = True) -> WithUsers:
         super().train(mode)
         if not mode:
-            self.fit_fold_in()
+            self.fold_in.fit(self.users.weight, self.taste.weight)
         return self
-
-    def fit_fold_in(self) -> None:
-        self.fold_in.fit(self.users.weight, self.taste.weight)
 
     def user_vectors(self, items: Tensor, users: Tensor | None) -> Tensor:
         """Trained ones of `users`, else folded in from the history. items: int64 [batch, length]."""
@@ -129,11 +126,6 @@ def mean_vector(items: Tensor, table: Tensor, pad: int) -> Tensor:
     items = distinct(items, pad)
     real = (items != pad).unsqueeze(-1)
     return (F.embedding(items.clamp(max=pad - 1), table) * real).sum(1) / real.sum(1).clamp(min=1)
-
-
-def fitted_anew(model: nn.Module, keys: object) -> None:
-    """After a checkpoint was read."""
-    model.train(model.training)
 
 
 def random_table(rows: int, dim: int, std: float, generator: torch.Generator, pad: bool = False) -> nn.Embedding:
@@ -169,11 +161,11 @@ class BPRMF(WithUsers):
     card = Card(
         title="BPR-MF",
         order=39,
-        summary="Gives every person and every item a vector, so that items that a person took score above items that the person "
-        "did not. The order of the history does not matter.",
+        summary="Gives every user and every item a vector, so that items that a user interacted with score above others. The "
+        "order of the history does not matter.",
         paper="Rendle, Freudenthaler, Gantner & Schmidt-Thieme, BPR: Bayesian Personalized Ranking from Implicit Feedback, "
         "UAI 2009",
-        reasons={"attention": "It has no attention: a person is one vector."},
+        reasons={"attention": "It has no attention: a user is one vector."},
         variants=(Variant("bpr-mf", page=OnPage(examples=10)),),
     )
     reads_order = False
@@ -189,7 +181,6 @@ class BPRMF(WithUsers):
             self.bias = nn.Embedding(num_items, 1)
             nn.init.zeros_(self.bias.weight)
         self.fold_in = FoldIn(graph, config.dim, config.dim)
-        self.register_load_state_dict_post_hook(fitted_anew)
 
     def of_user(self, users: Tensor, last: Tensor | None) -> tuple[Tensor, ...]:
         return (self.users(users),)
@@ -221,7 +212,7 @@ class FMC(Factors):
         title="FMC",
         order=29,
         summary="A Markov chain of first order, factorised: the last item alone decides, by the dot product of its vector with "
-        "one of each next item, so that it says something of pairs that nobody took in a row, too.",
+        "one of each next item, so that pairs that never followed each other in training have a score, too.",
         paper="The chain of Rendle, Freudenthaler & Schmidt-Thieme, Factorizing Personalized Markov Chains for Next-Basket "
         "Recommendation, WWW 2010, without its users",
         reasons={"attention": "It reads the last item alone."},
@@ -267,11 +258,11 @@ class FPMC(WithUsers):
     card = Card(
         title="FPMC",
         order=28,
-        summary="Adds up two things: how well an item goes with a person, whatever came when, and how well it goes after the "
+        summary="Adds up two things: how well an item goes with a user, whatever came when, and how well it goes after the "
         "last item. Both are dot products of vectors.",
         paper="Rendle, Freudenthaler & Schmidt-Thieme, Factorizing Personalized Markov Chains for Next-Basket "
         "Recommendation, WWW 2010",
-        reasons={"attention": "It has no attention: it reads the person and the last item."},
+        reasons={"attention": "It has no attention: it reads the user and the last item."},
         variants=(Variant("fpmc", page=OnPage(examples=10)),),
     )
 
@@ -286,7 +277,6 @@ class FPMC(WithUsers):
         self.next = random_table(num_items, config.dim, config.init_std, generator)
         self.fold_in = FoldIn(graph, config.dim, config.dim)
         self.score_parts = {TASTE: config.dim, SUCCESSOR: config.dim}
-        self.register_load_state_dict_post_hook(fitted_anew)
 
     def of_user(self, users: Tensor, last: Tensor | None) -> tuple[Tensor, ...]:
         assert last is not None

@@ -226,7 +226,6 @@ class GraphRecommender(Comparing):
         self.propagation = Propagation(graph)
         for name in ("people", "rows", "table"):
             self.register_buffer(name, None, persistent=False)
-        self.register_load_state_dict_post_hook(_computed_anew)
 
     @classmethod
     def bytes_needed(cls, config: Any, graph: Graph) -> int:
@@ -292,10 +291,6 @@ class GraphRecommender(Comparing):
     def index(self) -> ItemIndex:
         rows = self._tables()[1] if self.rows is None else self.rows
         return ItemIndex(rows, rows.new_zeros(self.num_items))
-
-
-def _computed_anew(model: nn.Module, keys: Any) -> None:
-    model.train(model.training)
 
 
 def squared(vectors: Tensor) -> Tensor:

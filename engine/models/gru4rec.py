@@ -50,7 +50,7 @@ class GRU4Rec(Recommender):
         title="GRU4Rec",
         order=16,
         summary="Reads the history left to right with a gated recurrent network that keeps one state, and matches the state with "
-        "every item. Other people's next items are what it learns to rank below.",
+        "every item. Other users' next items are what it learns to rank below.",
         paper="Hidasi, Karatzoglou, Baltrunas & Tikk, Session-based Recommendations with Recurrent Neural Networks, ICLR 2016",
         reasons={"attention": "It keeps one state and looks back at nothing."},
         variants=(

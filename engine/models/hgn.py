@@ -46,8 +46,8 @@ class HGN(UserAndWindow):
     card = Card(
         title="HGN",
         order=32,
-        summary="Gates decide which features of the last few items count for this person, and which of these items; beside them "
-        "stand the person's lasting taste and how well items go with each of the last ones.",
+        summary="Gates decide which features of the last few items count for this user, and which of these items; beside them "
+        "stand the user's lasting taste and how well items go with each of the last ones.",
         paper="Ma, Kang & Liu, Hierarchical Gating Networks for Sequential Recommendation, KDD 2019",
         reasons={
             "attention": "It has gates in place of attention: each item's is open or closed whatever the others' are."

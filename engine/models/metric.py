@@ -99,7 +99,7 @@ class PRME(Metric):
     card = Card(
         title="PRME",
         order=27,
-        summary="Places people and items in one space and items once more in another: recommended is what is near the person in "
+        summary="Places users and items in one space and items once more in another: recommended is what is near the user in "
         "the first and near the last item in the second.",
         paper="Feng, Li, Zeng, Cong, Chee & Yuan, Personalized Ranking Metric Embedding for Next New POI Recommendation, "
         "IJCAI 2015",
@@ -216,8 +216,8 @@ class CML(Metric):
     card = Card(
         title="CML",
         order=36,
-        summary="Places people and items in one space, so that items that somebody took are nearer by a margin than those that "
-        "the person did not. Items that the same people take come near each other; order does not matter.",
+        summary="Places users and items in one space, so that items that a user interacted with are nearer by a margin than "
+        "others. Items of the same users come near each other; order does not matter.",
         paper="Hsieh, Yang, Cui, Lin, Belongie & Estrin, Collaborative Metric Learning, WWW 2017",
         geometry="euclidean",
         reasons={"attention": NO_ATTENTION},

@@ -94,8 +94,8 @@ class MultVAE(SetAutoencoder):
     card = Card(
         title="Mult-VAE",
         order=37,
-        summary="Squeezes the set of items that somebody took into a small code, and draws from it how likely every item is, "
-        "all in one step. It learns which items are taken by the same people, whatever came first.",
+        summary="Compresses the set of items that a user interacted with into a small code, and draws from it how likely every "
+        "item is, all in one step. It learns which items have the same users, whatever came first.",
         paper=PAPER,
         reasons={"attention": "Mult-VAE adds up the items of a history and attends to none of them."},
         variants=(Variant("mult-vae", "brown", OnPage(examples=1)),),
@@ -147,8 +147,8 @@ class MultDAE(SetAutoencoder):
     card = Card(
         title="Mult-DAE",
         order=38,
-        summary="Squeezes the set of items that somebody took into a small code, and says from it how likely every item is. It "
-        "learns to fill in items that are left out at random; it is Mult-VAE without chance in its code.",
+        summary="Compresses the set of items that a user interacted with into a small code, and says from it how likely every "
+        "item is. It learns to fill in items that are left out at random; it is Mult-VAE without chance in its code.",
         paper=PAPER,
         reasons={"attention": "Mult-DAE adds up the items of a history and attends to none of them."},
         variants=(Variant("mult-dae", page=OnPage(examples=1)),),

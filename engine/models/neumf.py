@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from engine.cards import Card, OnPage, Variant
 from engine.models.base import ItemIndex
-from engine.models.factorisation import FoldIn, WithUsers, fitted_anew, random_table
+from engine.models.factorisation import FoldIn, WithUsers, random_table
 from engine.models.graph import Graph, squared
 
 NUMBERS = 1 << 24
@@ -50,14 +50,14 @@ class NeuMF(WithUsers):
     card = Card(
         title="NeuMF",
         order=33,
-        summary="Asks a network about every person and item: how well do they go together? Beside it stands the plain product "
+        summary="Asks a network about every user and item: how well do they go together? Beside it stands the plain product "
         "of their vectors, and both are weighed together. The order of the history does not matter.",
         paper="He, Liao, Zhang, Nie, Hu & Chua, Neural Collaborative Filtering, WWW 2017",
         geometry="none",
         reasons={
             "attention": "It has no attention: it asks a network about pairs.",
-            "neighbours": "It keeps two vectors for each item, which a network compares with people: no places among items.",
-            "map": "It keeps two vectors for each item, which a network compares with people: no space to draw.",
+            "neighbours": "It keeps two vectors for each item, which a network compares with users: no places among items.",
+            "map": "It keeps two vectors for each item, which a network compares with users: no space to draw.",
         },
         variants=(Variant("neumf", page=OnPage(examples=10)),),
     )
@@ -88,7 +88,6 @@ class NeuMF(WithUsers):
                 nn.init.zeros_(layer.bias)
         self.histories = max(1, min(512, NUMBERS // (num_items * widest)))
         self.fold_in = FoldIn(graph, width, width)
-        self.register_load_state_dict_post_hook(fitted_anew)
 
     def score_pairs(self, user: Tensor, items: Tensor) -> Tensor:
         """float32 [batch, compared]. user: [batch, width]; items: [batch or 1, compared, width]."""

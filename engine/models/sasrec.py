@@ -176,7 +176,6 @@ class SASRec(SelfAttentive):
         self.trained_users = config.user_vector  # type: ignore[misc]
         self.users = nn.Embedding(num_users, config.dim) if config.user_vector else None
         self.register_buffer("newcomer", None, persistent=False)
-        self.register_load_state_dict_post_hook(_averaged_anew)
         self._initialise(generator)
 
     def _initialise(self, generator: torch.Generator) -> None:
@@ -234,8 +233,3 @@ class SASRec(SelfAttentive):
     def table(self) -> Tensor:
         """Vectors that a state is matched with, [num_items + 1, dim]; the last row is padding."""
         return (self.items if self.targets is None else self.targets).weight
-
-
-def _averaged_anew(model: nn.Module, keys: object) -> None:
-    """After a checkpoint was read."""
-    model.train(model.training)

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -69,7 +68,6 @@ class Described(LastState):
     def __init__(self) -> None:
         super().__init__()
         self.register_buffer("read", None, persistent=False)
-        self.register_load_state_dict_post_hook(_computed_anew)
 
     def made(self, items: Tensor | None) -> Tensor:
         """float32 [..., dim] of `items`, int64 of any shape; without, [num_items + 1, dim] of all and of padding."""
@@ -90,10 +88,6 @@ class Described(LastState):
             with torch.no_grad():
                 self.read = self.made(None)
         return self
-
-
-def _computed_anew(model: nn.Module, keys: Any) -> None:
-    model.train(model.training)
 
 
 class Adaptor(nn.Module):

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from engine.models.base import ItemIndex, Recommender
-from engine.models.factorisation import FoldIn, fitted_anew, random_table
+from engine.models.factorisation import FoldIn, random_table
 from engine.models.graph import Graph, squared
 from engine.models.layers import dropout, looked_up
 
@@ -66,7 +66,6 @@ class UserAndWindow(Windowed):
         self.targets = random_table(num_items, targets_dim, 1 / targets_dim, generator, pad=True)
         self.bias: nn.Parameter | None = None
         self.folding = FoldIn(graph, config.dim, config.dim)
-        self.register_load_state_dict_post_hook(fitted_anew)
 
     def read(self, window: Tensor, people: Tensor) -> Tensor:
         """The query, float32 [batch, targets_dim]. window: int64 [batch, L]; people: float32 [batch, dim]."""

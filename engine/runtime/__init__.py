@@ -29,7 +29,6 @@ from engine.runtime import judge
 from engine.runtime.attention import AttentionMap, entropy, last_row, mean_distance, mean_over_heads, rollout
 from engine.runtime.beam_search import Agreement, CrossAttention, Trace
 from engine.runtime.bundle import Bundle
-from engine.runtime.contributions import Contributions
 from engine.runtime.leave_one_out import LeaveOneOut, probabilities, rank_and_log_probability, rank_move
 from engine.runtime.providers import describe
 from engine.runtime.rank_similarity import (
@@ -42,7 +41,7 @@ from engine.runtime.rank_similarity import (
     rbo_weight,
     spearman,
 )
-from engine.runtime.retrieval import Ranked, Recommendations
+from engine.runtime.retrieval import Contributions, Ranked, Recommendations
 from engine.runtime.studies import Studies, Study
 from engine.runtime.text import Word, WordAttention
 from engine.runtime.zoo import EMBEDDED, Zoo, embedded_first

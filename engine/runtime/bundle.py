@@ -25,7 +25,6 @@ from engine.runtime.attention import AttentionMap, no_rollout, read_map
 from engine.runtime.beam_search import Agreement, CrossAttention, Trace
 from engine.runtime.bundle_tables import BundleTables
 from engine.runtime.capabilities import cannot
-from engine.runtime.contributions import Contributions, by_parts
 from engine.runtime.generator import Generated
 from engine.runtime.graph_paths import (
     EMBEDDINGS,
@@ -39,7 +38,7 @@ from engine.runtime.graph_paths import (
 )
 from engine.runtime.item_to_item import FILE
 from engine.runtime.leave_one_out import LeaveOneOut, leave_one_out
-from engine.runtime.retrieval import Answerer, Indexed, Ranked, Recommendations, padded
+from engine.runtime.retrieval import Answerer, Contributions, Indexed, Ranked, Recommendations, padded
 from engine.runtime.sessions import ITEMS, Session
 from engine.runtime.text import Reader, SentenceReader, WordAttention
 
@@ -65,7 +64,7 @@ class Bundle(BundleTables):
         self, folder: Folder, manifest: Manifest, digest: str, repeats: str | None = None, split: str | None = None
     ) -> None:
         super().__init__(folder, manifest)
-        self.name = manifest.name
+        self.name, self.order = manifest.name, manifest.order
         self.digest = digest
         self.protocol = protocols.main(repeats, split, manifest.refitted)
         self.excludes_history = protocols.history_excluded(repeats)
@@ -121,9 +120,7 @@ class Bundle(BundleTables):
     @property
     def index(self) -> ItemIndex:
         """Item rows and biases. Raises CapabilityError where the model has none."""
-        if not isinstance(self._answers, Indexed):
-            raise CapabilityError(f"{self.manifest.title} writes identifiers; it has no index of item vectors.")
-        return self._answers.index
+        return self._indexed().index
 
     @property
     def provider(self) -> str:
@@ -137,11 +134,11 @@ class Bundle(BundleTables):
 
         capability: "attention", "rollout" (of attention through the layers), "neighbours", "map", "unseen_items",
         "trained_users", "reads_order" (of a history), "identifiers" (write them, and show the beam), "cross_attention", "words"
-        (read them, and show which it looked at), "paths" (show those through people and items that lead to an item),
-        "contributions" (say what each event, or each part of the model, gives to a score), "gates" (show how far items are let
-        through), "filters" (show what the latest items are weighed with), "matches" (show which of them in a row filters match),
-        "probability" (say how likely each item is to be the next), or "distinct_items" (tell every item from every other);
-        KeyError for any other.
+        (read them, and show which it looked at), "paths" (show those through people and items that lead to an item), "layers"
+        (say what each layer of its graph adds to a score: `layers`), "contributions" (say what each event, or each part of the
+        model, gives to a score), "gates" (show how far items are let through), "filters" (show what the latest items are weighed
+        with), "matches" (show which of them in a row filters match), "probability" (say how likely each item is to be the next),
+        or "distinct_items" (tell every item from every other); KeyError for any other.
         """
         if capability == "distinct_items":
             return self._cannot_tell_apart()
@@ -217,10 +214,9 @@ class Bundle(BundleTables):
 
     def attention(self, history: History) -> AttentionMap:
         """What the model looked at while reading the history. Raises CapabilityError where it does not attend."""
-        reason = self.cannot("attention")
+        self._require("attention")
         described = self.manifest.attention
-        if reason is not None or described is None or self._attention is None:
-            raise CapabilityError(reason or "")
+        assert described is not None and self._attention is not None
         events = self.check_history(history)
         places = list(self.used(events))[-described.window :]
         span = self._writer.shape.levels if self._writer is not None and described.unit == "codes" else 1
@@ -253,49 +249,37 @@ class Bundle(BundleTables):
 
         Raises CapabilityError where scores are no such sums.
         """
-        reason = self.cannot("contributions")
-        if reason is not None:
-            raise CapabilityError(reason)
+        self._require("contributions")
         events = self.check_history(history)
         self.check_items([item])
-        assert isinstance(self._answers, Indexed)
-        if self.manifest.index.parts:
-            return by_parts(self._answers.query_parts(events), self.index, self.manifest.index.parts, item)
-        read = self.used(events)
-        given = np.zeros(len(events), np.float32)
-        given[read.start :] = self._answers.weights.contributions(events[read.start :], item)
-        return Contributions(given, float(self.index.table[item, 0]))
+        return self._indexed().contributions(events, item)
 
     def gates(self, history: History) -> dict[int, float]:
         """Place in the history → how far its gate is open, 0 to 1, oldest first. Raises CapabilityError where there are none."""
         events = self.check_history(history)
-        if (reason := self.cannot("gates")) is not None or not isinstance(self._answers, Indexed):
-            raise CapabilityError(reason)
-        gates = self._answers.gates(events).tolist()
+        self._require("gates")
+        gates = self._indexed().gates(events).tolist()
         return dict(zip(range(len(events) - len(gates), len(events)), gates, strict=True))
 
     def matches(self, history: History) -> list[Float32]:
         """How well filters over 1, 2, … of the latest items in a row match: of each height float32 [rows, filters], 0 or more,
         the latest row last. Raises CapabilityError where no filters slide."""
         events = self.check_history(history)
-        if (reason := self.cannot("matches")) is not None or not isinstance(self._answers, Indexed):
-            raise CapabilityError(reason)
-        return self._answers.matches(events)
+        self._require("matches")
+        return self._indexed().matches(events)
 
     @property
     def graph(self) -> InteractionGraph:
         """Who has what in training. Raises CapabilityError where the bundle does not carry it."""
-        if self.manifest.graph is None:
-            raise CapabilityError(self.cannot("paths"))
+        self._require("paths")
         return self._graph.value()
 
     @property
     def paths(self) -> Paths | None:
         """Scores taken apart into paths; None where they are no sum over paths. As `graph`."""
+        self._require("paths")
         shape = self.manifest.graph
-        if shape is None:
-            raise CapabilityError(self.cannot("paths"))
-        return None if shape.dim is None else self._paths.value()
+        return None if shape is None or shape.dim is None else self._paths.value()
 
     @property
     def layers(self) -> Paths | SideBySide | None:
@@ -309,9 +293,7 @@ class Bundle(BundleTables):
 
         Raises CapabilityError where the item rows carry no meaning to compare.
         """
-        reason = self.cannot("neighbours")
-        if reason is not None:
-            raise CapabilityError(reason)
+        self._require("neighbours")
         (item,) = self.check_items([item])
         k = _count(k)
         near = self._answers.near(item)
@@ -323,11 +305,9 @@ class Bundle(BundleTables):
     def vectors(self) -> Float32:
         """What `neighbours` compares and the map shows, float32 [items, dim]: item rows (less their mean where that is how they
         are compared), or what the tokenizer quantised. Raises CapabilityError as `neighbours`."""
-        reason = self.cannot("neighbours")
-        latents = None if self._writer is None else self._writer.latents
-        if reason is not None or (self._writer is not None and latents is None):
-            raise CapabilityError(reason or "Its vectors are not part of this export.")
-        rows = self.index.rows if latents is None else latents
+        self._require("neighbours")
+        rows = self.index.rows if self._writer is None else self._writer.latents
+        assert rows is not None  # of a generator: a manifest that claims neighbours describes them
         return rows - rows.mean(0, dtype=np.float64).astype(np.float32) if self.manifest.index.centred else rows
 
     # --- writing identifiers: CapabilityError where the model does not (`cannot("identifiers")`)
@@ -388,9 +368,7 @@ class Bundle(BundleTables):
 
     def cross_attention(self, history: History, item: int) -> CrossAttention:
         """What each step of writing `item`'s identifier looks at. Raises CapabilityError where the bundle does not carry it."""
-        reason = self.cannot("cross_attention")
-        if reason is not None:
-            raise CapabilityError(reason)
+        self._require("cross_attention")
         (item,) = self.check_items([item])
         return self._writes().cross_attention(self.check_history(history), item)
 
@@ -415,9 +393,8 @@ class Bundle(BundleTables):
 
     def word_attention(self, history: History) -> WordAttention:
         """Which words of the history the query came from. Raises CapabilityError where the model does not attend to words."""
-        reason = self.cannot("words")
-        if reason is not None or self._attention is None:
-            raise CapabilityError(reason or "")
+        self._require("words")
+        assert self._attention is not None
         events = self.check_history(history)
         places = np.array(self.used(events), np.int64)
         items = padded([events], self.manifest.encoder.max_length, self.manifest.num_items)
@@ -427,8 +404,7 @@ class Bundle(BundleTables):
 
     def _query(self, history: History) -> Float32:
         """What the encoder makes of a history, float32 [dim]."""
-        assert isinstance(self._answers, Indexed)
-        return self._answers.query(self.check_history(history))
+        return self._indexed().query(self.check_history(history))
 
     def check_ends(self) -> None:
         """Raises BundleError where one of its graphs did not end when it was run in this process (`runs`)."""
@@ -464,6 +440,16 @@ class Bundle(BundleTables):
     ) -> Iterator[Float32]:
         """One float32 [items] per history (checked before); those that score lower than all of `items` may stand at −inf."""
         return self._answers.scores_near(histories, items)
+
+    def _require(self, capability: str) -> None:
+        """Raises CapabilityError where the model does not have it."""
+        if (reason := self.cannot(capability)) is not None:
+            raise CapabilityError(reason)
+
+    def _indexed(self) -> Indexed:
+        if not isinstance(self._answers, Indexed):
+            raise CapabilityError(f"{self.manifest.title} writes identifiers; it has no index of item vectors.")
+        return self._answers
 
     def _writes(self) -> Generated:
         if self._writer is None:

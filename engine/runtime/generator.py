@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from engine.bundle.errors import CapabilityError, QuestionError
+from engine.bundle.errors import QuestionError
 from engine.bundle.files import EAGER_BYTES, Folder, Lazy
 from engine.bundle.index import Float32, Int32, ItemIndex, best
 from engine.bundle.manifest import Manifest
@@ -47,10 +47,9 @@ class Generated:
         self.folder, self.manifest, self.shape = folder, manifest, manifest.generator
         files = manifest.files
         self.decoder = Decoder(folder, manifest)
-        self._identifiers = Lazy(self._read_identifiers)
+        self._identifiers = Lazy(lambda: read_identifiers(folder, files[IDENTIFIERS], manifest.num_items, self.shape))
         self._trie = Lazy(lambda: Trie.build(self.identifiers))
-        expected = files["identifiers.parquet"]
-        if folder.size("identifiers.parquet", limit=TABLE_BYTES, expected=expected) <= EAGER_BYTES:
+        if folder.size(IDENTIFIERS, limit=TABLE_BYTES, expected=files[IDENTIFIERS]) <= EAGER_BYTES:
             self._identifiers.value()
         self._latents = Lazy(self._read_latents)
         self._lengths = Lazy(lambda: self._latents.value().lengths())
@@ -119,8 +118,6 @@ class Generated:
             yield walk(self.decoder, self.trie, memory, floor=floor)
 
     def near(self, item: int) -> Float32:
-        if self.shape.latents is None:
-            raise CapabilityError("This model has no item vectors to compare.")
         distances = nearness(self._latents.value(), self._lengths, item, self.manifest.index.geometry)
         if not np.isfinite(distances).all():
             raise self.folder.fault("latents.npy", "its numbers are so large that distances exceed a float32")
@@ -293,16 +290,9 @@ class Generated:
         codes = np.where(ends, NONE, tokens - offsets[np.maximum(levels, 0)])
         return levels.astype(np.int32), codes.astype(np.int32)
 
-    def _read_identifiers(self) -> Identifiers:
-        return read_identifiers(self.folder, self.manifest.files[IDENTIFIERS], self.manifest.num_items, self.shape)
-
     def _read_latents(self) -> ItemIndex:
-        rows = read_matrix(
-            self.folder,
-            "latents.npy",
-            self.manifest.files["latents.npy"],
-            (self.manifest.num_items, self.shape.latents or 1),
-        )
+        expected, shape = self.manifest.files["latents.npy"], (self.manifest.num_items, self.shape.latents or 1)
+        rows = read_matrix(self.folder, "latents.npy", expected, shape)
         table = np.concatenate([rows, np.zeros((len(rows), 1), np.float32)], axis=1)
         table.flags.writeable = False
         return ItemIndex(table, identity=False)

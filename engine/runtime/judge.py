@@ -34,6 +34,7 @@ from engine.evaluation.verdict import (
     Verdict,
     group_rows,
     sentences,
+    signed,
     verdict,
     without_seed,
     words,

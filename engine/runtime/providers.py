@@ -11,8 +11,8 @@ import ctypes
 import functools
 import importlib.util
 import struct
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import onnxruntime
 
@@ -28,23 +28,20 @@ _CUDA_LIBRARY = "libonnxruntime_providers_cuda.so"
 _CUDNN = "libcudnn.so.9"
 
 
-@dataclass(frozen=True)
-class Choice:
-    """providers: for InferenceSession, best first; reason: why, in words; threads: for one graph on the CPU above `SMALL`."""
+class Choice(NamedTuple):
+    """providers: for InferenceSession, best first; reason: why, in words."""
 
     providers: tuple[str, ...]
     reason: str
-    threads: int
 
 
 @functools.cache
 def choose_providers() -> Choice:
     """Looks once per process. Sets nothing up but the loading of CUDA's libraries where they are installed as wheels."""
-    threads = cores()
     missing = _missing()
     if missing:
-        return Choice((CPU,), missing, threads)
-    return Choice((CUDA, CPU), "a CUDA device and every library that ONNX Runtime needs are there", threads)
+        return Choice((CPU,), missing)
+    return Choice((CUDA, CPU), "a CUDA device and every library that ONNX Runtime needs are there")
 
 
 def describe() -> dict[str, str]:
@@ -54,7 +51,7 @@ def describe() -> dict[str, str]:
         "onnxruntime": onnxruntime.__version__,
         "runs on": "CUDA" if CUDA in choice.providers else "CPU",
         "because": choice.reason,
-        "threads per graph": f"1, above {SMALL >> 20} MB {choice.threads}",
+        "threads per graph": f"1, above {SMALL >> 20} MB {cores()}",
     }
 
 

@@ -13,8 +13,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from engine.bundle.ranks import Float64, ranks_among
+
 Items = Sequence[int] | npt.NDArray[np.integer]
-Float64 = npt.NDArray[np.float64]
 
 
 def overlap(lists: Sequence[Items], k: int) -> npt.NDArray[np.int64]:
@@ -78,9 +79,7 @@ def rbo_weight(p: float, depth: int) -> float:
 
 def mean_ranks(values: npt.ArrayLike) -> Float64:
     """Rank of every value, 1 is the highest, ties at their mean: float64, as long as `values`."""
-    _, place, counts = np.unique(-np.asarray(values), return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    return np.asarray((last - (counts - 1) / 2)[place], np.float64)
+    return ranks_among(np.asarray(values), values) - 0.5  # which are not level with themselves
 
 
 def spearman(first: npt.ArrayLike, second: npt.ArrayLike) -> float:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from engine.bundle.files import EAGER_BYTES, Folder, Lazy
-from engine.bundle.index import Float32, Int32, ItemIndex, best, read_index
+from engine.bundle.index import Float32, Int32, ItemIndex, best, minus_distances, read_index
 from engine.bundle.manifest import Manifest
 from engine.bundle.tables import ARRAY_BYTES
 from engine.runtime.item_to_item import ItemToItemWeights, read_weights
@@ -75,6 +76,25 @@ class Ranked(NamedTuple):
     scores: Float32
 
 
+AVERAGE = "an average item"
+
+
+@dataclass(frozen=True)
+class Contributions:
+    """A score as the sum of what each event of the history gave, or of parts of the model, and of what the item has anyway."""
+
+    events: Float32
+    """[history], oldest first, 0 for those that the model does not read; empty of a model that adds up parts."""
+    prior: float
+    """What the item has whatever the history; beside parts, more than an average item has."""
+    parts: Mapping[str, float] = field(default_factory=dict)
+    """By what they are called (`Index.parts`), AVERAGE first."""
+
+    @property
+    def score(self) -> float:
+        return float(self.events.sum(dtype=np.float64)) + sum(self.parts.values()) + self.prior
+
+
 _TOKENS = 16_384  # of one batch of variants: attention over them takes memory in proportion
 _NUMBERS = 1 << 24  # of one batch of queries: 64 MiB
 _PER_ITEM = (
@@ -118,14 +138,13 @@ class Indexed:
         return self._index.value()
 
     @property
-    def weights(self) -> ItemToItemWeights:
-        """Of a model that adds up what items say of one another."""
-        assert self._weights is not None
-        return self._weights.value()
+    def _encoder(self) -> ItemToItemWeights | Session:
+        return self._weights.value() if self._weights is not None else self._session
 
     @property
-    def _encoder(self) -> ItemToItemWeights | Session:
-        return self._graph or self.weights
+    def _session(self) -> Session:
+        assert self._graph is not None
+        return self._graph
 
     @property
     def provider(self) -> str:
@@ -171,22 +190,34 @@ class Indexed:
         query: Float32 = self._encoder.run(self._input([events]))[0]
         return query
 
-    def query_parts(self, events: Events) -> Float32:
+    def contributions(self, events: Events, item: int) -> Contributions:
+        """A score taken apart, exactly: into what each event gave, or into the mean score of all items and what each part puts on
+        top of that, for zero means nothing to a product of vectors."""
+        if self._weights is not None:
+            given, read = np.zeros(len(events), np.float32), events[-self.manifest.encoder.max_length :]
+            given[len(events) - len(read) :] = self._weights.value().contributions(read, item)
+            return Contributions(given, float(self.index.table[item, 0]))
+        parts = self._query_parts(events)
+        average = self.index.table.mean(0, dtype=np.float64)
+        above = self.index.table[item] - average
+        mean = float((parts @ average[:-1]).sum() + average[-1])
+        named = zip(self.manifest.index.parts, (parts @ above[:-1]).tolist(), strict=True)
+        return Contributions(np.zeros(0, np.float32), float(above[-1]), {AVERAGE: mean, **dict(named)})
+
+    def _query_parts(self, events: Events) -> Float32:
         """What adds up to the query, float32 [parts, dim], in the order of `manifest.index.parts`."""
         query, widths = self.query(events), list(self.manifest.index.parts.values())
         if not self.manifest.adds_parts:
             part_of = np.repeat(np.arange(len(widths)), widths)
             return np.where(part_of == np.arange(len(widths))[:, None], query, np.float32(0))
-        assert self._graph is not None
-        parts: Float32 = self._graph.run(self._input([events]), "parts")[0]
+        parts: Float32 = self._session.run(self._input([events]), "parts")[0]
         if np.abs(parts.sum(0) - query).max() > _ROUNDING * max(1.0, float(np.abs(parts).max())):
             raise self.folder.fault("encoder.onnx", "its parts do not add up to its query")
         return parts
 
     def gates(self, events: Events) -> Float32:
         """How far each of the latest `manifest.encoder.gates` events is let through, float32 [events], 0 to 1."""
-        assert self._graph is not None
-        gates: Float32 = self._graph.run(self._input([events]), "gates")[0]
+        gates: Float32 = self._session.run(self._input([events]), "gates")[0]
         if gates.min() < 0 or gates.max() > 1:
             raise self.folder.fault("encoder.onnx", "its gates are not between 0 and 1")
         return gates[max(0, len(gates) - len(events)) :]
@@ -195,8 +226,8 @@ class Indexed:
         """How well filters over 1, 2, … of the latest items in a row match: of each height float32 [rows, filters], 0 or more,
         the latest row last; without rows that end before the first event."""
         latest = self.manifest.encoder.matches
-        assert self._graph is not None and latest is not None
-        every: Float32 = self._graph.run(self._input([events]), "matches")[0]
+        assert latest is not None
+        every: Float32 = self._session.run(self._input([events]), "matches")[0]
         if every.min() < 0:
             raise self.folder.fault("encoder.onnx", "its matches are below 0")
         of_height = np.split(every, np.cumsum(np.arange(latest, 1, -1)))
@@ -239,5 +270,5 @@ def nearness(
 ) -> Float32:
     """Cosine (of rows less `centre`) or minus Euclidean distance of the item's row to every row, float32 [items]."""
     if geometry == "euclidean":
-        return 0 - index.distances(item)  # not −0, which a page would print
+        return minus_distances(index.rows, item)
     return index.cosines(item, lengths.value(), centre)

@@ -14,6 +14,7 @@ from engine.bundle.index import Float32
 from engine.bundle.manifest import File
 from engine.bundle.onnx_graph import FLOAT, INT64, Elsewhere, GraphFault, Signature, Value, inspect
 from engine.bundle.tables import ARRAY_BYTES
+from engine.machine import cores
 from engine.runtime import time_limit
 from engine.runtime.providers import SMALL, choose_providers
 
@@ -124,11 +125,10 @@ class Session:
     def _create(self) -> onnxruntime.InferenceSession:
         content, elsewhere = self._content or self._read()
         self._content = None
-        choice = choose_providers()
         options = onnxruntime.SessionOptions()
         # by default all physical cores, whatever a container may use
         size = len(content) + sum(part.length for part in elsewhere)
-        options.intra_op_num_threads = 1 if size <= SMALL else choice.threads
+        options.intra_op_num_threads = 1 if size <= SMALL else cores()
         options.inter_op_num_threads = 1
         options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # idle sessions must not burn a core
@@ -136,7 +136,7 @@ class Session:
         self._tensors = self._gathered(elsewhere)  # the session reads from their memory as long as it lives
         try:
             options.add_external_initializers(list(self._tensors), list(self._tensors.values()))
-            return onnxruntime.InferenceSession(content, options, providers=list(choice.providers))
+            return onnxruntime.InferenceSession(content, options, providers=list(choose_providers().providers))
         except Exception as error:  # see run
             raise self.folder.fault(self.file, "ONNX Runtime cannot load the graph", error) from None
 

@@ -19,8 +19,8 @@ import numpy.typing as npt
 from pydantic import Field, field_validator, model_validator
 
 from engine.bundle.errors import BundleError, Refusal
-from engine.bundle.files import Catalogue, Folder, read_document
-from engine.bundle.manifest import Strict
+from engine.bundle.files import LEADS_OUT, Catalogue, Folder, leads_out, read_document
+from engine.bundle.manifest import Name, Order, Sha256, Strict
 from engine.runtime import judge
 
 log = logging.getLogger("seqscope.runtime")
@@ -32,7 +32,6 @@ LIMIT = 8 << 20
 """Bytes of one file: some millions of ranks."""
 KEPT = max(judge.CUTOFFS)
 """Ranks up to this one are told apart; what stands further down is 0 in the file."""
-_NAME = r"^[a-z0-9][a-z0-9_-]{0,63}$"
 
 
 @dataclass(frozen=True)
@@ -138,7 +137,7 @@ class Outcome(Strict):
 class StudyVariant(Strict):
     LATER = ("differs",)
 
-    name: str = Field(pattern=_NAME)
+    name: Name
     title: str = Field(min_length=1, max_length=80)
     value: float | None = None
     """In a sweep: what the setting is."""
@@ -220,15 +219,15 @@ class Study(Strict):
     LATER = ("published", "trained_users")
 
     schema_version: Literal[1, 2] = 1
-    name: str = Field(pattern=_NAME)
+    name: Name
     """The file's name."""
     title: str = Field(min_length=1, max_length=80)
     about: str = Field(max_length=2_000)
     """What is asked, and what was done to answer it in the time there was."""
-    order: int = Field(default=100, ge=0, le=10_000)
+    order: Order = 100
     """Where pages list it: smaller numbers first, equal ones by name."""
     dataset: str
-    fingerprint: str = Field(pattern=r"^[0-9a-f]{64}$")
+    fingerprint: Sha256
     people: int | None = Field(ge=1, le=50_000_000)
     """Who was ranked for; None where the chains end in a tokenizer."""
     settings: dict[str, list[str]] = Field(default={}, max_length=16)
@@ -305,8 +304,8 @@ class Studies:
         folder = path / STUDIES
         studies: list[Study] = []
         refused: list[Refusal] = []
-        if folder.is_symlink() and not folder.resolve().is_relative_to(path.resolve()):
-            return cls({}, [Refusal(STUDIES, "", "the folder is a link that leads out of the dataset's folder")])
+        if leads_out(folder, path):
+            return cls({}, [Refusal(STUDIES, "", LEADS_OUT)])
         for file in sorted(folder.glob("*.json")):
             shown = file.name.encode("utf-8", "replace").decode()[:100]
             try:

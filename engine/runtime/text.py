@@ -39,7 +39,7 @@ from pydantic import Field, field_validator
 from engine.bundle.errors import BundleError, CapabilityError, QuestionError
 from engine.bundle.files import Folder, Lazy, read_document
 from engine.bundle.index import Float32
-from engine.bundle.manifest import File, Manifest, Sentence, Strict, Text
+from engine.bundle.manifest import File, Manifest, Sentence, Sha256, Strict, Text
 from engine.bundle.onnx_graph import INT64
 from engine.bundle.tables import Column, read_matrix, read_table
 from engine.data.words import KEY, TOKENIZER, ItemWords, parse, tokenize
@@ -77,7 +77,7 @@ class Words(Strict):
     """The token that fills up shorter texts of a batch; the graph looks past it."""
     pooling: str = Field(max_length=200)
     """How one vector is made of the states of all tokens, in words; the graph does it."""
-    digest: str = Field(pattern=r"^[0-9a-f]{64}$")
+    digest: Sha256
     """Of the encoder that was exported: vectors with the same digest may be compared."""
     max_abs_difference: float = Field(ge=0)
     """The graph against PyTorch, on texts of several lengths and scripts."""

@@ -9,7 +9,7 @@ import hashlib
 import json
 import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -20,14 +20,15 @@ from pydantic import TypeAdapter, ValidationError
 
 from engine.bundle.embedding_spaces import Space
 from engine.bundle.errors import BundleError, BusyError, Refusal, complaints
-from engine.bundle.files import Folder
+from engine.bundle.files import LEADS_OUT, Catalogue, Folder, leads_out
 from engine.bundle.items import Items, hold, rows
+from engine.bundle.manifest import NAME
 from engine.bundle.tables import Column, read_table
 from engine.bundle.tokenizers import ABOUT, Tokenization
 from engine.data.dataset import SCHEMA_VERSION, DatasetInfo
 from engine.errors import SeqscopeError
 from engine.evaluation import memorisation
-from engine.runtime.bundle import Bundle, Catalogue
+from engine.runtime.bundle import Bundle
 from engine.runtime.studies import STUDIES, Studies
 from engine.runtime.text import TEXT_ENCODERS
 
@@ -36,12 +37,18 @@ IDENTIFIERS = "identifiers"
 """The folder of a dataset's tokenizations; no bundle is called so."""
 SPACES = "spaces"
 """The folder of vectors that no model owns; no bundle is called so either."""
+RESERVED = {
+    IDENTIFIERS: "tokenizers",
+    SPACES: "vectors of items",
+    STUDIES: "studies",
+    TEXT_ENCODERS: "text encoders",
+}
+"""Folders of a dataset that hold no bundle → what they hold."""
 EMBEDDED = ("films", "sample")
 """The datasets that come with Seqscope, in the order in which they are shown, before all others. The first one that is there is
 where the app opens."""
-_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _INFO = TypeAdapter(DatasetInfo)
-T = TypeVar("T", Tokenization, Space)
+T = TypeVar("T", Bundle, Tokenization, Space)
 Paths = list[Path]  # within the class, `list` is its method
 _NO_USERS = pa.schema(
     [("user", pa.int32()), ("user_id", pa.string()), ("history", pa.list_(pa.int32())), ("target", pa.int32())]
@@ -80,9 +87,9 @@ class Zoo:
         users: pa.Table,
         bundles: dict[str, Bundle],
         refused: list[Refusal],
-        tokenizations: dict[str, Tokenization] | None = None,
-        spaces: dict[str, Space] | None = None,
-        held_out: pa.Table | None = None,
+        tokenizations: dict[str, Tokenization],
+        spaces: dict[str, Space],
+        held_out: pa.Table | None,
     ) -> None:
         self.path = path
         self.info = info
@@ -90,8 +97,8 @@ class Zoo:
         self.users = users
         self.held_out = held_out
         self.bundles = bundles
-        self.tokenizations = tokenizations or {}
-        self.spaces = spaces or {}
+        self.tokenizations = tokenizations
+        self.spaces = spaces
         self.refused = refused
         self.popularity: npt.NDArray[np.int64] = self.items["popularity"].to_numpy()
         self._items = items
@@ -115,32 +122,11 @@ class Zoo:
             raise folder.fault("items.parquet", f"{many:,} items where dataset.json counts {counted:,}")
         users = _users(folder, many)
         catalogue = Catalogue(info.name, info.fingerprint, many, info.repeats, info.split.get("kind"))
-        bundles: list[Bundle] = []
         refused: list[Refusal] = []
-        for child in _folders(path):
-            if child.name in (IDENTIFIERS, SPACES, STUDIES, TEXT_ENCODERS):
-                continue
-            shown = _shown(child)
-            try:
-                _admit(child, path, shown)
-                bundle = Bundle.open(child, catalogue)
-                if warm:
-                    bundle.warm()
-                bundles.append(bundle)
-            except BundleError as fault:
-                refused.append(Refusal(shown, fault.file, fault.reason))
-            except BusyError:
-                raise
-            except Exception as error:  # one bundle must not take the others along, whatever it holds
-                log.warning("%s cannot be read", child, exc_info=error)
-                refused.append(Refusal(shown, "manifest.json", "the bundle cannot be read"))
-        bundles.sort(key=lambda bundle: (bundle.manifest.order, bundle.name))
-        tokenizations = _beside(path, IDENTIFIERS, Tokenization.open, catalogue, refused, warm)
-        spaces = _beside(path, SPACES, Space.open, catalogue, refused, warm)
-        return cls(
-            path, info, items, users, {bundle.name: bundle for bundle in bundles}, refused, tokenizations, spaces,
-            _held_out(folder, many),
-        )  # fmt: skip
+        bundles = _opened(Bundle, path, "", catalogue, refused, warm)
+        tokenizations = _opened(Tokenization, path, IDENTIFIERS, catalogue, refused, warm)
+        spaces = _opened(Space, path, SPACES, catalogue, refused, warm)
+        return cls(path, info, items, users, bundles, refused, tokenizations, spaces, _held_out(folder, many))
 
     def sound(self) -> Zoo:
         """Itself; or the same without the bundles that came to no end since it was opened, which are then `refused`."""
@@ -229,52 +215,39 @@ class Zoo:
         return self._items.position(item_id)
 
 
-def _folders(path: Path) -> Paths:
-    return sorted(child for child in path.iterdir() if not child.name.startswith(".") and child.is_dir())
-
-
-def _shown(child: Path) -> str:
-    return child.name.encode("utf-8", "replace").decode()[:100]
-
-
-def _beside(
-    path: Path,
-    where: str,
-    open_: Callable[[Path, Catalogue], T],
-    catalogue: Catalogue,
-    refused: list[Refusal],
-    warm: bool,
+def _opened(
+    kind: type[T], path: Path, where: str, catalogue: Catalogue, refused: list[Refusal], warm: bool
 ) -> dict[str, T]:
-    """What lies in the folder `where` beside the bundles, by name, and in `refused` why others were not taken."""
-    folder = path / where
-    read: list[T] = []
+    """What lies in the folder `where` of a dataset's ("": its bundles), by name, and in `refused` why others were not taken."""
+    folder, about, word = (path / where, ABOUT, where) if where else (path, "manifest.json", "bundle")
     if not folder.is_dir():
         return {}
-    if folder.is_symlink() and not folder.resolve().is_relative_to(path.resolve()):
-        refused.append(Refusal(where, ABOUT, "the folder is a link that leads out of the dataset's folder"))
+    if leads_out(folder, path):
+        refused.append(Refusal(where, about, LEADS_OUT))
         return {}
-    for child in _folders(folder):
-        shown = f"{where}/{_shown(child)}"
+    taken: list[T] = []
+    for child in sorted(folder.iterdir()):
+        if child.name.startswith(".") or not child.is_dir() or (not where and child.name in RESERVED):
+            continue
+        shown = f"{where}/{child.name.encode('utf-8', 'replace').decode()[:100]}".removeprefix("/")
         try:
-            _admit(child, path, shown, ABOUT)
-            opened = open_(child, catalogue)
+            if not re.fullmatch(NAME, child.name):
+                raise BundleError(shown, about, "a bundle's folder is named in lowercase letters, digits, - and _")
+            if leads_out(child, path):
+                raise BundleError(shown, about, LEADS_OUT)
+            opened = kind.open(child, catalogue)
             if warm:
                 opened.warm()
-            read.append(opened)
+            taken.append(opened)
         except BundleError as fault:
             refused.append(Refusal(shown, fault.file, fault.reason))
-        except Exception as error:  # as with bundles
+        except BusyError:
+            raise
+        except Exception as error:  # none must take the others along, whatever it holds
             log.warning("%s cannot be read", child, exc_info=error)
-            refused.append(Refusal(shown, ABOUT, f"the {where} cannot be read"))
-    read.sort(key=lambda opened: (opened.about.order, opened.name))
-    return {opened.name: opened for opened in read}
-
-
-def _admit(child: Path, root: Path, shown: str, file: str = "manifest.json") -> None:
-    if not _NAME.fullmatch(child.name):
-        raise BundleError(shown, file, "a bundle's folder is named in lowercase letters, digits, - and _")
-    if child.is_symlink() and not child.resolve().is_relative_to(root.resolve()):
-        raise BundleError(shown, file, "the folder is a link that leads out of the dataset's folder")
+            refused.append(Refusal(shown, about, f"the {word} cannot be read"))
+    taken.sort(key=lambda opened: (opened.order, opened.name))
+    return {opened.name: opened for opened in taken}
 
 
 def _info(folder: Folder) -> DatasetInfo:

@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from engine.data.dataset import DatasetInfo
 from engine.data.ragged import Ragged
-from engine.data.split import SplitOptions
 from engine.data.write import staging, write_dataset
 from engine.sample.films import Film, read_films
 from engine.sample.procedural import ProceduralStory, procedural_items, procedural_log
@@ -21,8 +20,8 @@ from engine.sample.story import Story, draw_timeline
 from engine.sample.viewers import World, build_world, choose, draw_tastes
 
 FILMS = "films.jsonl"
-KEPT = ("README.md",)
-"""Files of the folder that are not made from the films and outlive a new build."""
+README = "README.md"
+"""Not made from the films: outlives a new build."""
 
 
 def build_sample(films_path: Path, out: Path, story: Story, seed: int) -> DatasetInfo:
@@ -34,9 +33,8 @@ def build_sample(films_path: Path, out: Path, story: Story, seed: int) -> Datase
     log, _ = simulate(films, story, np.random.default_rng(seed))
     with staging(out, overwrite=True) as folder:
         shutil.copyfile(films_path, folder / FILMS)
-        for name in KEPT:
-            if (out / name).is_file():
-                shutil.copyfile(out / name, folder / name)
+        if (out / README).is_file():
+            shutil.copyfile(out / README, folder / README)
         return write_dataset(
             folder,
             staged=True,
@@ -54,9 +52,7 @@ def build_sample(films_path: Path, out: Path, story: Story, seed: int) -> Datase
             item=log.events.values,
             timestamp=log.timestamps,
             time_unit="second",
-            split=SplitOptions(),
             options={"command": "sample build", "seed": seed, **dataclasses.asdict(story)},
-            left_out=None,
         )
 
 

@@ -42,17 +42,16 @@ from typing import Annotated
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from engine.bundle.errors import complaints
-from engine.bundle.manifest import Strict
+from engine.bundle.manifest import Name, Order, Strict
 from engine.errors import UsageError
 from engine.runtime.studies import Published
 
 PLANS = Path(__file__).resolve().parent
-_NAME = r"^[a-z0-9][a-z0-9_-]{0,63}$"
 Settings = dict[str, list[str]]
 
 
 class PlannedVariant(Strict):
-    name: str = Field(pattern=_NAME)
+    name: Name
     title: str = Field(min_length=1, max_length=80)
     runs: list[str] = Field(default=[], max_length=16)
     """Where its chain is another than the plan's."""
@@ -71,11 +70,11 @@ class Sweep(Strict):
 
 
 class Plan(Strict):
-    name: str = Field(pattern=_NAME)
+    name: Name
     """The file's name."""
     title: str = Field(min_length=1, max_length=80)
     about: str = Field(default="", max_length=2_000)
-    order: int = Field(default=100, ge=0, le=10_000)
+    order: Order = 100
     runs: list[str] = Field(min_length=1, max_length=16)
     seeds: list[int] = Field(default=[1], min_length=1, max_length=64)
     set: Settings = Field(default={}, max_length=16)

@@ -7,7 +7,6 @@ what they have in common, and a study that was interrupted goes on where it stop
 from __future__ import annotations
 
 import dataclasses
-import datetime
 import hashlib
 import json
 import shlex
@@ -26,6 +25,7 @@ from engine.evaluation.evaluate import evaluate
 from engine.evaluation.protocols import main, parse
 from engine.evaluation.significance import interval
 from engine.files import replacing
+from engine.machine import now
 from engine.runtime import studies
 from engine.runtime.studies import LIMIT, Axis, Figure, Outcome, Published, Study, StudyStep
 from engine.studies.plan import Plan, PlannedVariant, called, value_name
@@ -87,7 +87,7 @@ def carry_out(
         trained_users=plan.trained_users,
         published=published,
         command=command,
-        created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        created=now(),
         created_by=f"seqscope {__version__}",
     )
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from engine.tabular.reading import FileKind, ReadingChoice, Role, Seen, Sure, UploadColumn
+from engine.tabular.reading import NEEDED, FileKind, ReadingChoice, Role, Seen, Sure, UploadColumn
 
 if TYPE_CHECKING:
     import duckdb
@@ -145,7 +145,6 @@ def guess_roles(
 ) -> tuple[tuple[UploadColumn, ...], ReadingChoice]:
     """The role of every column, and how sure that is. named: the file has names for its columns."""
     roles: dict[str, Role] = {}
-    by_value: list[str] = []
     expected: tuple[Role, ...] = (
         ("item_id", "title") if kind == "catalogue" else ("user", "item", "time", "weight", "quantity")
     )
@@ -158,12 +157,8 @@ def guess_roles(
             _unsaid(roles, columns, is_time)
     missing = [role for role in expected if role not in roles.values()]
     free = [column for column in columns if column.name not in roles and column.filled]
-    found_by_value = (
-        _catalogue_roles(missing, free) if kind == "catalogue" else _log_roles(missing, free, named, is_time)
-    )
-    for role, name in found_by_value.items():
-        roles[name] = role
-        by_value.append(name)
+    by_value = _catalogue_roles(missing, free) if kind == "catalogue" else _log_roles(missing, free, named, is_time)
+    roles |= {name: role for role, name in by_value.items()}
     spare = [column for column in columns if column.name not in roles]
     if kind == "catalogue":
         roles |= _attributes(spare, named)
@@ -178,7 +173,7 @@ def guess_roles(
         )
         for column in columns
     )
-    return made, _choice(kind, made, by_value)
+    return made, _choice(kind, made, bool(by_value))
 
 
 def seems(kind: FileKind, columns: Sequence[Values]) -> FileKind | None:
@@ -194,10 +189,8 @@ def seems(kind: FileKind, columns: Sequence[Values]) -> FileKind | None:
     return "catalogue" if titles and not users and len(item.distinct) == len(item.filled) > 2 else None
 
 
-def _choice(kind: FileKind, columns: tuple[UploadColumn, ...], by_value: list[str]) -> ReadingChoice:
-    needed = ("item_id", "title") if kind == "catalogue" else ("user", "item")
-    roles = {column.role for column in columns}
-    if any(role not in roles for role in needed):
+def _choice(kind: FileKind, columns: tuple[UploadColumn, ...], by_value: bool) -> ReadingChoice:
+    if not {*NEEDED[kind]} <= {column.role for column in columns}:
         return ReadingChoice(
             about="columns", value="", sure="unsure", why="Not every column that is needed was recognised."
         )
@@ -441,7 +434,12 @@ def recognise(kind: FileKind, delimiter: str, columns: Sequence[Values]) -> Know
     if kind == "catalogue":
         if delimiter == "|" and len(columns) == len(_U_ITEM.roles) and _flags(columns[5:]) and _ids(columns[0]):
             return _U_ITEM
-        if delimiter == "::" and len(columns) == 3 and _ids(columns[0]) and _any(columns[2], "|"):
+        if (
+            delimiter == "::"
+            and len(columns) == 3
+            and _ids(columns[0])
+            and any("|" in genres for genres in columns[2].values)
+        ):
             return _MOVIES
         return None
     if delimiter not in ("\t", "::") or len(columns) != 4:
@@ -457,10 +455,6 @@ def _ids(column: Values) -> bool:
 
 def _flags(columns: Sequence[Values]) -> bool:
     return all(column.distinct and column.distinct <= {"0", "1"} for column in columns)
-
-
-def _any(column: Values, sign: str) -> bool:
-    return any(sign in value for value in column.values)
 
 
 # --- ratings among the weights of a log: below the middle of their scale they are low, and count as liked by default

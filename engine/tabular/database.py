@@ -18,12 +18,13 @@ TOO_LARGE = (
 )
 
 
-def settings(memory: str, threads: int, spill: Path) -> dict[str, str | int | float | bool | list[str]]:
-    """A configuration of DuckDB with bounded memory, a scratch folder of its own, and nothing from the network."""
+def settings(memory: str, threads: int, spill: Path | None = None) -> dict[str, str | int | float | bool | list[str]]:
+    """A configuration of DuckDB with bounded memory, a scratch folder of its own (None: there is none), and nothing from the
+    network."""
     return {
         "memory_limit": memory,
         "threads": threads,
-        "temp_directory": str(spill),
+        "temp_directory": "" if spill is None else str(spill),
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
         "allow_community_extensions": False,

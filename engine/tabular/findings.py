@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,7 +99,7 @@ class HeldOut(Record):
     counts: dict[str, int]
     """How many tie, repeat, are negative (engine/data/repeats.py), of the log as it would be used."""
     measured: dict[str, float]
-    """How many events and held-out items repeat (engine/runtime/repeats.py), before repeats are left out."""
+    """How many events and held-out items repeat (engine/data/repeats.py), before repeats are left out."""
     repeats: Literal["count", "first"]
     """What becomes of repeats: what was chosen, else what was measured decides."""
 
@@ -124,17 +124,12 @@ class CheckResult(Record):
     items: int = 0
     users: int = 0
     events: int = 0
-    unknown_share: float = 0.0
-    """Of the events, those whose item the catalogue lacks."""
-    attributes: tuple[str, ...] = ()
-    """As clean/items.parquet calls them."""
     held_out: HeldOut | None = None
     """None where there is no log."""
     scale: int | None = None
     """Top of the scale that the log's weights are ratings on, 5 or 10; None where they are none."""
     fingerprint: str = ""
     """sha256 of the clean files; "" where there are none."""
-    seconds: float = 0.0
 
     @property
     def stopped(self) -> bool:
@@ -178,7 +173,8 @@ class Findings:
         self._first = "" if each is None else f"ORDER BY line LIMIT {each}"
         self._files: dict[str, int] = {}
         self._lineless = itertools.count(-1, -1)  # rows of files without lines are told apart by negative ones
-        self._found: list[tuple[str, str, int | None, str, str]] = []  # of Python: file, problem, line, column, value
+        self._pending: defaultdict[tuple[str, str, str], list[tuple[int | None, str]]] = defaultdict(list)
+        """Of Python: (file, problem, column) → (line, value)."""
         self._numbers: dict[tuple[str, str], _Number] = {}
         con.execute(
             'CREATE TABLE findings (file VARCHAR, line BIGINT, "column" VARCHAR, value VARCHAR, problem VARCHAR, note VARCHAR)'
@@ -235,15 +231,14 @@ class Findings:
         """A finding that Python made, of one row. line: None where the file has no lines."""
         text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, default=str)
         # A lone surrogate cannot be stored as UTF-8.
-        self._found.append((file, problem, line, column, text[:VALUE].encode("utf-8", "replace").decode("utf-8")))
-        if len(self._found) >= _BUFFER:
+        rows = self._pending[file, problem, column]
+        rows.append((line, text[:VALUE].encode("utf-8", "replace").decode("utf-8")))
+        if len(rows) >= _BUFFER:
             self._flush()
 
     def _flush(self) -> None:
-        pending, self._found = self._found, []
-        for key in dict.fromkeys((file, problem, column) for file, problem, _, column, _ in pending):
-            file, problem, column = key
-            rows = [(line, text) for of, name, line, place, text in pending if (of, name, place) == key]
+        pending, self._pending = self._pending, defaultdict(list)
+        for (file, problem, column), rows in pending.items():
             lines = pa.array([next(self._lineless) if line is None else line for line, _ in rows], pa.int64())
             self.con.register(
                 "found", pa.table([lines, pa.array([text for _, text in rows], pa.string())], ["line", "value"])

@@ -218,10 +218,8 @@ assert set(get_args(Role)) == set(ROLE_WORDS)
 MB = 1 << 20
 
 
-class Limits(BaseModel):
+class Limits(Record):
     """Of the reading of one file that somebody else brings. Everything beyond ends in words."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     upload: int = 25 * MB
     """Bytes of a file as it comes."""

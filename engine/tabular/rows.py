@@ -160,7 +160,8 @@ def _delimited(
         raise Refused(f"The first row, in line {first:,}, cannot be read: its quotes are not in order.")
     total = value(con, f"SELECT count(*) FROM records WHERE line <> {first}")
     total += findings.rows(kind, "open_quote", "after_quote")
-    con.execute(f"CREATE OR REPLACE TABLE rows (line BIGINT, last BIGINT{_typed(width)})")
+    typed = "".join(f", c{index} VARCHAR" for index in range(width))
+    con.execute(f"CREATE OR REPLACE TABLE rows (line BIGINT, last BIGINT{typed})")
     sign = sql(reading.quote)
     for with_quotes in (False, True) if quoted else (False,):
         condition = f"line <> {first}"
@@ -197,10 +198,6 @@ def _delimited(
         con.execute("DROP TABLE ragged")
     con.execute("DROP VIEW records; DROP TABLE merged")
     return total, header_end
-
-
-def _typed(width: int) -> str:
-    return "".join(f", c{index} VARCHAR" for index in range(width))
 
 
 def _join_lines(

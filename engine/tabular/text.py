@@ -33,6 +33,7 @@ _CONTROLS = bytes(code for code in range(32) if code not in b"\t\n\v\f\r\x1b")
 _MARK = "\ufdd0"  # no character at all: stands for bytes that are none of the encoding until their line is known
 _MOST_FAULTS = 1_000
 _MOST_LONG = 1_000
+_HEAD = 2_000  # lines that `head` looks at
 
 
 class Fault(NamedTuple):
@@ -95,9 +96,9 @@ def named(path: Path) -> Iterator[None]:
         raise SeqscopeError(f"{path} {fault}.")
 
 
-def head(path: Path, encoding: str = "utf-8", limits: Limits = UNLIMITED, lines: int = 2_000) -> list[str]:
+def head(path: Path, encoding: str = "utf-8") -> list[str]:
     """The first lines of a text that are not blank, without their ends. Raises Refused as `write_plain` does."""
-    decoding = _Pass(Plain(path), encoding, limits, "", lines, strict=True)
+    decoding = _Pass(Plain(path), encoding, UNLIMITED, "", _HEAD, strict=True)
     text = b"".join(decoding.run(path, content_kind(path) == "gzip")).decode("utf-8")
     return [line for line in text.split("\n") if line.strip()]
 
@@ -391,7 +392,7 @@ def _weighed(sample: bytes) -> ReadingChoice:
     )
     best: dict[str, float] = {}
     for match in matches:
-        name = _encoding_name(match.encoding, latin)
+        name = latin if match.encoding in ("latin_1", "cp1252") else match.encoding.replace("_", "-")
         strange = 0.0 if name == latin else _mixed(sample, name)
         best[name] = min(best.get(name, 1.0), match.chaos + strange)
     # Of equals, the one whose script is pure; then the one that charset-normalizer puts first.
@@ -408,10 +409,6 @@ def _weighed(sample: bytes) -> ReadingChoice:
     return ReadingChoice(
         about="encoding", value=value, sure="likely" if clear else "unsure", why=why, others=_but(ranked, value)
     )
-
-
-def _encoding_name(encoding: str, latin: str) -> str:
-    return latin if encoding in ("latin_1", "cp1252") else encoding.replace("_", "-")
 
 
 def _mixed(sample: bytes, encoding: str) -> float:

@@ -75,7 +75,7 @@ def guess(con: duckdb.DuckDBPyConnection, values: Sequence[str]) -> ReadingChoic
     con.execute("CREATE OR REPLACE TEMP TABLE moments AS SELECT unnest($1) AS value", [filled])
     share = _share(con, ["isfinite(try_cast(value AS DOUBLE))"])[0]
     if share > 0.5:
-        return _number(con, filled)
+        return _number(con)
     # `epoch` of one stands for all: it is read, and lies where times lie.
     shares = {"iso": _share(con, [_valid("iso")])[0]}
     if shares["iso"] < 0.98:
@@ -158,16 +158,14 @@ def _other_way_round(form: str) -> str:
     return "" if day is None else _SWAPPED[day] + form.removeprefix(day)
 
 
-def _number(con: duckdb.DuckDBPyConnection, values: list[str]) -> ReadingChoice | None:
+def _number(con: duckdb.DuckDBPyConnection) -> ReadingChoice | None:
     number = "try_cast(value AS DOUBLE)"
-    days = _share(con, [f"regexp_full_match(value, '(19|20)\\d{{6}}') AND {_valid('%Y%m%d')}"])[0]
-    if days > 0.95:
-        why = "Eight digits each that are dates, such as 20240331."
-        return ReadingChoice(about="time", value="%Y%m%d", sure="likely", why=why, others=tuple(UNITS))
-    compact = _share(con, [f"regexp_full_match(value, '(19|20)\\d{{12}}') AND {_valid('%Y%m%d%H%M%S')}"])[0]
-    if compact > 0.95:
-        why = "Fourteen digits each that are moments, such as 20240331180500."
-        return ReadingChoice(about="time", value="%Y%m%d%H%M%S", sure="likely", why=why, others=tuple(UNITS))
+    for form, digits, why in (
+        ("%Y%m%d", 6, "Eight digits each that are dates, such as 20240331."),
+        ("%Y%m%d%H%M%S", 12, "Fourteen digits each that are moments, such as 20240331180500."),
+    ):
+        if _share(con, [f"regexp_full_match(value, '(19|20)\\d{{{digits}}}') AND {_valid(form)}"])[0] > 0.95:
+            return ReadingChoice(about="time", value=form, sure="likely", why=why, others=tuple(UNITS))
     # Each unit has the range above that of the unit before it; no two overlap.
     ranges = {
         unit: f"{number} >= {LATEST * scale // 1000 if scale > 1 else 0} AND {number} < {LATEST * scale}"

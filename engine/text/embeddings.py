@@ -18,7 +18,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -37,13 +37,6 @@ CHUNK = 1024
 """Texts whose vectors are lost at most when the work is interrupted."""
 
 
-class HasItems(Protocol):
-    """What is asked of a dataset: the folder with its items.parquet."""
-
-    @property
-    def path(self) -> Path: ...
-
-
 @dataclass(frozen=True)
 class Stored:
     """Vectors of a catalogue and where they are kept."""
@@ -59,7 +52,7 @@ class Stored:
 
 
 def embed(
-    dataset: HasItems | Path | str,
+    dataset: Path | str,
     encoder: str | Encoder = "minilm",
     fields: Fields = None,
     cache: Path | None = None,
@@ -67,9 +60,10 @@ def embed(
 ) -> Stored:
     """Vectors float32 [items, dim]: row i is that of item i's text; of unit length for every encoder of this project.
 
-    encoder: see `find`; fields: see `engine.text.attributes`; cache: a folder, `<dataset>/words` if not given.
+    dataset: the folder with its items.parquet; encoder: see `find`; fields: see `engine.text.attributes`; cache: a folder,
+    `<dataset>/words` if not given.
     """
-    path = Path(dataset) if isinstance(dataset, str | Path) else dataset.path
+    path = Path(dataset)
     items = read_items(path)
     chosen = choose_fields(items.schema, fields)
     words = texts(items, chosen)
@@ -97,10 +91,9 @@ def embed(
     return Stored(vectors, encoder, tuple(map(str, chosen)), words, target, cached, time.monotonic() - start)
 
 
-def understood(embedded: Stored, dataset: HasItems | Path) -> Known:
+def understood(embedded: Stored, dataset: Path) -> Known:
     """Of the words that were embedded: how many the encoder knows."""
-    items = read_items(dataset if isinstance(dataset, Path) else dataset.path)
-    return known(embedded.encoder.tokenizer, values(items, embedded.fields))
+    return known(embedded.encoder.tokenizer, values(read_items(dataset), embedded.fields))
 
 
 def read_items(path: Path) -> pa.Table:

@@ -26,9 +26,6 @@ def tokenizers_package() -> Any:
     return tokenizers
 
 
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-
 PAD, CLS, SEP, MASK = range(4)
 SPECIAL = ("[PAD]", "[CLS]", "[SEP]", "[MASK]")
 
@@ -52,9 +49,6 @@ def learn(texts: Iterable[str], vocabulary: int) -> Tokenizer:
     trained: Tokenizer = tokenizer
     return trained
 
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
 
 SAMPLE = 20_000
 """Texts looked at, evenly spread, where there are more."""

@@ -51,7 +51,7 @@ class Letter(Rqvae):
     card = Card(
         title="LETTER",
         order=20,
-        summary="RQ-VAE with two more aims: items that the same people take get like codes, and the vectors of a "
+        summary="RQ-VAE with two more aims: items that the same users interact with get similar codes, and the vectors of a "
         "level's codes are kept apart, so that items spread over all of them.",
         paper="Wang et al., Learnable Item Tokenization for Generative Recommendation, CIKM 2024 (LETTER)",
         variants=(Variant("letter", "red"),),

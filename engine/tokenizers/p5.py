@@ -262,7 +262,7 @@ class CollaborativeClusters(Tokenizer):
     card = Card(
         title="Collaborative clusters",
         order=50,
-        summary="Clusters of clusters of items that are taken together in the training histories; words play no part.",
+        summary="Clusters of clusters of items that occur together in the training histories; words play no part.",
         paper="Hua et al., How to Index Item IDs for Recommendation Foundation Models, SIGIR-AP 2023",
     )
     needs = ("training",)

@@ -209,8 +209,8 @@ def gather(
             from engine.text.embeddings import embed, understood
 
             where = devices.choose(device).type
-            embedded = embed(dataset, recipe.words.encoder, recipe.words.fields or None, device=where)
-            words, vectors = understood(embedded, dataset), embedded.vectors
+            embedded = embed(dataset.path, recipe.words.encoder, recipe.words.fields or None, device=where)
+            words, vectors = understood(embedded, dataset.path), embedded.vectors
             note(words.sentence(embedded.encoder.name, "set words.encoder=scratch"))
             vectors_about = {
                 "source": recipe.words.encoder,

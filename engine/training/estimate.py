@@ -31,7 +31,7 @@ from engine.training import compute as devices
 from engine.training.loop import Trainer
 from engine.training.materials import gather
 from engine.training.recipe import Recipe
-from engine.training.run import Selection, build_model, build_trainer, for_order, validation
+from engine.training.run import Selection, build_model, build_trainer, for_order, training_log, validation
 
 WARM = 3
 """Steps that are not counted: the first ones make kernels and memory ready."""
@@ -105,9 +105,8 @@ def estimate(
     cases = dataset.cases("test")
     count = getattr(model, "fit", None)
     if count is not None:
-        training = dataset.training
-        items, offsets = torch.from_numpy(training.values.astype(np.int64)), torch.from_numpy(training.offsets)
-        fitting = _timed(lambda: count(items, offsets))
+        log = training_log(dataset)
+        fitting = _timed(lambda: count(*log))
         start = since_start() - fitting
         evaluate, tried = _ranking(model.eval(), cases), 1
         judge = (
@@ -140,10 +139,10 @@ def estimate(
         before = checkpoint.read_state(path) if path.exists() else checkpoint.State()
         trainer.state.compute = before.compute
         trainer.choose_compute()
-        return _learning(recipe, dataset, trainer, before.epoch, start, cases)
+        return _learning(recipe, trainer, before.epoch, start, cases)
 
 
-def _learning(recipe: Recipe, dataset: Dataset, trainer: Trainer, done: int, start: float, cases: Cases) -> Estimate:
+def _learning(recipe: Recipe, trainer: Trainer, done: int, start: float, cases: Cases) -> Estimate:
     training, objective, model = recipe.training, trainer.objective, trainer.model
     model.train()
     begun = _timed(lambda: trainer.staged.begin_epoch(model) if trainer.staged else None)

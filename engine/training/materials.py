@@ -7,7 +7,7 @@ import json
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -22,7 +22,7 @@ from engine.files import replacing, write_json
 from engine.models.graph import Graph, GraphRecommender
 from engine.registry import MODELS
 from engine.text.attributes import attributes, fields_elsewhere
-from engine.text.embeddings import Stored, embed, find, understood
+from engine.text.embeddings import Stored, embed, find, understood, write_rows
 from engine.text.tokenizer import Known
 from engine.training import texts
 from engine.training.recipe import Recipe
@@ -64,20 +64,22 @@ class Materials(dict[str, Material]):
                 KINDS[name].keep(material, folder)
 
 
-class Kind(Protocol):
-    """How one of them is found, kept and found again. A module or a class of functions."""
+class Kind:
+    """How one of them is found, kept and found again."""
 
-    @staticmethod
-    def gather(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
+    @classmethod
+    def gather(cls, recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
         """To train in `folder`; SeqscopeError where it is missing."""
+        raise NotImplementedError
 
-    @staticmethod
-    def of_run(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
-        """From a run folder that has its copy."""
+    @classmethod
+    def of_run(cls, recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
+        """From a run folder that has its copy; anew, where no run has one."""
+        return cls.gather(recipe, dataset, folder)
 
     @staticmethod
     def keep(material: Material, folder: Path) -> None:
-        """The copy."""
+        """The copy, where there is to be one."""
 
 
 COPIED = ("identifiers", "words", "vectors", "attributes")
@@ -105,23 +107,23 @@ def of_run(recipe: Recipe, dataset: Dataset, folder: Path) -> Materials:
     return Materials({name: KINDS[name].of_run(recipe, dataset, folder) for name in needs})
 
 
-class _Identifiers:
+class _Identifiers(Kind):
     """What a generator writes: those of a tokenizer run."""
 
-    @staticmethod
-    def gather(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
+    @classmethod
+    def gather(cls, recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
         """From the run that the recipe names, or from the run's own copy where that is gone."""
         name = recipe.model.identifiers
         for place in (folder.parent / name, Path(name), folder):
             if (place / identifiers.ABOUT).is_file():
-                return _Identifiers.of_run(recipe, dataset, place)
+                return cls.of_run(recipe, dataset, place)
         raise SeqscopeError(
             f"{recipe.name} writes the identifiers of {name!r}, but {folder.parent / name} holds none. "
             f"Run `seqscope tokenize {name} --dataset {dataset.path}` first, or set model.identifiers."
         )
 
-    @staticmethod
-    def of_run(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
+    @classmethod
+    def of_run(cls, recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
         item_codes = Identifiers.read(folder)
         made_for = item_codes.about.get("fingerprint", dataset.info.fingerprint)
         if len(item_codes) != dataset.num_items or made_for != dataset.info.fingerprint:
@@ -139,11 +141,11 @@ class _Identifiers:
                     shutil.copyfile(material.source / name, staged)
 
 
-class _Words:
+class _Words(Kind):
     """What a model that reads text is given: the words of every item, in the tokens of what training starts from."""
 
-    @staticmethod
-    def gather(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
+    @classmethod
+    def gather(cls, recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
         tokenizer = texts.tokenizer(recipe.model, dataset, folder)
         item_words = texts.read(recipe.model, dataset, tokenizer)
         reader = Path(recipe.model.start).name or "the tokenizer learnt from it"
@@ -152,8 +154,8 @@ class _Words:
         said = words.sentence(reader, learn if recipe.model.start else "raise model.vocabulary")
         return Material(item_words, item_words.digest(), dataset.path, note=said)
 
-    @staticmethod
-    def of_run(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
+    @classmethod
+    def of_run(cls, recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
         item_words = ItemWords.read(folder)
         return Material(item_words, item_words.digest(), folder)
 
@@ -162,57 +164,53 @@ class _Words:
         material.value.write(folder)
 
 
-class _Start:
+class _Start(Kind):
     """The weights that training starts from. A run that has begun holds its own, so nothing is kept but where they were from."""
 
-    @staticmethod
-    def gather(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
+    @classmethod
+    def gather(cls, recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
         weights, digest = texts.start(recipe.model, folder)
         return Material(weights, digest, folder)
 
-    @staticmethod
-    def of_run(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
+    @classmethod
+    def of_run(cls, recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
         return Material(None, "", folder)
 
-    @staticmethod
-    def keep(material: Material, folder: Path) -> None:
-        pass
 
-
-class _Attributes:
+class _Attributes(Kind):
     """What a model is told of items in words: of each, its attributes as key and value. The run keeps those that it was trained
     with, as a catalogue may say something else later."""
 
     FILE = "attributes.json"
 
-    @staticmethod
-    def gather(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
+    @classmethod
+    def gather(cls, recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
         item_attributes = attributes(pq.read_table(dataset.path / "items.parquet").sort_by("item"))
-        return _Attributes._material(item_attributes, dataset.path)
+        return cls._material(item_attributes, dataset.path)
 
     @staticmethod
     def _material(item_attributes: list[list[tuple[str, str]]], place: Path) -> Material:
         return Material(item_attributes, hashlib.sha256(json.dumps(item_attributes).encode()).hexdigest(), place)
 
-    @staticmethod
-    def of_run(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
+    @classmethod
+    def of_run(cls, recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
         try:
             pairs_of_items = json.loads((folder / _Attributes.FILE).read_text("utf-8"))
         except FileNotFoundError:  # runs of before have no copy
-            return _Attributes.gather(recipe, dataset, folder)
-        return _Attributes._material([[(key, text) for key, text in pairs] for pairs in pairs_of_items], folder)
+            return cls.gather(recipe, dataset, folder)
+        return cls._material([[(key, text) for key, text in pairs] for pairs in pairs_of_items], folder)
 
     @staticmethod
     def keep(material: Material, folder: Path) -> None:
         write_json(folder / _Attributes.FILE, material.value)
 
 
-class _Graph:
+class _Graph(Kind):
     """Who has what in the training log, to propagate over or to fold users in. Read from the dataset whenever needed."""
 
-    @staticmethod
-    def gather(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
-        material = _Graph.of_run(recipe, dataset, folder)
+    @classmethod
+    def gather(cls, recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
+        material = cls.of_run(recipe, dataset, folder)
         graph, kind, note = material.value, MODELS[recipe.family], str(material.value)
         if issubclass(kind, GraphRecommender):
             needed = kind.bytes_needed(recipe.model, graph)
@@ -223,8 +221,8 @@ class _Graph:
             note += f"; training takes about {needed / 2**20:,.0f} MB"
         return replace(material, note=note)
 
-    @staticmethod
-    def of_run(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
+    @classmethod
+    def of_run(cls, recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
         log = dataset.training
 
         def user_id(row: int) -> str:
@@ -237,16 +235,12 @@ class _Graph:
         digest = hashlib.sha256(graph.offsets.tobytes() + graph.items.tobytes()).hexdigest()
         return Material(graph, digest, dataset.path)
 
-    @staticmethod
-    def keep(material: Material, folder: Path) -> None:
-        pass
 
-
-class _Times:
+class _Times(Kind):
     """When each training event was: int64, seconds since 1970, in the order of the log. Read from the dataset whenever needed."""
 
-    @staticmethod
-    def gather(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
+    @classmethod
+    def gather(cls, recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
         if dataset.timestamps is None:
             raise SeqscopeError(
                 f"{dataset.path} does not say when its events were, which {recipe.name} reads. Import it with --time-column, or "
@@ -255,20 +249,12 @@ class _Times:
         times = dataset.timestamps[dataset.roles == Role.TRAIN]
         return Material(times, hashlib.sha256(times.tobytes()).hexdigest(), dataset.path)
 
-    @staticmethod
-    def of_run(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
-        return _Times.gather(recipe, dataset, folder)
 
-    @staticmethod
-    def keep(material: Material, folder: Path) -> None:
-        pass
-
-
-class _Vectors:
+class _Vectors(Kind):
     """What a model that compares texts is given: a vector of every item's words."""
 
-    @staticmethod
-    def gather(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
+    @classmethod
+    def gather(cls, recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
         config = recipe.model
         if start := getattr(config, "start", ""):
             before = TextVectors.read(texts.run_of(start, folder, TABLE))
@@ -280,11 +266,11 @@ class _Vectors:
                 "leave model.encoder=auto"
             )
         said = words.sentence(vectors.encoder, "set model.encoder=scratch")
-        return replace(_Vectors._material(vectors, dataset.path), note=said)
+        return replace(cls._material(vectors, dataset.path), note=said)
 
-    @staticmethod
-    def of_run(recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
-        return _Vectors._material(TextVectors.read(folder), folder)
+    @classmethod
+    def of_run(cls, recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
+        return cls._material(TextVectors.read(folder), folder)
 
     @staticmethod
     def keep(material: Material, folder: Path) -> None:
@@ -358,8 +344,7 @@ class TextVectors:
         return hashlib.sha256(self.digest.encode() + np.ascontiguousarray(self.rows).tobytes()).hexdigest()
 
     def write(self, folder: Path) -> None:
-        with replacing(folder / TABLE) as staged, staged.open("wb") as file:
-            np.save(file, self.rows, allow_pickle=False)
+        write_rows(folder / TABLE, self.rows)
         about = {name: value for name, value in vars(self).items() if name != "rows"}
         write_json(folder / ABOUT, about)
 
@@ -376,25 +361,16 @@ class TextVectors:
             ) from None
 
 
-class Embedded(Protocol):
-    """The settings of a model whose items have vectors of their words."""
-
-    @property
-    def encoder(self) -> str: ...
-
-    @property
-    def fields(self) -> tuple[str, ...]: ...
-
-
-def make_vectors(config: Embedded, dataset: Dataset, device: str = "cpu") -> tuple[TextVectors, Known]:
-    """The vectors of the dataset's items, by the encoder of the configuration, and how many words that knows."""
-    stored = embed(dataset, config.encoder, config.fields or None, device=device)
+def make_vectors(config: Any, dataset: Dataset) -> tuple[TextVectors, Known]:
+    """The vectors of the dataset's items, by the encoder of the configuration (of the fields that it names), and how many words
+    that knows."""
+    stored = embed(dataset.path, config.encoder, config.fields or None)
     encoder = stored.encoder
     rows = stored.vectors * np.array([[bool(text)] for text in stored.texts])
     place = config.encoder
     if place in ("auto", SCRATCH):  # one that was trained on this very catalogue has its folder as a name
         place = str(_trained(stored)) if encoder.name == SCRATCH else encoder.name
-    words = understood(stored, dataset)
+    words = understood(stored, dataset.path)
     made = TextVectors(
         rows.astype(np.float32),
         encoder.name,

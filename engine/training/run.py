@@ -171,19 +171,24 @@ def _train(
     return record
 
 
+def training_log(dataset: Dataset) -> tuple[torch.Tensor, torch.Tensor]:
+    """What models and objectives learn from: items int64 [events], and offsets int64 [users + 1], where each user's begin."""
+    training = dataset.training
+    return torch.from_numpy(training.values.astype(np.int64)), torch.from_numpy(training.offsets)
+
+
 def _fit(model: Any, recipe: Recipe, dataset: Dataset, *, search: bool) -> list[dict[str, Any]]:
     """Fits a model that counts, and says which settings its search tried, with their NDCG@10 on the validation items."""
-    training = dataset.training
-    items, offsets = torch.from_numpy(training.values.astype(np.int64)), torch.from_numpy(training.offsets)
+    log = training_log(dataset)
     try:
         if not (search and getattr(recipe.model, "search", False)):
-            model.fit(items, offsets)
+            model.fit(*log)
             return []
         judge = validation(recipe, dataset, model)
         if judge is None:
             note(f"{recipe.name}: nothing is held out for validation, so its settings are not searched for")
-            return list(model.fit(items, offsets))
-        return list(model.fit(items, offsets, lambda: judge(model)))
+            return list(model.fit(*log))
+        return list(model.fit(*log, lambda: judge(model)))
     except ValueError as error:
         raise UsageError(f"{recipe.name}: {error}") from None
 
@@ -237,12 +242,11 @@ def build_trainer(
 
     Raises SeqscopeError where there is nothing to learn.
     """
-    training = dataset.training
-    items, offsets = torch.from_numpy(training.values.astype(np.int64)), torch.from_numpy(training.offsets)
+    items, offsets = (tensor.to(where) for tensor in training_log(dataset))
     model.to(where)
     make = OBJECTIVES[MODELS[recipe.family].objective].make
     assert make is not None
-    objective = make(recipe.objective, model, items.to(where), offsets.to(where), recipe.training.batch_size)
+    objective = make(recipe.objective, model, items, offsets, recipe.training.batch_size)
     if not objective.steps:
         raise SeqscopeError(f"{dataset.path}: no user has two training events, so there is nothing to learn from")
     judge = validation(recipe, dataset, model) if getattr(objective, "validated", True) else None

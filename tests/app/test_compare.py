@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import examples, zoo
-from app.analysis import beam_search, model_flow, rank_table, recommend
+from app.analysis import beam_search, model_card, model_flow, recommend
 from app.figures import compare
 from app.screens.compare import actions
 from app.session import history_edits, state
@@ -22,6 +23,7 @@ from engine.runtime import Zoo
 from tests.runtime.bundles import count_repeats, make_zoo, seal
 
 Open = Callable[..., AppTest]
+LETTERS = ("a", "b", "c", "d")
 
 
 @pytest.fixture
@@ -151,7 +153,7 @@ def test_a_list_says_what_its_model_can_and_cannot_do(tmp_path: Path, monkeypatc
         bundle, said = models.bundles[card["name"]], card["can"]
         assert {"Items it has never seen", "Ties", "Invalid codes", "Can show"} <= said.keys()
         for name in ("attention", "neighbours", "map"):
-            reason = bundle.cannot(name)
+            reason = model_card.cannot(bundle, name)
             assert (name in said["Can show"]) == (reason is None) and said.get(f"No {name}") == reason
         unordered = card["name"] == "alpha"
         assert ("does not read order" in card["note"]) == ("Order of the history" in said) == unordered
@@ -193,7 +195,7 @@ def test_long_histories_show_the_strongest_events(models: Zoo) -> None:
 
 def test_the_rank_table_has_what_the_models_say(models: Zoo) -> None:
     answers = recommend.ask(models, list(models.bundles), (1, 2), 5, pinned=(1, 2, 3))
-    table = rank_table.of(models, answers, (1, 2), 5, pinned=(1, 2, 3), target=30)
+    table = recommend.rank_table(models, answers, (1, 2), 5, pinned=(1, 2, 3), target=30)
     assert set(table.items) == {30}.union(*(answer.items for answer in answers))
     for column, answer in enumerate(table.answers):
         assert table.ranks[:, column].tolist() == models.bundles[answer.name].ranks([1, 2], table.items).tolist()
@@ -209,8 +211,7 @@ def test_items_that_a_generative_model_cannot_tell_apart_share_their_rank(
 ) -> None:
     monkeypatch.setattr(beam_search, "slow", lambda *asked: True)
     written = recommend.TopK(np.array([4, 7, 9]), np.array([-1.0, -2.0, -2.0]), None)
-    ranks = rank_table._ranks(models, "plain", written, (1, 2), [7, 9, 4, 1])
-    assert ranks.tolist()[:3] == [2.5, 2.5, 1.0] and np.isnan(ranks[3])
+    assert recommend.known_ranks(models, "plain", (1, 2), [7, 9, 4, 1], written) == [2.5, 2.5, 1.0, None]
 
 
 def test_the_flow_of_every_model_goes_from_the_history_to_its_list(models: Zoo) -> None:
@@ -267,14 +268,31 @@ def test_edits_go_to_the_history_of_a_what_if_that_is_looked_at(open_app: Open) 
     assert "empty" in app.title[0].value and "B" in app.title[0].value and not app.error
 
 
+def test_an_example_takes_the_place_of_both_histories_and_says_so(open_app: Open) -> None:
+    app = open_app(ds="toys", h="toy-1~toy-2", b="toy-2")
+    app.get_by_key("history_example").set_value(0).run()
+    assert "b" not in app.query_params and not app.error
+    assert [toast.value for toast in app.toast if toast.value.endswith("B was discarded.")]
+    app.button(key="history_clear").click().run()
+    app.get_by_key("history_example").set_value(0).run()
+    assert not app.toast
+
+
 def test_clicks_in_the_lists(models: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[tuple[str, str]] = []
-    monkeypatch.setattr(state, "get", lambda: state.State("toys"))
+    monkeypatch.setattr(state, "get", lambda: state.State("toys", history=("toy-4", "toy-5")))
     for name in ("select", "add"):
         monkeypatch.setattr(state, name, lambda item_id, name=name: done.append((name, item_id)))
-    for said in ({"do": "explain", "id": "toy-9"}, {"do": "explain", "id": "nobody's"}, {"do": "add", "id": "toy-4"}):
+    for said in (
+        {"do": "explain", "id": "toy-9"},
+        {"do": "explain", "id": "nobody's"},
+        {"do": "add", "id": "toy-6", "known": 0},
+        {"do": "add", "id": "toy-4", "known": 1},  # of a list that repeats items
+        {"do": "add", "id": "toy-5", "known": 0},  # a second click, before the first was answered
+        {"do": "add", "id": "toy-7"},
+    ):
         actions.act(said)
-    assert done == [("select", "toy-9"), ("add", "toy-4")]
+    assert done == [("select", "toy-9"), ("add", "toy-6"), ("add", "toy-4")]
 
 
 def test_experiments_make_a_variant_that_adds_up_until_it_is_discarded_or_kept(open_app: Open) -> None:
@@ -325,3 +343,20 @@ def test_the_nearest_neighbour_takes_an_items_place(models: Zoo) -> None:
 
 def test_people_are_found_by_name_or_number(models: Zoo) -> None:
     assert [examples.find_user(models, text) for text in ("u3", " 3 ", "9", "")] == ["u3", "u3", None, None]
+
+
+# --- edits of a history
+
+
+def test_moves_stop_at_the_ends() -> None:
+    assert history_edits.moved(LETTERS, 0, -1) == LETTERS
+    assert history_edits.moved(LETTERS, 0, 1) == ("b", "a", "c", "d")
+    assert history_edits.moved(LETTERS, 1, 99) == ("a", "c", "d", "b")
+    assert history_edits.moved(LETTERS, 9, 1) == LETTERS
+
+
+def test_a_shuffle_changes_the_order_and_nothing_else() -> None:
+    found = history_edits.shuffled(LETTERS, random.Random(1))
+    assert sorted(found) == sorted(LETTERS)
+    assert found != LETTERS
+    assert history_edits.shuffled(("a", "a"), random.Random(1)) == ("a", "a")

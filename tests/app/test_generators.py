@@ -112,7 +112,7 @@ def test_the_tree_is_the_search(models: Zoo, name: str) -> None:
     searched = toy.beam_search(list(HISTORY), 40)
     reached = {way: np.exp(score) for way, score in searched}
     frame = beam_search.table(found)
-    written = frame[frame["fate"] == "written"].sort_values("place")
+    written = frame[frame["fate"] == "generated"].sort_values("place")
     assert written["place"].tolist() == list(range(1, len(written) + 1))
     assert written["probability of all codes"].is_monotonic_decreasing
     for row in written.index:
@@ -288,7 +288,7 @@ def test_the_page_attention_by_item_and_by_code(opened: Open) -> None:
     run_without_fault(page.get_by_key("attention_model_writers").set_value("alpha"))
     assert not {"unit", "decoder"} & set(page.query_params)
     told = " ".join(info.value for info in opened("attention", model="ragged").info)
-    assert "no attention between what it writes and the history" in told and "has no attention to show" in told
+    assert "no attention between the codes it generates and the history" in told and "has no attention to show" in told
 
 
 # --- map, metrics, about

@@ -122,11 +122,12 @@ def test_sections_that_are_closed_compute_nothing(open_app: Open, monkeypatch: p
 def test_what_is_clicked() -> None:
     assert "item" not in act(do="close").query_params
     assert act(do="select", to="toy-4").query_params["item"] in ("toy-4", ["toy-4"])
-    assert act(do="add").session_state[state._KEY].history == ("toy-1", "toy-2", "toy-3", "toy-9")
+    assert act(do="add", added=0).session_state[state._KEY].history == ("toy-1", "toy-2", "toy-3", "toy-9")
     for clicked in (
         {"do": "close", "id": "toy-8"},  # of a panel that is no more
         {"do": "select", "to": "nobody's"},
         {"do": "remove"},  # it is not in the history
+        {"do": "add", "added": 1},  # of a panel that saw another history
         {"do": "page", "to": "../secret"},
         {"do": "prefix", "to": "nothing", "prefix": "1"},
         {"do": "toggle", "to": ["why"]},

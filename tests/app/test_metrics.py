@@ -80,7 +80,7 @@ def test_a_beam_says_nothing_beyond_its_width() -> None:
     assert metrics.against(found, "b", "HR@50").empty and metrics.against(found, "a", "HR@50").empty
     shown, why = metrics.exposures({"a": None, "b": None}, found, "full", 50, 9)
     assert shown["a"] is None and why["a"] == "beam of 20" and "no lists" in why["b"]
-    everybody = evaluation.Slicing({"all": np.ones(4, bool)}, False)
+    everybody = {"all": np.ones(4, bool)}
     assert set(evaluation.means_by_slice(found, everybody, "HR@50")["model"]) == {"b"}
     figures.dots(judged.loc[(slice(None), "HR@50"), :].reset_index(), "HR@50", TITLES, LOOKS, FAMILIES)
 
@@ -196,33 +196,33 @@ def test_beyond_accuracy_or_the_reason() -> None:
 
 def test_numbers_are_cut_into_groups_of_about_equal_size() -> None:
     found = evaluation.by_number(np.arange(100), 10, "event", "events")
-    assert [int(mask.sum()) for mask in found.groups.values()] == [10] * 10
-    assert next(iter(found.groups)) == "0 – 9 events"
+    assert [int(mask.sum()) for mask in found.values()] == [10] * 10
+    assert next(iter(found)) == "0 – 9 events"
     same = evaluation.by_number(np.array([1, 1, 1, 1, 7]), 3, "event", "events")
-    assert {label: int(mask.sum()) for label, mask in same.groups.items()} == {"1 event": 4, "7 events": 1}
-    assert evaluation.by_number(np.array([np.nan]), 3, "", "").groups == {}
-    assert list(evaluation.by_year(np.array([1995, 1996, 2001, 2002]), 2).groups) == ["1995 – 1996", "2001 – 2002"]
+    assert {label: int(mask.sum()) for label, mask in same.items()} == {"1 event": 4, "7 events": 1}
+    assert evaluation.by_number(np.array([np.nan]), 3, "", "") == {}
+    assert list(evaluation.by_year(np.array([1995, 1996, 2001, 2002]), 2)) == ["1995 – 1996", "2001 – 2002"]
 
 
 def test_values_of_lists_and_categories() -> None:
     lists = pa.chunked_array([pa.array([["x", "y"], ["x"], None, [], ["z", "z"]])])
     found = evaluation.by_value(lists, np.array([0, 1, 2, 3, 4, 0]))
-    assert {label: int(mask.sum()) for label, mask in found.groups.items()} == {"x": 3, "y": 2, "z": 1}
+    assert {label: int(mask.sum()) for label, mask in found.items()} == {"x": 3, "y": 2, "z": 1}
     few = evaluation.by_value(lists, np.array([0, 1, 4, 0]), most=2)
-    assert {label: int(mask.sum()) for label, mask in few.groups.items()} == {"x": 3, "any of 2 others": 3}
+    assert {label: int(mask.sum()) for label, mask in few.items()} == {"x": 3, "any of 2 others": 3}
     flags = evaluation.by_attribute(pa.chunked_array([pa.array([True, False, None])]), np.array([0, 1, 1, 2]))
-    assert {label: int(mask.sum()) for label, mask in flags.groups.items()} == {"False": 2, "True": 1}
+    assert {label: int(mask.sum()) for label, mask in flags.items()} == {"False": 2, "True": 1}
     alike = evaluation.by_value(pa.chunked_array([pa.array(["a", "a\t"])]), np.array([0, 1]))
-    assert list(alike.groups) == ["a", "a (2)"]
+    assert list(alike) == ["a", "a (2)"]
     nothing = pa.chunked_array([pa.array([None, None], pa.int32())])
-    assert evaluation.by_attribute(nothing, np.array([0, 1])).groups == {}
+    assert evaluation.by_attribute(nothing, np.array([0, 1])) == {}
 
 
 def test_slices_with_few_people_are_marked_and_drawn_pale() -> None:
     found = people(a=0.5, b=0.3)
     mask = np.zeros(600, bool)
     mask[:29] = True
-    frame = evaluation.means_by_slice(found, evaluation.Slicing({"few": mask, "<b>many</b>": ~mask}, False), "HR@10")
+    frame = evaluation.means_by_slice(found, {"few": mask, "<b>many</b>": ~mask}, "HR@10")
     assert frame.groupby("slice")["few"].first().to_dict() == {"few": True, "<b>many</b>": False}
     fig = figures.slices(frame, "HR@10", TITLES, LOOKS)
     assert [trace.opacity for trace in fig.data] == [1, 0.45, 1, 0.45]

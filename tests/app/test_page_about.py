@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -15,7 +16,7 @@ from app.analysis import model_card
 from app.screens import PAGES
 from app.screens.about import cards as views
 from app.text import md
-from engine.cards import KINDS
+from engine.cards import KINDS, declarations
 from engine.runtime import Zoo
 from tests.app.conftest import alone, run_without_fault
 from tests.runtime.bundles import TOYS, make_zoo, seal
@@ -27,8 +28,7 @@ def test_terms_bear_their_meanings_where_they_are_labels(
 ) -> None:
     monkeypatch.setenv("SEQSCOPE_EXPORTS", str(root / "exports"))
     page = alone(name, ds="sample", user="person-0001")
-    declares = import_module("app.screens.metrics.parameters" if name == "metrics" else f"app.screens.{name}")
-    for section in getattr(declares, "SECTIONS", ["none"]):
+    for section in getattr(import_module(f"app.screens.{name}"), "SECTIONS", ["none"]):
         page.query_params["section"] = section
         for label, help_ in _labels(page.run()):
             assert glossary.tooltip(label) == "" or help_, (section, label)
@@ -63,7 +63,23 @@ def test_cards(path: Path) -> None:
     for bundle in zoo.bundles.values():
         card = views.model_card(bundle)
         assert card["Paper"] == md("None.") and "not in the history" in card["Recommends"]
-    assert any("Counts have no neighbours" in words for words in views.cannot(zoo.bundles["popular"]))
+    assert zoo.bundles["popular"].cannot("neighbours") == "Counts have no neighbours."
+    assert any("not a place for each item" in words for words in views.cannot(zoo.bundles["popular"]))
+
+
+def test_a_card_says_what_the_family_says_now_and_of_an_unknown_one_what_the_bundle_has(path: Path) -> None:
+    seal(path / "beta", summary="People move.")
+    seal(path / "gamma", summary="A model of somebody else.")
+    bundles = Zoo.open(path).bundles
+    assert model_card.summary(bundles["beta"]) == declarations().models["attrec"].card.summary
+    assert model_card.summary(bundles["gamma"]) == "A model of somebody else."
+
+
+def test_no_card_calls_users_people_or_says_that_models_write() -> None:
+    cards = [one.card for of in (declarations().models, declarations().tokenizers) for one in of.values()]
+    texts = [card.summary for card in cards] + [words for card in cards for words in card.reasons.values()]
+    texts += [variant.summary for card in cards for variant in card.variants]
+    assert not [text for text in texts if re.search(r"\b(people|person|somebody|took|taken|writes?|wrote)\b", text)]
 
 
 def test_a_card_says_how_far_the_fold_in_is_from_the_vectors_of_training(path: Path) -> None:

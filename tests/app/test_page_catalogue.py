@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from app.analysis import facets as views
 from app.analysis import item_card
-from app.screens.catalogue import parameters
+from app.screens.catalogue import chosen_filters, parameters_of
 from app.store.attributes import is_year, prose, series, tidied
 from app.store.catalogue import Catalogue
 from app.store.facets import Among, Between, Facet
@@ -182,5 +182,5 @@ def test_a_range_from_a_link_lies_within_what_there_is(
 
 def test_a_filter_comes_back_from_the_address_to_the_last_digit() -> None:
     ranges = {"when": Between(1262304000129, 1262304000131), "price": Between(0, 0.1 + 0.2)}
-    address = {name: text for name, text in parameters.parameters_of(ranges).items() if text}
-    assert parameters.filters(address) == ranges
+    address = {name: text for name, text in parameters_of(ranges).items() if text}
+    assert chosen_filters(address) == ranges

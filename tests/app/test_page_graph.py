@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.analysis import graph_paths
+from app.analysis import graph_paths, model_card
 from app.figures import graph_paths as graph_figures
 from engine.runtime import BundleError, Zoo
 from tests.runtime.bundles import TOYS, make_zoo, seal, some_log, with_graph
@@ -35,6 +35,16 @@ def carrying(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def zoo(carrying: Path) -> Zoo:
     return Zoo.open(carrying / "toys")
+
+
+def test_a_card_says_that_the_page_has_the_parts_of_a_score(zoo: Zoo) -> None:
+    paths, parts = "paths through users and items (page Graph)", "exact parts of a score by layer (page Graph)"
+    cards = {name: model_card.in_short(bundle) for name, bundle in zoo.bundles.items()}
+    for name in ("alpha", "plain"):
+        assert f"{paths}, {parts}" in cards[name]["Can show"] and "No exact parts of a score" not in cards[name]
+    assert paths in cards["gamma"]["Can show"] and parts not in cards["gamma"]["Can show"]
+    assert {"gamma", "beta"} == {name for name, card in cards.items() if "No exact parts of a score" in card}
+    assert paths not in cards["beta"]["Can show"] and zoo.bundles["alpha"].cannot("contributions") is not None
 
 
 @pytest.mark.parametrize(("model", "count"), [("alpha", 4), ("plain", 3)])

@@ -305,12 +305,12 @@ def test_every_space_is_in_the_one_list_or_said_to_have_no_map(path: Path) -> No
     page = opened()
     assert len(charts(page)) == 1
     assert page.selectbox(key="map_space").options == [
-        "Alpha's items", "Beta's items", "Gamma's items", "Plain's items", "Words (<b>M</b>)", "RQVAE: latents", "RQVAE: codes",
+        "Alpha: items", "Beta: items", "Gamma: items", "Plain: items", "Words (<b>M</b>)", "RQVAE: latents", "RQVAE: codes",
     ]  # fmt: skip
     for needed in (
         "axes have no units",
         "trustworthiness 0.90",
-        "Popular's items**: no map. ",
+        "Popular: items**: no map. ",
         "OLD: latents**: no map. This export is older",
         "WORDS: codes**: no map. Its codes have no vectors.",
         "Nothing is selected",
@@ -405,7 +405,8 @@ def test_a_search_an_item_and_a_selection(path: Path) -> None:
     assert (west + east) / 2 == pytest.approx(x[4], abs=1e-4) and east - west < 0.3 * np.ptp(x)
     page.text_input(key="map_search").set_value("Horror").run()
     hits = [button.label for button in page.button if str(button.key).startswith("map_hit_")]
-    assert hits and all("Horror" in label for label in hits)  # a genre, named where no title says it
+    assert len(hits) == 6 and all("Horror" in label for label in hits)  # a genre, named where no title says it
+    assert "items ringed. Choose one of the first 6:" in words(page)
     page.query_params.update(area="item.ids~toy-1~toy-2~toy-30", h="toy-22~toy-1")
     run_without_fault(run_without_fault(page).button(key="map_area_add").click())
     assert state_of(page).history == ("toy-22", "toy-1", "toy-2", "toy-30")

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import zoo
-from app.analysis import evaluation
+from app.analysis import evaluation, metrics
 from app.screens import PAGES
 from app.screens.metrics.choices import MetricsChoices
 from app.session import state
@@ -42,7 +43,7 @@ def test_a_damaged_file_is_no_end_of_the_address(models: Zoo, monkeypatch: pytes
     def broken(*_: object) -> None:
         raise BundleError("alpha", "ranks.parquet", "it is damaged")
 
-    monkeypatch.setattr("app.screens.metrics.parameters.evaluation.people", broken)
+    monkeypatch.setattr("app.screens.metrics.evaluation.people", broken)
     now = state.parse({"ds": "toys", **GOOD["metrics"]}, ["toys"], zoo.open_zoo, PAGES["metrics"])
     assert len(now.problems) == 1 and "ranks.parquet: it is damaged" in now.problems[0]
     assert now.own["by"] == "length" and "baseline" not in now.own
@@ -99,7 +100,7 @@ def test_who_comes_back_to_an_item_is_judged_apart_where_repeats_count(opened: O
     assert page.selectbox(key="metrics_slice_toys").value == evaluation.REPEATED  # what is shown first
     asked = next(iter(evaluation.people(models, "full")[0].values()))
     again = [row["user"] for row in models.users.to_pylist() if row["target"] in row["history"]]
-    groups = evaluation.by_repeat(asked, models.users).groups
+    groups = evaluation.by_repeat(asked, models.users)
     assert asked.user[groups["repeats an item of the history"]].tolist() == again != []
     assert (groups["is new to the user"] == ~groups["repeats an item of the history"]).all()
 
@@ -126,7 +127,7 @@ def test_the_page_opens_with_what_held_out_items_are_the_verdict_and_the_table(o
     place = next(at for at, one in enumerate(elements) if one.type == "dataframe")
     texts = [one.value for one in elements[:place]]
     (counted,) = (at for at, text in enumerate(texts) if "share their time" in text)
-    assert counted < texts.index(evaluation.in_markdown(opening))
+    assert counted < texts.index(evaluation.in_markdown(zoo.open_zoo("toys"), opening))
     assert "4 users" in told(page) and "simulated" in told(page)
     assert "no training" in texts[-1] and "HR@5" in texts[-1]
 
@@ -154,6 +155,12 @@ def test_the_verdict_takes_trainings_with_several_seeds_together_and_knows_what_
     seal(path / "beta")
     carried = {one.name: len(one.ranks) for one in evaluation.contenders(Zoo.open(path), people)}
     assert carried["beta"] == len({1, 2, made_of_beta["seed"]})
+    beta = f"{models.bundles['beta'].manifest.title} ({carried['beta']} seeds)"
+    words = evaluation.over_seeds(Zoo.open(path), "full")
+    assert words.startswith(metrics.ONE_SEED) and "(2 seeds)" in words and beta in words
+    (path / "beta" / "seeds.parquet").unlink()
+    seal(path / "beta")
+    assert beta not in evaluation.over_seeds(Zoo.open(path), "full")
     known = evaluation.memorised(models, people["alpha"])
     assert known is not None and known.tolist() == kinds.to_pylist()
     unknown = dict(zip(("user", "target"), ([9], [9]), strict=True))
@@ -276,3 +283,14 @@ def test_figures_from_elsewhere_stand_beside_those_of_the_same_method_here(opene
     assert table["NDCG@10, elsewhere"].tolist() == [0.75, 0.75]
     assert table["NDCG@10, here"].tolist()[0] == 0.5 and np.isnan(table["NDCG@10, here"].iloc[1])
     assert "measured by others" in told(page) and "in somebody's training" in told(page)
+
+
+def test_a_zero_shot_model_was_trained_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    models = Zoo.open(make_zoo(tmp_path / "exports"))
+    verdict = evaluation.verdict(models, "full", "HR@5")
+    assert verdict is not None and verdict.neural is not None and verdict.untrained is not None
+    assert "was not trained on this dataset" not in evaluation.in_markdown(models, verdict)
+    bundle = models.bundles[verdict.neural.name]
+    elsewhere = SimpleNamespace(zero_shot=SimpleNamespace(title="Other *catalogue*"))
+    monkeypatch.setitem(models.bundles, bundle.name, SimpleNamespace(manifest=elsewhere))
+    assert "was not trained on this dataset but on **Other \\*catalogue\\***" in evaluation.in_markdown(models, verdict)

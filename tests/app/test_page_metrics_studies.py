@@ -51,6 +51,14 @@ def test_the_table_by_hand(found: dict[str, Study]) -> None:
     assert studies.table(pieces, "MRR@5")["mean"].iloc[0] == pytest.approx(gains.mean())
 
 
+def test_a_difference_that_rounds_to_zero_has_no_sign(found: dict[str, Study]) -> None:
+    pieces = found["pieces"]
+    table = studies.table(pieces, METRIC)
+    table.loc[table["variant"] == "better", ["difference", "lowest", "highest"]] = [-0.0001, -0.04, 0.0]
+    grid = studies.grid(pieces, table, METRIC).set_index("Variant")
+    assert "0.000 :small[(−0.040\u00a0…\u00a00.000)]" in grid["Difference"].tolist()
+
+
 def test_seeds_that_disagree_are_no_claim(found: dict[str, Study]) -> None:
     pieces = found["pieces"]
     table = studies.table(pieces, METRIC).set_index("variant")
@@ -59,7 +67,7 @@ def test_seeds_that_disagree_are_no_claim(found: dict[str, Study]) -> None:
     row = table.loc["torn"]
     assert row["lowest"] > 0 and row["holm"] < 0.05 and row["verdict"] == "level"  # by people alone it would be better
     assert row["spread"] == pytest.approx(up - down)
-    assert "where they disagree on the sign, the verdict is level" in studies.how_sure(pieces, table.reset_index())
+    assert "where they disagree on the sign, the verdict is n.s." in studies.how_sure(pieces, table.reset_index())
 
 
 def test_an_interval_that_contains_zero_is_no_claim() -> None:
@@ -70,7 +78,7 @@ def test_an_interval_that_contains_zero_is_no_claim() -> None:
     assert studies.verdicts(close, table, METRIC) == "No variant is significantly different from a in NDCG@10."
     far = made(a=[outcome(ranks)], b=[outcome([0.0] * 100)], c=[outcome(ranks)])
     words = studies.verdicts(far, studies.table(far, METRIC), METRIC)
-    assert words.startswith("**b** (-0.500) is significantly worse than a in NDCG@10.")
+    assert words.startswith("**b** (−0.500) is significantly worse than a in NDCG@10.")
     assert words.endswith("**c** is not significantly different from it.")
     assert "One seed each" in studies.how_sure(far, studies.table(far, METRIC))
 
@@ -79,7 +87,7 @@ def test_the_grid_says_verdicts_and_what_codes_were_measured(found: dict[str, St
     grid = studies.grid(found["pieces"], studies.table(found["pieces"], METRIC), METRIC)
     assert list(grid.columns) == ["Variant", METRIC, "Difference", "Verdict"]
     assert grid["Difference"].iloc[0] == "baseline"
-    assert grid["Verdict"].tolist() == ["", "**better**", "≈ level", "≈ level"]
+    assert grid["Verdict"].tolist() == ["", "**better**", "n.s.", "n.s."]
     both = made(a=[outcome([1.0], perplexity=7.0, lost=0.25)], b=[outcome([1.0], perplexity=8.0, lost=0.5)])
     grid = studies.grid(both, studies.table(both, METRIC), METRIC)
     assert grid["Perplexity, level 1"].tolist() == ["7.00", "8.00"]
@@ -91,8 +99,8 @@ def test_the_floor_stands_before_the_variants(found: dict[str, Study]) -> None:
     table = studies.table(pieces, METRIC)
     counted = [studies.Counted("markov", "markov", "Markov chain", 0.99, 0.98, 1.0)]
     assert studies.grid(pieces, table, METRIC, counted)["Verdict"].tolist()[:2] == ["the floor", ""]
-    assert "have a lower mean than **Markov chain** (0.990)" in studies.below(pieces, table, counted)
-    assert studies.below(pieces, table, [counted[0]._replace(mean=0.0)]) == "" == studies.below(pieces, table, [])
+    assert "have a lower mean than **Markov chain** (0.990)" in studies.below(table, counted)
+    assert studies.below(table, [counted[0]._replace(mean=0.0)]) == "" == studies.below(table, [])
 
 
 def test_what_is_downloaded_is_all_there_is(found: dict[str, Study]) -> None:
@@ -137,7 +145,7 @@ def test_other_figures_than_those_of_the_file_stand_beside_a_paper_s() -> None:
         "HR@20", "Recall@20", "time", "training time", "Code similarity", "code similarity",
     ]  # fmt: skip
     changes = [cell.partition("\u00a0%")[0] for cell in grid.iloc[1, 1:]]
-    assert changes == ["+0.0", "+100.0", "+200.0", "+900.0", "+0.0", "+100.0"]
+    assert changes == ["0.0", "+100.0", "+200.0", "+900.0", "0.0", "+100.0"]
     assert "known by the vectors that they were trained with" in studies.judged_by(both)
 
 
@@ -213,7 +221,7 @@ def test_the_page_shows_a_study_beside_its_papers_and_follows_the_metric(opened:
     assert next(table for table in page.table if "Verdict" in table.value.columns).value["Variant"].tolist() == [
         "plain", "better", "level", "torn",
     ]  # fmt: skip
-    assert "Beside the papers" in [heading.value for heading in page.header]
+    assert "Published figures" in [heading.value for heading in page.header]
     beside = next(table for table in page.table if "Here, NDCG@10" in table.value.columns)
     assert beside.value["Variant"].tolist() == ["plain", "better", "level", "torn"]
     run_without_fault(page.segmented_control(key="metrics_k").select("5"))

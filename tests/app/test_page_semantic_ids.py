@@ -12,7 +12,9 @@ from streamlit.testing.v1 import AppTest
 
 from app import zoo
 from app.analysis import prefix_tree
+from app.analysis import semantic_ids as codes_of
 from app.components import item_picker
+from app.figures import item_panel
 from app.screens import semantic_ids
 from app.screens.semantic_ids import prefixes
 from app.session import state
@@ -89,8 +91,8 @@ def test_tokenizers_of_other_depth_and_size_are_compared_level_by_level(root: Pa
     assert levels["Shared prefix by chance"].iloc[-1] < levels["Shared prefix by chance"].iloc[0]
     app.query_params.update(section="codebooks", level="7")
     level = run_without_fault(app).selectbox(key="semantic_level_7")  # of many, a list
-    assert level.value == 7
-    run_without_fault(level.set_value(4))
+    assert level.value == "7"
+    run_without_fault(level.set_value("4"))
     assert state_of(app).own["level"] == "4"
 
 
@@ -120,6 +122,16 @@ def test_an_item_its_path_and_its_siblings(root: Path) -> None:
     assert state_of(app).item == f"toy-{other}"
     run_without_fault(app.button(key="semantic_chip_rqvae_1").click())
     assert (state_of(app).own["prefix"], state_of(app).own["section"]) == (str(codes[other, 0]), "tree")
+
+
+def test_the_item_panel_has_the_whole_semantic_id() -> None:
+    models = zoo.open_zoo("toys")
+    rows = {row["name"]: row for row in item_panel.codes(models, 9)}
+    for name, tokenization in models.tokenizations.items():
+        shown = [code["text"] for code in rows[name]["codes"]] + [rows[name]["rest"]] * bool(rows[name]["rest"])
+        whole = codes_of.path(tokenization.identifiers.codes, 9)
+        assert " · ".join(shown) == codes_of.spelled(whole) or len(whole) == tokenization.own.shape[1]
+    assert any(row["rest"] for row in rows.values())
 
 
 def test_codes_are_chosen_level_by_level_and_items_that_are_in_the_history_are_not_added_again(root: Path) -> None:

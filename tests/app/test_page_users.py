@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -170,6 +171,20 @@ def test_clicks_in_the_table(draw: Draw) -> None:
         page.session_state["click"] = click
         parameters |= changes
         assert run_without_fault(page).session_state["seqscope_state"].own == parameters
+
+
+def test_users_that_an_export_left_out_are_counted(draw: Draw) -> None:
+    def more(path: Path) -> None:
+        file = path / "dataset.json"
+        about = json.loads(file.read_text())
+        file.write_text(json.dumps(about | {"counts": about["counts"] | {"users": 9, "test": 7}}))
+
+    page, _ = draw(more)
+    assert any(
+        "4 of 7 simulated users with a held-out item that no model saw, drawn at random" in m.value
+        for m in page.markdown
+    )
+    assert not any("all 4 users" in caption.value for caption in page.caption)
 
 
 def _not_evaluated(path: Path) -> None:

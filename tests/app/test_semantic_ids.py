@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from app.analysis import prefix_tree, semantic_ids, tokenizers
+from app.analysis import map_colouring, prefix_tree, semantic_ids, tokenizers
 from app.figures import semantic_ids as figures
 from app.figures.style import log_axis
 from app.zoo import Style
@@ -193,6 +193,16 @@ def test_titles_in_figures_are_text() -> None:
     ):
         text += fig.to_json()
     assert "<script" not in text and "<i>" not in text and "$x" not in text and "<b>" not in text
+
+
+def test_a_value_has_its_colour_of_the_map_in_the_tree() -> None:
+    items = pa.table({"kind": [["Comedy", "Drama"], ["Comedy"], ["Drama"], ["Drama", "War"], ["War"], [], ["Drama"]]})
+    of_map, of_tree = map_colouring.colouring(items, "kind"), semantic_ids.coloured(items, "kind")
+    assert of_tree.names[:3] == of_map.groups[:3] == ("Drama", "Comedy", "War")
+    assert of_map.group is not None and [*of_tree.of] == [0, 1, 0, 0, 2, -1, 0]
+    legend = prefix_tree.by_category(prefix_tree.build(CODES), of_tree).legend
+    assert legend and set(legend) <= {(of_map.colour(place), name) for place, name in enumerate(of_map.groups)}
+    assert [of_map.groups[place] for place in of_map.group.tolist()][:5] == ["Drama", "Comedy", "Drama", "Drama", "War"]
 
 
 def test_what_is_said_of_a_tokenizer_names_its_teacher(tmp_path: Path) -> None:

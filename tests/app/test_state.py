@@ -14,6 +14,7 @@ from streamlit.testing.v1 import AppTest
 from app import zoo
 from app.analysis import model_card
 from app.session import state
+from app.session.address import MAX_HISTORY, MAX_ID, Address, decode, encode
 from engine.runtime import Zoo
 from tests.app.conftest import ODD_IDS
 from tests.runtime.bundles import make_zoo
@@ -43,7 +44,7 @@ def test_the_address_of_a_person_is_short_and_an_empty_history_is_not_the_exampl
 @pytest.mark.parametrize(
     ("address", "said"),
     [
-        ({"ds": "nowhere"}, "no dataset “nowhere”"),
+        ({"ds": "nowhere"}, "no dataset “nowhere” here; this is Toys."),
         (
             {"ds": "toys", "h": "toy-1~gone~toy-2~../../etc"},
             "2 items in the history that this dataset does not have: “gone”, “../../etc”",
@@ -69,6 +70,16 @@ def test_a_bad_address_says_what_it_could_not_find_and_shows_the_rest(
     assert found.dataset == "toys"
     assert len(found.history) <= state.MAX_HISTORY
     assert 1 <= found.k <= state.MAX_K
+
+
+@pytest.mark.parametrize(("edited", "variant"), [("gone", None), ("gone~toy-2", ("toy-2",)), ("", ())])
+def test_an_edited_history_without_a_known_item_is_none(
+    edited: str, variant: tuple[str, ...] | None, exports: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(exports))
+    now = state.parse({"ds": "toys", "h": "toy-1", "b": edited, "s": "a"}, ["toys"], zoo.open_zoo)
+    assert (now.variant, now.shows_a) == (variant, variant is not None)
+    assert any("there is no B" in problem for problem in now.problems) == (variant is None)
 
 
 def test_the_rest_of_a_bad_address_is_on_the_page_and_problems_are_gone_with_a_change(open_app: Open) -> None:
@@ -189,3 +200,23 @@ def test_whoever_chooses_the_usual_models_has_a_plain_address(open_app: Open, ro
     assert app.query_params["m"] == "~".join([*usual, "popularity"])
     app.button_group(key="compare_models").set_value(usual).run()
     assert "m" not in app.query_params
+
+
+# --- decoded without the app
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [(), ("",), ("", ""), ("a",), tuple(ODD_IDS), ("~", "%", "%25", "%7E", "a+b", "/?#&=", "기생충", "🎬", "\n")],
+)
+def test_any_ids_survive_the_address(ids: tuple[str, ...]) -> None:
+    assert decode(encode(ids)) == ids
+
+
+def test_what_is_missing_is_none_and_an_empty_history_is_none_of_these() -> None:
+    assert Address.read({}) == Address() and Address().length == 10
+    link = Address.read({"ds": "films", "h": "", "b": encode(("a b", "c~d")), "s": "a", "u": "anna", "k": "0"})
+    assert link.shows_a and not Address.read({"h": "", "s": "a"}).shows_a
+    assert (link.history, link.variant, link.user, link.length) == ((), ("a b", "c~d"), None, None)
+    assert Address.read({"u": "anna%20b"}).user == "anna b"
+    assert len("".join(Address.read({"h": "x" * 10**6}).history or ())) == MAX_HISTORY * MAX_ID

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.text import apart, cell, clean, count, label, listed, md, ordinal, percent, short, wide
+from app.text import apart, cell, clean, count, label, listed, md, ordinal, percent, short, whole_rank, wide
 
 
 @pytest.mark.parametrize(
@@ -31,6 +31,12 @@ def test_markdown(text: str, escaped: str) -> None:
 def test_what_streamlit_makes_of_text_after_markdown_is_broken_by_an_invisible_sign(text: str) -> None:
     assert "\u2060" in md(text)
     assert md(text).replace("\u2060", "").replace("\\", "") == text
+
+
+def test_ranks_are_whole_so_that_a_change_shows() -> None:
+    assert [whole_rank(rank) for rank in (1.0, 1.5, 340, 1_712, 1_749.5, 36_001)] == [
+        "1", "1.5", "340", "1,712", "1,749.5", "36,001",
+    ]  # fmt: skip
 
 
 def test_plotly_labels() -> None:

@@ -57,7 +57,7 @@ def test_a_recommendation_can_be_added_and_taken_back(go: Callable[[str], Page])
     page = go("/?ds=toys&h=toy-1~toy-2")
     before = lists(page)
     added = page.locator(".model").first.locator(".title").first.inner_text().split(" (19")[0]
-    page.locator(".model").first.locator(".add").first.click()
+    page.locator(".model").first.locator(".add").first.dblclick()  # adds once
     until(page, lambda: history(page), [TOYS[1], TOYS[2], added])
     until(page, lambda: page.url.count("~"), 2)
     until(page, lambda: lists(page) != before, True)
@@ -69,6 +69,33 @@ def test_a_recommendation_can_be_added_and_taken_back(go: Callable[[str], Page])
     until(page, lambda: history(page), [TOYS[1], TOYS[2]])
     until(page, lambda: lists(page), before)
     assert page.url.endswith("/?ds=toys&h=toy-1~toy-2")
+
+
+def test_a_second_click_before_the_first_is_answered_adds_nothing(go: Callable[[str], Page]) -> None:
+    page = go("/?ds=toys&h=toy-1~toy-2")
+    page.locator(".model").first.locator(".add").first.evaluate("button => [1, 2].map(() => button.click())")
+    until(page, lambda: len(history(page)), 3)
+    settle(page, 1.5)
+    assert len(history(page)) == 3
+
+
+def test_a_search_without_a_hit_pushes_nothing(go: Callable[[str], Page]) -> None:
+    page = go("/?ds=toys&h=toy-1~toy-2")
+    below = page.locator(".st-key-compare_models_row")
+    before = below.bounding_box()
+    page.get_by_label("Add an item").press_sequentially("zzzzqq")
+    expect(page.locator(".st-key-history_hits")).to_contain_text("Nothing like “zzzzqq”")
+    settle(page)
+    assert below.bounding_box() == before
+
+
+def test_the_buttons_of_a_figure_stand_above_it(go: Callable[[str], Page]) -> None:
+    page = go("/?ds=toys&h=toy-1~toy-2&section=agreement")
+    plot = page.locator(".js-plotly-plot").first
+    plot.hover()
+    bar = plot.locator(".modebar")
+    assert bar.bounding_box()["y"] + bar.bounding_box()["height"] <= plot.bounding_box()["y"] + 8  # type: ignore[index]
+    bar.locator("button").first.click(trial=True)  # nothing lies over it
 
 
 def test_the_history_is_edited_by_dragging_by_keyboard_and_by_typing(go: Callable[[str], Page]) -> None:

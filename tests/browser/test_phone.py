@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import settle
+from tests.browser.conftest import settle, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -90,6 +90,16 @@ def test_the_rank_table_comes_first_and_is_sorted_by_any_model(visit: Callable[[
         ranks = page.locator(f".ranks tbody tr td:nth-child({column + 1})").all_inner_texts()
         assert [float(rank) for rank in ranks] == sorted(float(rank) for rank in ranks)
     assert page.locator(".ranks").evaluate("e => e.scrollWidth - e.clientWidth") <= 0  # all columns are on the screen
+
+
+def test_an_edit_of_the_history_brings_its_ranks_into_view(visit: Callable[[str], Page]) -> None:
+    page = visit("/?ds=toys&h=" + "~".join(f"toy-{item}" for item in range(30)))
+    top = "e => e.getBoundingClientRect().top"
+    table = page.locator(".ranks")
+    table.locator("tbody tr").first.wait_for()
+    assert table.evaluate(top) > 844 / 2
+    page.get_by_role("button", name="Remove last").tap()
+    until(page, lambda: 0 < table.evaluate(top) < 844 / 2, True)
 
 
 def test_the_title_stands_above_the_map_and_both_are_on_the_first_screen(visit: Callable[[str], Page]) -> None:

@@ -37,12 +37,13 @@ def read(path: Path, array: np.ndarray, identity: bool = False) -> index.ItemInd
 
 
 def test_reading_in_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index, "_CHUNK", 100)
+    monkeypatch.setattr(index, "_WIDENED", 100)
     array = RNG.standard_normal((103, 7)).astype(np.float32)
     found = read(tmp_path, array)
     np.testing.assert_array_equal(found.table, array)
     assert found.table.flags.c_contiguous and not found.table.flags.writeable
-    np.testing.assert_allclose(found.distances(4), np.linalg.norm(array[:, :-1] - array[4, :-1], axis=1), atol=1e-6)
+    distances = np.linalg.norm(array[:, :-1] - array[4, :-1], axis=1)
+    np.testing.assert_allclose(-index.minus_distances(found.rows, 4), distances, atol=1e-6)
     array[77, 3] = np.inf
     with pytest.raises(BundleError, match="the row of item 77"):
         read(tmp_path, array)

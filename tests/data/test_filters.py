@@ -89,8 +89,8 @@ def test_k_core_and_min_history(bench: Bench) -> None:
     log = bench.write("log.csv", csv_log(rows))
     dataset = bench.load(log, "--k-core", 4)
     assert user_ids(dataset) == [str(u) for u in range(6)] and item_ids(dataset) == ["0", "1", "2", "3"]
-    assert dataset.info.left_out == {"event of a user or item with fewer than 4 events": 5}
-    assert bench.load(log, "--min-history", 3).info.left_out == {"event of a user with fewer than 3 events": 1}
+    assert dataset.info.left_out == {"from users or items with fewer than 4 events": 5}
+    assert bench.load(log, "--min-history", 3).info.left_out == {"from users with fewer than 3 events": 1}
     assert "leaves out every one of the 29 events" in bench.fails(log, "--k-core", 50)
     assert dataset.info.options["k_core"] == 4
 

@@ -133,7 +133,7 @@ def test_overwrite_replaces_nothing_but_datasets(tmp_path: Path) -> None:
 
 def test_a_failed_write_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = write_dataset(tmp_path / "toy", **arguments())
-    monkeypatch.setattr(write, "write_events", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    monkeypatch.setattr(write, "write_files", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
     with pytest.raises(SeqscopeError, match="No space left"):
         write_dataset(tmp_path / "toy", **arguments(title="Second"), overwrite=True)
     assert DatasetInfo.read(tmp_path / "toy" / "dataset.json") == first
@@ -141,12 +141,12 @@ def test_a_failed_write_leaves_what_was_there(tmp_path: Path, monkeypatch: pytes
 
 
 def test_what_does_not_read_back_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = write.write_events
+    honest = write.write_files
 
-    def careless(path: Path, user: Any, item: Any, timestamp: Any, roles: np.ndarray) -> None:
-        honest(path, user, item, timestamp, np.zeros_like(roles))
+    def careless(*arguments: Any) -> None:
+        honest(*arguments[:-1], np.zeros_like(arguments[-1]))  # the roles
 
-    monkeypatch.setattr(write, "write_events", careless)
+    monkeypatch.setattr(write, "write_files", careless)
     with pytest.raises(SeqscopeError, match="does not read back"):
         write_dataset(tmp_path / "toy", **arguments())
     assert list(tmp_path.iterdir()) == []

@@ -103,7 +103,7 @@ def test_the_command_says_what_held_out_items_are_and_then_the_verdict(
     assert main(words) == 0
     printed = capsys.readouterr().out
     found = of_runs((trained / "runs").iterdir(), Dataset(dataset), "full", "NDCG@10")
-    assert found is not None and f"\n{sentences(found)}\nfor whom " in printed
+    assert found is not None and f"\n{sentences(found)}\nslice " in printed
     assert 0 < printed.index("share their time") < printed.index(sentences(found))
     assert all(row[0] in printed and row[3] in printed for row in group_rows(found))
     assert main([*words, "--json"]) == 0

@@ -12,7 +12,7 @@ from engine.data.dataset import Cases
 from engine.data.ragged import Ragged
 from engine.evaluation import memorisation
 from engine.evaluation.rank_table import Ranks
-from engine.evaluation.verdict import Contender, Verdict, group_rows, sentences, verdict, without_seed
+from engine.evaluation.verdict import Contender, Verdict, group_rows, sentences, signed, verdict, without_seed
 
 PEOPLE, ITEMS = 900, 60
 USER = np.arange(PEOPLE, dtype=np.int32)
@@ -44,7 +44,7 @@ def judged(*contenders: Contender, **more: np.ndarray) -> Verdict:
 @pytest.mark.parametrize(
     ("share", "better", "words"),
     [(0.5, "neural", "SASREC, a neural model, beats MARKOV"), (0.1, "untrained", "No neural model is worth its training"),
-     (0.3, "level", "are level")],
+     (0.3, "level", "is not significantly different from MARKOV")],
 )  # fmt: skip
 def test_the_better_of_the_two_is_said_plainly(share: float, better: str, words: str) -> None:
     found = judged(neural(hits(share, 1)), counting(hits(0.3, 2)))
@@ -82,6 +82,19 @@ def test_the_interval_over_seeds_holds_what_another_training_would_change() -> N
     assert (alike.low, alike.high) == pytest.approx((one.low, one.high), abs=0.002)
 
 
+def test_numbers_have_a_true_minus_and_zero_no_sign() -> None:
+    assert [signed(value, "+.3f") for value in (-0.0053, 0.04, -0.0004, 0.0)] == ["−0.005", "+0.040", "0.000", "0.000"]
+    assert signed(-0.0053) == "−0.0053" and signed(-1_200.0, ",.4g") == "−1,200" and signed(-0.0, ".4f") == "0.0000"
+
+
+def test_what_training_took_is_said_of_where_it_was_done() -> None:
+    found = judged(neural(hits(0.5)), counting(hits(0.3)))
+    assert "SASREC took 5 min to train, has 1,000 parameters" in sentences(found)
+    assert "MARKOV took 0.2 s to fit and learns nothing by gradient" in sentences(found)
+    carried = sentences(found, elsewhere={"sasrec": "Beauty"})
+    assert "SASREC was not trained on this dataset but on Beauty in 5 min, has" in carried and "to train" not in carried
+
+
 def test_for_whom() -> None:
     """Ahead where items are popular and where they follow from no counts, behind where items are rare."""
     popular = POPULARITY[TARGET] > 40
@@ -96,9 +109,9 @@ def test_for_whom() -> None:
     assert (groups["rare"].bound, groups["popular"].bound) == (20, 41)
     assert groups["rare"].share == pytest.approx(1 / 3, abs=0.01) and groups["rare"].people == rare.sum()
     text = sentences(found)
-    furthest = "furthest ahead on popular items (+1.0000), furthest behind on rare items (-1.0000)"
-    assert text.endswith(f"SASREC is {furthest} and level on short histories and long histories.")
-    assert ("rare items (≤ 20 training events)", "300", "33%", "-1.0000", "-1.0000 to -1.0000") in group_rows(found)
+    furthest = "furthest ahead on popular items (+1.0000), furthest behind on rare items (−1.0000)"
+    assert text.endswith(f"SASREC is {furthest} and not significantly different on short histories and long histories.")
+    assert ("rare items (≤ 20 training events)", "300", "33%", "−1.0000", "−1.0000 to −1.0000") in group_rows(found)
     few = dataclasses.replace(found, groups=tuple(dataclasses.replace(group, people=29) for group in found.groups))
     assert "ahead on" not in sentences(few)
 

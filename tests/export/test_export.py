@@ -73,8 +73,8 @@ def test_every_difference_is_seen(
 ) -> None:  # fmt: skip
     model, *_ = open_run(run_of("sasrec"))
     folder, cases = exported("sasrec") / "sasrec", dataset.cases("test")
-    count, used, worst = vectors.compare(folder, model, cases, 1)
-    assert (count, used) == (40, [1, 2, 7, 8, 11]) and worst <= 1e-4
+    check = vectors.compare(folder, model, cases, 1)
+    assert (check.histories, check.lengths) == (40, [1, 2, 7, 8, 11]) and check.max_abs_difference <= 1e-4
     honest = getattr(model, answer)
     monkeypatch.setattr(model, answer, lambda items: spoil(honest(items)))
     with pytest.raises(SeqscopeError, match="not exported"):
@@ -109,8 +109,7 @@ def test_unusual_models_have_graphs_too(
     assert capfd.readouterr() == ("", "") and not list(recwarn)
     rows, bias = model.index()
     np.save(tmp_path / "index.npy", torch.cat([rows, bias[:, None]], 1).detach().numpy())
-    _, _, worst = vectors.compare(tmp_path, model, dataset.cases("test"), 0)
-    assert worst <= 1e-4
+    assert vectors.compare(tmp_path, model, dataset.cases("test"), 0).max_abs_difference <= 1e-4
     # with vectors of 41 users, their mean is there, which is what newcomers get, and nobody's own
     tables = [numpy_helper.to_array(tensor) for tensor in onnx.load(tmp_path / "encoder.onnx").graph.initializer]
     assert not any(41 in table.shape for table in tables)

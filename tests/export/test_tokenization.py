@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from engine.bundle.pca import pca
 from engine.cli import main
 from engine.data.dataset import Dataset
 from engine.data.identifiers import Identifiers
 from engine.export import umap_map
-from engine.export.tokenization import principal
 from engine.runtime import Zoo
 from tests.training.fixtures import RunOf
 
@@ -56,7 +56,7 @@ def test_it_is_read_as_it_was_made(
     for level in range(2):
         rows = one.plane.filter(one.plane["level"].to_numpy() == level)
         assert rows["code"].to_pylist() == list(range(8))
-        assert np.allclose(rows["x"].to_numpy(), principal(one.codebooks[level])[0][:, 0], atol=1e-5)
+        assert np.allclose(rows["x"].to_numpy(), pca(one.codebooks[level], "euclidean").places[:, 0], atol=1e-5)
     # the codes of both levels on one map, and what was quantised on another
     codes, items = one.codebooks_map(), one.latents_map()
     assert one.about.schema_version == 2 and codes is not None and items is not None
@@ -104,17 +104,6 @@ def test_what_cannot_be_exported(runs: Path, tmp_path: Path, capsys: pytest.Capt
     assert main(["export", str(run), *to]) == 1
     assert "another state" in capsys.readouterr().err
     assert not (tmp_path / "exports").exists()
-
-
-def test_principal_axes() -> None:
-    rng = np.random.default_rng(0)
-    rows = (rng.normal(size=(30, 2)) @ rng.normal(size=(2, 5)) + 3).astype(np.float32)
-    places, share = principal(rows)
-    assert share == pytest.approx(1) and places.shape == (30, 2)
-    apart = np.linalg.norm(rows[:, None] - rows[None], axis=-1)
-    assert np.allclose(np.linalg.norm(places[:, None] - places[None], axis=-1), apart, atol=1e-4)
-    assert principal(np.ones((3, 4), np.float32))[1] == 1.0
-    assert principal(np.ones((1, 4), np.float32))[0].tolist() == [[0, 0]]
 
 
 def test_semantic_ids_of_others_are_read_by_item_id(

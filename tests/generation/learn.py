@@ -20,8 +20,7 @@ TRAINING = {"epochs": 6, "batch_size": 64, "validate_every": 6, "patience": 0, "
 
 def circle() -> Identifiers:
     """Codes that say where on the circle of `cycles` an item stands; every tenth item shares its identifier with the next."""
-    place = np.arange(ITEMS)
-    codes = np.stack([place // 10, place % 5, (place // 5) % 2], 1).astype(np.int32)
+    codes = apart().codes
     codes[1::10] = codes[::10]
     return Identifiers(codes, (6, 5, 2))
 

@@ -325,7 +325,8 @@ def test_batches_that_were_asked_for_stay(tmp_path: Path) -> None:
 
 
 def test_steps_that_need_what_is_not_there() -> None:
-    job = kinds.batch("id", Path("x"), Path("jobs"), ["a"], title="A").model_dump()
+    request = kinds.JobRequest("id", Path("x"), Path("jobs"), name="", title="")
+    job = kinds.batch(request, ["a"]).model_dump()
     with pytest.raises(ValidationError, match="needs words"):
         Job.model_validate(job | {"steps": [JobStep(title="a", words=("a",), needs=("words",)).model_dump()]})
     with pytest.raises(ValidationError):

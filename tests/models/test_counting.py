@@ -6,8 +6,7 @@ import numpy as np
 import torch
 
 from engine.models.markov import Markov, MarkovConfig
-from engine.models.popularity import Popularity, PopularityConfig
-from engine.models.recent_popularity import RecentPopularity, RecentPopularityConfig
+from engine.models.popularity import Popularity, PopularityConfig, RecentPopularity, RecentPopularityConfig
 from tests.models.contract import ITEMS, build, log
 from tests.training.tiny import flat
 

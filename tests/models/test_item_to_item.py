@@ -14,8 +14,7 @@ import pytest
 import torch
 
 from engine.errors import UsageError
-from engine.models.counting import Counting, CountingConfig, bytes_of_transitions
-from engine.models.counting_text import CountingText, CountingTextConfig
+from engine.models.counting import Counting, CountingConfig, CountingText, CountingTextConfig, bytes_of_transitions
 from engine.models.ease import EASE, EASEConfig
 from engine.models.item_knn import ItemKNN, ItemKNNConfig
 from engine.models.item_to_item import ItemToItem, TrainingLog

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from app.reports import verify
+from app.reports import document, verify
 from app.reports.build import build
 from app.reports.document import Asked, Report
 from engine.runtime import Zoo
@@ -74,3 +79,22 @@ def report(models: Zoo) -> Report:
     """Of everything."""
     asked = Asked(history=HISTORY, edited=HISTORY[:3], k=5, rows=True, title="<img src=x onerror=alert(1)>")
     return build(models, asked, address="https://app.example.org/report?v=1&ds=hostile", at="2026-11-20T12:00:00+00:00")
+
+
+Change = Callable[[dict[str, Any]], object]
+"""Of what report.json says."""
+
+
+def tampered(report: Report, change: Change) -> Report:
+    """By somebody who knows how seals are made."""
+    raw = json.loads(document.write(report))
+    change(raw)
+    return document.sealed(document.read(json.dumps(raw).encode()))
+
+
+def with_user_vectors(bundle: Path, ranks: list[float]) -> None:
+    """Adds ranks that a model reaches with its users' vectors."""
+    table = pq.read_table(bundle / "ranks.parquet")
+    known = table.set_column(3, "protocol", pa.array(["full+user"] * 4)).set_column(4, "rank", pa.array(ranks))
+    pq.write_table(pa.concat_tables([table, known]), bundle / "ranks.parquet")
+    seal(bundle)

@@ -87,19 +87,22 @@ def test_it_goes_on_where_it_was_ended(
 ) -> None:
     out, whole = tmp_path / "o.parquet", tmp_path / "w.parquet"
     batch.run(models, source, whole, names=NAMES, k=4)
-    asked = counted(monkeypatch, stop=4)
-    with pytest.raises(KeyboardInterrupt):
-        batch.run(models, source, out, names=NAMES, k=4)
+    assert ended(models, source, out) == 5
     assert not out.exists() and len(list((tmp_path / ".o.parquet.parts").glob("0*.parquet"))) == 1
-    before = len(asked)
-    monkeypatch.undo()
-    monkeypatch.setattr(batch, "CHUNK", 4)
     asked = counted(monkeypatch)
     summary = batch.run(models, source, out, names=NAMES, k=4)
-    assert summary.resumed == 4 and summary.histories == 9 and before == 5
+    assert summary.resumed == 4 and summary.histories == 9
     assert len(asked) == 2 * len(NAMES)  # two chunks of three
     assert pq.read_table(out).equals(pq.read_table(whole))
     assert not (tmp_path / ".o.parquet.parts").exists()
+
+
+def ended(models: Zoo, source: Path, out: Path) -> int:
+    """A run that is ended while it answers its second chunk; how often it asked."""
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        asked = counted(patch, stop=4)
+        batch.run(models, source, out, names=NAMES, k=4)
+    return len(asked)
 
 
 def counted(monkeypatch: pytest.MonkeyPatch, stop: int | None = None) -> list[int]:
@@ -118,15 +121,9 @@ def counted(monkeypatch: pytest.MonkeyPatch, stop: int | None = None) -> list[in
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("change", ["source", "k", "restart"])
-def test_parts_of_other_work_are_not_taken(
-    models: Zoo, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
-) -> None:
+def test_parts_of_other_work_are_not_taken(models: Zoo, source: Path, tmp_path: Path, change: str) -> None:
     out = tmp_path / "o.parquet"
-    counted(monkeypatch, stop=4)
-    with pytest.raises(KeyboardInterrupt):
-        batch.run(models, source, out, names=NAMES, k=4)
-    monkeypatch.undo()
-    monkeypatch.setattr(batch, "CHUNK", 4)
+    ended(models, source, out)
     if change == "source":
         source.write_text(source.read_text().replace("toy-8", "toy-9") + "\ntoy-30", "utf-8")
     k, restart = 3 if change == "k" else 4, change == "restart"

@@ -21,7 +21,7 @@ from app.reports.parts.metrics import verdict
 from app.styles import titled
 from engine.errors import SeqscopeError
 from engine.runtime import NOT_SETTLED, STILL_IMPROVING, Zoo, judge, last_row
-from tests.reports.conftest import HISTORY
+from tests.reports.conftest import HISTORY, with_user_vectors
 from tests.runtime import bundles
 from tests.runtime.bundles import TOYS, seal, with_parts
 
@@ -224,10 +224,7 @@ def test_metrics_begin_with_the_floor_and_say_nothing_beyond_a_beam(copied: Path
     seal(copied / "beta", metrics={"full": {"outside@5": 0.5}}, training={**made, "best_epoch": 2})
     recipe = {"training": {"patience": 2}}
     seal(copied / "plain", training={**made, "best_epoch": 1, "recipe": recipe})
-    ranks = pq.read_table(copied / "alpha" / "ranks.parquet")
-    known = ranks.set_column(3, "protocol", pa.array(["full+user"] * 4)).set_column(4, "rank", pa.array([40.0] * 4))
-    pq.write_table(pa.concat_tables([ranks, known]), copied / "alpha" / "ranks.parquet")
-    seal(copied / "alpha")
+    with_user_vectors(copied / "alpha", [40.0] * 4)
     report = build(Zoo.open(copied), Asked(parts=["metrics"], models=["alpha", "beta", "plain"], protocol="full+user"))
     assert report.metrics is not None and report.metrics.protocol == "full"
     rows = tables(report)["metrics"].rows
@@ -257,11 +254,16 @@ def test_the_summary_is_written_from_the_data(copied: Path) -> None:
     pq.write_table(ranks.set_column(4, "rank", pa.array([1.0, 1.0, 1.0, 1.0])), copied / "alpha" / "ranks.parquet")
     seal(copied / "alpha", title="Best of all")
     models = Zoo.open(copied)
-    lines = {line.about: line.text for line in build(models, Asked(history=["toy-9", "toy-8"], k=5)).summary}
-    assert list(lines) == ["Compared", "Beware", "Best", "For whom", "Check"]
+    report = build(models, Asked(history=["toy-9", "toy-8"], k=5))
+    lines = {line.about: line.text for line in report.summary}
+    assert list(lines) == ["Compared", "Best", "For whom", "Beware", "Check"]
     assert "a history of 2 items" in lines["Compared"] and "over 4 users" in lines["Compared"]
     assert lines["Best"].startswith("Best of all has the highest NDCG@5, 1.0000 (95 % interval 1.0000 to 1.0000)")
-    assert "simulated" in lines["Beware"] and "--verify" in lines["Check"]
+    assert "simulated" in lines["Beware"] and "protocol “Full ranking”" in lines["Compared"]
+    assert f"--verify {report.stem}.json" in lines["Check"]
+    page = html.render(report, "static").decode()
+    assert "FILE" not in page and "report.json" not in page and "<h3>Empty history" in page
+    assert "Collision rate: 1 − unique IDs" in page and "bootstrap over people" not in page and "level with" not in page
     bare = {line.about: line.text for line in build(models, Asked(parts=["codes"])).summary}
     assert "no metrics" in bare["Best"] and "cannot be checked" in bare["Check"]
 
@@ -276,8 +278,8 @@ def test_metrics_say_what_held_out_items_are_before_any_verdict(copied: Path) ->
     assert report.metrics is not None and f"{cases:,} (100%) share their time" in report.metrics.held_out[0]
     assert 0 < page.index("shuffle ties") < page.index("Novelty@")
     lines = {line.about: line.text for line in report.summary}
-    assert list(lines)[:4] == ["Compared", "Held-out items", "Beware", "Best"]
-    assert lines["Held-out items"] == report.metrics.held_out[0] and "shuffle ties" in lines["Beware"]
+    assert list(lines) == ["Compared", "Best", "For whom", "Beware", "Check"]
+    assert lines["Compared"].endswith(report.metrics.held_out[0]) and "shuffle ties" in lines["Beware"]
 
 
 def test_scores_that_are_sums_are_told_part_by_part(films: Zoo) -> None:

@@ -41,7 +41,7 @@ def test_every_table_says_what_the_report_does(report: Report) -> None:
 
 def test_files_by_form(report: Report) -> None:
     found = files.files(report, ["html", "json", "csv"])
-    stem = files.stem(report)
+    stem = report.stem
     assert stem == "seqscope-img-src-x-onerror-alert-1-2026-11-20"
     assert found[f"{stem}.json"] == document.write(report)
     assert f"{stem}-lists.csv" in found and f"{stem}.pdf" not in found
@@ -54,9 +54,13 @@ def test_the_zip_is_whole_and_the_same_again(models: Zoo) -> None:
     assert one == files.zipped(report)
     with zipfile.ZipFile(io.BytesIO(one)) as packed:
         names = {name.partition("/")[2] for name in packed.namelist()}
-        assert {"report.html", "report.pdf", "report.json", "report.schema.json", "tables/lists.csv"} <= names
-        assert all(name.startswith(f"{files.stem(report)}/") and ".." not in name for name in packed.namelist())
-        assert document.read(packed.read(f"{files.stem(report)}/report.json")) == report
+        assert {
+            *(f"{report.stem}.{form}" for form in ("html", "pdf", "json")),
+            "report.schema.json",
+            "tables/lists.csv",
+        } <= names
+        assert all(name.startswith(f"{report.stem}/") and ".." not in name for name in packed.namelist())
+        assert document.read(packed.read(f"{report.stem}/{report.stem}.json")) == report
 
 
 def test_writing_brings_no_folder_back_that_was_deleted(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -16,21 +16,18 @@ from app.reports.build import build
 from app.reports.document import Report
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
-from tests.reports.conftest import HISTORY
+from tests.reports.conftest import HISTORY, Change, tampered
 
 Place = tuple[str | int, ...]
-Change = Callable[[dict[str, Any]], None]
 pytestmark = pytest.mark.usefixtures("asked_once")
 
 FREE = {
-    "created",
     "address",
     "program.version",
     "program.python",
     "program.platform",
     "program.packages",
     "models.provider",
-    "asked.title",
     "asked.seed",
     "asked.slow",
     "asked.map",
@@ -41,7 +38,8 @@ FREE = {
 }
 """What nobody can ask again, as docs/report.md says: of what was asked for, where what is there does not depend on it, or where
 it only says in words what would be taken anyway; of the code tables, that one was left out where all were asked for; that there
-was a verdict or a summary, as reports of before have none."""
+was a verdict or a summary, as reports of before have none. A time and a title of one's own are in the name of the file, which the
+summary tells."""
 TEXTS = (
     "mean", "rollout", "up", "down", "same", "new", "dropped", "best", "level", "edited", "nothing", "without-last", "swapped",
     "alpha", "beta", "gamma", "rqvae", "letter", "full", "toy-9", "toy-20", "#123456", "0" * 64, "★", "star", "dot", "",
@@ -145,10 +143,6 @@ def another_tokenizer(raw: dict[str, Any]) -> None:
     raw["codes"][0]["levels"] = []
 
 
-def no_models(raw: dict[str, Any]) -> None:
-    raw["asked"]["models"] = []
-
-
 def a_table_taken_out(raw: dict[str, Any]) -> None:
     raw["asked"]["codes"] = ["rqvae", "letter"]
     raw["codes"] = raw["codes"][:1]
@@ -161,7 +155,7 @@ def a_table_taken_out(raw: dict[str, Any]) -> None:
         (only_asked_for_history, "list of Alpha", "place 1 was"),
         (swapped, "model Alpha", "title was “Alpha”"),
         (another_tokenizer, "codes of <b>LETTER</b>", "nothing here that it could be compared with"),
-        (no_models, "models", "asked for were none"),
+        (lambda raw: raw["asked"].update(models=[]), "models", "asked for were none"),
         (a_table_taken_out, "codes of RQVAE", "missing from the report"),
         (lambda raw: raw["lists"].pop(0), "list of Alpha", "missing from the report"),
         (lambda raw: raw["lists"].append(raw["lists"][0]), "list of Alpha", "twice"),
@@ -180,23 +174,18 @@ def a_table_taken_out(raw: dict[str, Any]) -> None:
     ],
 )
 def test_forgeries_are_told_in_words(report: Report, models: Zoo, change: Change, what: str, words: str) -> None:
-    raw = json.loads(document.write(report))
-    before = json.dumps(raw)
-    change(raw)
-    assert json.dumps(raw) != before
-    made = document.sealed(document.read(json.dumps(raw).encode()))
-    assert verify.broken(made) is None
+    made = tampered(report, change)
+    assert made != report and verify.broken(made) is None
     told = [(one.what, one.words) for one in verify.verify(made, models) if one.holds is False]
     assert any(called == what and words in why for called, why in told), told
 
 
 def test_a_code_table_that_was_left_out_is_told(report: Report, models: Zoo) -> None:
     """Nobody can know whether its tokenizer was there when the report was made; the line on the dataset says so."""
-    raw = json.loads(document.write(report))
-    (gone,) = [raw["codes"].pop()["tokenizer"]]
-    found = list(verify.verify(document.sealed(document.read(json.dumps(raw).encode())), models))
+    assert report.codes is not None
+    found = list(verify.verify(tampered(report, lambda raw: raw["codes"].pop()), models))
     assert all(one.holds for one in found)
-    assert f"says nothing of {gone}: added since then, or left out" in found[0].words
+    assert f"says nothing of {report.codes[-1].tokenizer}: added since then, or left out" in found[0].words
 
 
 def test_a_time_that_is_none_is_refused(report: Report) -> None:

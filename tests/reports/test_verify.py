@@ -9,27 +9,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from app.reports import document, verify
+from app.reports import verify
 from app.reports.build import build
 from app.reports.document import PARTS, Asked, Report
+from app.reports.fields import SummaryLine
 from app.reports.part import TOLERANCE
+from app.reports.parts import metrics
 from app.reports.parts.metrics import verdict
+from app.reports.summary import _signless
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
-from tests.reports.conftest import HISTORY
+from tests.reports.conftest import HISTORY, Change, tampered, with_user_vectors
 from tests.runtime.bundles import seal
 
 pytestmark = pytest.mark.usefixtures("asked_once")
-
-
-def tampered(report: Report, change: Callable[[dict[str, Any]], None]) -> Report:
-    raw = json.loads(document.write(report))
-    change(raw)
-    return document.sealed(document.read(json.dumps(raw).encode()))  # by somebody who knows how seals are made
 
 
 def wrong(report: Report, models: Zoo) -> dict[str, str]:
@@ -45,31 +40,18 @@ def test_it_holds(report: Report, models: Zoo) -> None:
     assert verify.broken(report) is None
 
 
-def swap(raw: dict[str, Any]) -> None:
-    items = raw["lists"][0]["items"]
-    items[0], items[1] = items[1], items[0]
-
-
-def score(raw: dict[str, Any]) -> None:
-    raw["lists"][0]["items"][0]["score"] += 0.01
-
-
-def shorter(raw: dict[str, Any]) -> None:
-    raw["lists"][0]["items"].pop()
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (swap, "place 1 was"),
-        (score, "the same 5 items in the same order, but items 1.score was"),
-        (shorter, "place 5 was “nothing”"),
+        (lambda items: items.insert(0, items.pop(1)), "place 1 was"),
+        (lambda items: items[0].update(score=9.0), "the same 5 items in the same order, but items 1.score was"),
+        (lambda items: items.pop(), "place 5 was “nothing”"),
     ],
 )
 def test_what_became_of_a_list_is_told(
-    report: Report, models: Zoo, change: Callable[[dict[str, Any]], None], words: str
+    report: Report, models: Zoo, change: Callable[[list[dict[str, Any]]], object], words: str
 ) -> None:
-    found = wrong(tampered(report, change), models)
+    found = wrong(tampered(report, lambda raw: change(raw["lists"][0]["items"])), models)
     assert set(found) == {"list of Alpha"} and words in found["list of Alpha"]
 
 
@@ -83,7 +65,7 @@ def test_rounding_holds_and_more_does_not(report: Report, models: Zoo) -> None:
 
 
 def test_a_summary_of_before_still_holds(copied: Path) -> None:
-    """It has no line on held-out items, and what to beware of behind what is best."""
+    """In five lines without held-out items, in six with a line on them, and in other words."""
     about = json.loads((copied / "dataset.json").read_text("utf-8"))
     about["held_out"] = {"ties": about["counts"]["test"], "repeats": 0}
     (copied / "dataset.json").write_text(json.dumps(about), "utf-8")
@@ -95,9 +77,28 @@ def test_a_summary_of_before_still_holds(copied: Path) -> None:
         lines = {line.about: line for line in report.summary}
         return list(wrong(report.model_copy(update={"summary": [lines[about] for about in abouts]}), models))
 
-    assert told(*(line.about for line in report.summary)) == []
     assert told("Compared", "Best", "For whom", "Beware", "Check") == []
-    assert told("Compared", "Best", "For whom", "Check") == ["summary"]
+    assert (
+        told("Compared", "Best", "For whom", "Check")
+        == told("Compared", "Beware", "Best", "For whom", "Check")
+        == ["summary"]
+    )
+    assert report.metrics is not None
+    held_out = report.metrics.held_out[0]
+    texts = {line.about: line.text.replace("−", "-") for line in report.summary} | {"Held-out items": held_out}
+    texts["Compared"] = texts["Compared"].removesuffix(f" {held_out}").replace("“Full ranking”", "“full”")
+    texts["Beware"] = texts["Beware"].replace("Metrics are of one seed per model:", "One seed per model:")
+    texts["Check"] = texts["Check"].replace(f"{report.stem}.json", "report.json")
+    note = "One seed per model: intervals are over people, not over trainings."
+    notes = [note if text == metrics.PART.note else text for text in report.notes]
+    assert note in notes and "“full”" in texts["Compared"] and "report.json" in texts["Check"]
+
+    def told_before(**changes: str) -> list[str]:
+        order = ("Compared", "Held-out items", "Beware", "Best", "For whom", "Check")
+        lines = [SummaryLine(about=about, text=changes.get(about, texts[about])) for about in order]
+        return list(wrong(report.model_copy(update={"summary": lines, "notes": notes}), models))
+
+    assert told_before() == [] and told_before(Best="All are alike.") == ["summary"]
 
 
 def test_a_report_of_before_does_not_say_whether_validation_had_settled(copied: Path) -> None:
@@ -166,25 +167,18 @@ def test_without_its_history_lists_cannot_be_asked(models: Zoo, untold: Report) 
         (lambda raw: raw["asked"].update(parts=["metrics"]), "although it was not asked for"),
     ],
 )
-def test_a_history_cannot_be_half_there(
-    untold: Report, models: Zoo, change: Callable[[dict[str, Any]], None], words: str
-) -> None:
+def test_a_history_cannot_be_half_there(untold: Report, models: Zoo, change: Change, words: str) -> None:
     assert any(words in one.words for one in verify.verify(tampered(untold, change), models) if one.holds is False)
 
 
 def test_an_item_that_went_is_one_message(report: Report, models: Zoo) -> None:
-    def change(raw: dict[str, Any]) -> None:
-        raw["asked"]["history"][8] = "gone"
-
+    gone = tampered(report, lambda raw: raw["asked"]["history"].__setitem__(8, "gone"))
     with pytest.raises(SeqscopeError, match="has no item “gone”"):
-        list(verify.verify(tampered(report, change), models))
+        list(verify.verify(gone, models))
 
 
 def test_metrics_of_format_1_hold_under_the_protocol_that_they_name(copied: Path) -> None:
-    ranks = pq.read_table(copied / "alpha" / "ranks.parquet")
-    known = ranks.set_column(3, "protocol", pa.array(["full+user"] * 4)).set_column(4, "rank", pa.array([1.0, 2, 3, 4]))
-    pq.write_table(pa.concat_tables([ranks, known]), copied / "alpha" / "ranks.parquet")
-    seal(copied / "alpha")
+    with_user_vectors(copied / "alpha", [1.0, 2, 3, 4])
     models = Zoo.open(copied)
     report = build(models, Asked(parts=["metrics"], models=["alpha", "beta"]))
     assert report.metrics is not None
@@ -199,3 +193,17 @@ def test_metrics_of_format_1_hold_under_the_protocol_that_they_name(copied: Path
     halves = [one.model_copy(update={"mean": one.mean / 2}) for one in rows["estimates"]]
     forged = old.model_copy(update={"metrics": metrics.model_copy(update={"estimates": halves})})
     assert "metrics" in wrong(forged, models)
+
+
+def test_earlier_words_of_a_difference_that_could_be_chance_say_the_same() -> None:
+    def said(best: str, for_whom: str) -> list[tuple[str, str]]:
+        return _signless([SummaryLine(about="Best", text=best), SummaryLine(about="For whom", text=for_whom)])
+
+    now = said(
+        "A, one of 2, is not significantly different from B in NDCG@10 (0.3; 0.2).",
+        "A is not significantly different in any group.",
+    )
+    assert now == said("A, one of 2, and B are level by NDCG@10 (0.3; 0.2).", "A is level in every group.")
+    assert now != said("A, one of 2, and C are level by NDCG@10 (0.3; 0.2).", "A is level in every group.")
+    groups = said("", "A is furthest ahead on rare items (0.1) and not significantly different on long histories.")
+    assert groups == said("", "A is furthest ahead on rare items (0.1) and level on long histories.")

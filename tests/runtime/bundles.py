@@ -194,51 +194,50 @@ def seal(folder: Path, **changes: Any) -> None:
 PARTS = {"a third of it": 6, "the rest": 6}
 
 
-def with_parts(folder: Path, toy: Toy, shares: Sequence[float] = (1 / 3, 2 / 3)) -> None:
-    """Gives a bundle a query that is the sum of `PARTS`: of these shares of it."""
+def extended(toy: Toy) -> Graph:
+    """Its encoder, to go on with."""
     g, plain = Graph(), encoder_graph(toy)
     g.nodes, g.weights = list(plain.graph.node), list(plain.graph.initializer)
+    return g
+
+
+def with_output(folder: Path, toy: Toy, g: Graph, name: str, shape: Sequence[int], **changes: dict[str, Any]) -> None:
+    """Gives a bundle this encoder, which has an output more, float32 [batch, *shape]. changes: of tables of its manifest."""
+    model = g.model("query", ["batch", toy.dim])
+    model.graph.output.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", *shape]))
+    (folder / "encoder.onnx").write_bytes(model.SerializeToString())
+    raw = json.loads((folder / "manifest.json").read_text("utf-8"))
+    seal(folder, **{table: raw[table] | entries for table, entries in changes.items()})
+
+
+def with_parts(folder: Path, toy: Toy, shares: Sequence[float] = (1 / 3, 2 / 3)) -> None:
+    """Gives a bundle a query that is the sum of `PARTS`: of these shares of it."""
+    g = extended(toy)
     part = np.array(shares, np.float32)[:, None]
     g.add("Mul", g.add("Unsqueeze", "query", g.ints(1)), g.constant(part, np.float32), output="parts")
-    model = g.model("query", ["batch", toy.dim])
-    model.graph.output.append(
-        helper.make_tensor_value_info("parts", TensorProto.FLOAT, ["batch", len(shares), toy.dim])
-    )
-    (folder / "encoder.onnx").write_bytes(model.SerializeToString())
-    index = json.loads((folder / "manifest.json").read_text("utf-8"))["index"]
-    seal(folder, index=index | {"parts": PARTS})
+    with_output(folder, toy, g, "parts", [len(shares), toy.dim], index={"parts": PARTS})
 
 
 def with_gates(folder: Path, toy: Toy, gates: int = 3, bias: float = 0.0) -> None:
     """Gives a bundle gates of its latest items: of each a third of its number's share of the catalogue, and `bias`."""
-    g, plain = Graph(), encoder_graph(toy)
-    g.nodes, g.weights = list(plain.graph.node), list(plain.graph.initializer)
+    g = extended(toy)
     filled = g.add("Pad", "items", g.ints(0, gates, 0, 0), g.constant(toy.items, np.int64))
     latest = g.add("Slice", filled, g.ints(-gates), g.ints(2**31), g.ints(1))
     share = g.add("Div", g.add("Cast", latest, to=TensorProto.FLOAT), g.constant(3 * toy.items, np.float32))
     g.add("Add", share, g.constant(bias, np.float32), output="gates")
-    model = g.model("query", ["batch", toy.dim])
-    model.graph.output.append(helper.make_tensor_value_info("gates", TensorProto.FLOAT, ["batch", gates]))
-    (folder / "encoder.onnx").write_bytes(model.SerializeToString())
-    encoder = json.loads((folder / "manifest.json").read_text("utf-8"))["encoder"]
-    seal(folder, encoder=encoder | {"gates": 3})
+    with_output(folder, toy, g, "gates", [gates], encoder={"gates": 3})
 
 
 def with_matches(folder: Path, toy: Toy, claimed: int = 2) -> None:
     """Gives a bundle two filters that match the latest item and the one before, and both in a row: the first by their numbers'
     shares of the catalogue, the second by half of that. claimed: how many items the manifest says they slide over."""
-    g, plain = Graph(), encoder_graph(toy)
-    g.nodes, g.weights = list(plain.graph.node), list(plain.graph.initializer)
+    g = extended(toy)
     filled = g.add("Pad", "items", g.ints(0, 2, 0, 0), g.constant(0, np.int64))
     latest = g.add("Slice", filled, g.ints(-2), g.ints(2**31), g.ints(1))
     share = g.add("Div", g.add("Cast", latest, to=TensorProto.FLOAT), g.constant(toy.items, np.float32))
     rows = g.add("MatMul", share, g.constant([[1, 0, 0.5], [0, 1, 0.5]], np.float32))
     g.add("Mul", g.add("Unsqueeze", rows, g.ints(2)), g.constant([1, 0.5], np.float32), output="matches")
-    model = g.model("query", ["batch", toy.dim])
-    model.graph.output.append(helper.make_tensor_value_info("matches", TensorProto.FLOAT, ["batch", 3, 2]))
-    (folder / "encoder.onnx").write_bytes(model.SerializeToString())
-    encoder = json.loads((folder / "manifest.json").read_text("utf-8"))["encoder"]
-    seal(folder, encoder=encoder | {"matches": claimed})
+    with_output(folder, toy, g, "matches", [3, 2], encoder={"matches": claimed})
 
 
 def as_refit(folder: Path, protocol: str = "full, refit") -> None:
@@ -470,9 +469,7 @@ def sized(toy: Toy, **changes: Any) -> Toy:
 def make_endless(folder: Path, toy: Toy, longest: int) -> None:
     """Gives the bundle in `folder` an encoder that comes to no end for more than `longest` events: a Loop whose condition stays
     true. 0: it never ends."""
-    g = Graph()
-    plain = encoder_graph(toy)
-    g.nodes, g.weights = list(plain.graph.node), list(plain.graph.initializer)
+    g = extended(toy)
     g.nodes[-1].output[0] = "answer"
     length = g.add("Squeeze", g.add("Shape", "items", start=1, end=2, output="sizes"), output="size")
     again = g.add("Greater", length, g.constant(longest, np.int64), output="again")

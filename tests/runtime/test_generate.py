@@ -346,7 +346,7 @@ def test_what_cannot_be_asked(writers: Zoo) -> None:
     full, alpha = writers.bundles["full"], writers.bundles["alpha"]
     assert full.cannot("identifiers") is None and alpha.cannot("distinct_items") is None
     for ask in (lambda: alpha.codebooks, lambda: alpha.trace([1]), lambda: alpha.siblings(1)):
-        with pytest.raises(CapabilityError, match="does not write identifiers"):
+        with pytest.raises(CapabilityError, match="does not generate semantic IDs"):
             ask()
     for ask, says in (
         (lambda: full.index, "no index of item vectors"),

@@ -22,7 +22,7 @@ def fresh() -> Iterator[None]:
 
 def test_what_this_machine_has(zoo: Zoo) -> None:
     choice = choose_providers()
-    assert choice.providers in ((CPU,), (CUDA, CPU)) and choice.threads == cores() >= 1
+    assert choice.providers in ((CPU,), (CUDA, CPU))
     assert describe()["because"] == choice.reason and describe()["runs on"] in ("CPU", "CUDA")
     assert zoo.bundles["alpha"].provider in (CPU, CUDA)
 

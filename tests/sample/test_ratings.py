@@ -73,7 +73,7 @@ def test_a_table_becomes_a_dataset_in_the_order_of_posting(raw: Path, tmp_path: 
     assert dataset.events[0].tolist() == [0, *range(10, 0, -1)]
     people = pq.read_table(out / "users.parquet")["user_id"].to_pylist()
     assert people == [f"person-{number:02}" for number in range(1, 11)]
-    assert dataset.info.left_out == {"event of a user or item with fewer than 10 events": 2}
+    assert dataset.info.left_out == {"from users or items with fewer than 10 events": 2}
 
 
 def test_ratings_are_not_passed_on_without_their_licence(

@@ -8,8 +8,7 @@ import pytest
 
 from engine.data.dataset import Dataset
 from engine.errors import UsageError
-from engine.studies import find, load
-from engine.studies.plan import PLANS
+from engine.studies.plan import PLANS, find, load
 from engine.studies.run import carry_out, resolved
 from tests.studies.plans import PLAN, PUBLISHED, SWEEP
 

@@ -15,7 +15,8 @@ from engine.data.dataset import Dataset
 from engine.runtime import judge
 from engine.runtime.bundle import Catalogue
 from engine.runtime.studies import Study, read
-from engine.studies import carry_out, run
+from engine.studies import run
+from engine.studies.run import carry_out
 from tests.studies.plans import PLAN, PUBLISHED, RECIPES, SWEEP, plan
 
 CHAIN = """

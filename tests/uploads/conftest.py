@@ -54,13 +54,13 @@ class Desk:
             self.guess(catalogue, "catalogue", fixed)
         if log is not None:
             self.guess(log, "log", fixed)
-        given = {}
+        given: dict[FileKind, UploadedFile] = {}
         for what, reading in self.readings.items():
             path = files.find(self.folder, what)
             assert path is not None
             given[what] = UploadedFile(path=path, reading=reading)
         self.last = self.work()
-        return check(self.last, given.get("catalogue"), given.get("log"), self.limits, lambda done, words: None)
+        return check(self.last, given, self.limits, lambda done, words: None)
 
     def items(self) -> list[dict[str, Any]]:
         return pq.read_table(self.last / "clean" / "items.parquet").to_pylist()  # type: ignore[no-any-return]

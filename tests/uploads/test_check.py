@@ -154,11 +154,10 @@ def test_html_is_warned_of_and_becomes_plain_text(desk: Desk) -> None:
 
 def test_attributes_with_odd_names(desk: Desk) -> None:
     text = 'id,title,item,Popularity,"we ""ird"",\'name\'; --",popularity,kind_of,Kind of\n1,a,x,y,z,w,k,l\n2,b,x,y,z,w,k,l\n'
-    checked = desk.check(text, **{"role:id": "item_id"})
+    desk.check(text, **{"role:id": "item_id"})
     names = ("item_", "Popularity_", "we \"ird\",'name'; --", "popularity__", "kind_of", "Kind of_")
-    assert checked.attributes == names
     assert len({caption(name) for name in names}) == len(names)  # as pages show them
-    assert list(desk.items()[0])[2:] == list(checked.attributes)
+    assert tuple(desk.items()[0])[2:] == names
 
 
 def test_flags_that_say_neither(desk: Desk) -> None:
@@ -213,10 +212,10 @@ def test_seconds_among_milliseconds(desk: Desk) -> None:
 def test_a_catalogue_is_made_of_a_log_with_titles(desk: Desk) -> None:
     others = "x,u0,s0,Another title,b,2024-04-01\ny,u1,s0,,,2024-04-02\n"
     checked = desk.check(log=TRANSACTIONS + others)
-    assert not checked.stopped and checked.attributes == ("kind",) and checked.items == 5
+    assert not checked.stopped and list(desk.items()[0])[2:] == ["kind"] and checked.items == 5
     assert desk.items()[0] == {"item_id": "s0", "title": "Thing number 0", "kind": "a"}  # what is said most often
-    with_catalogue = desk.check(catalogue="item_id,title\n" + "".join(f"s{n},Named {n}\n" for n in range(5)))
-    assert desk.items()[0] == {"item_id": "s0", "title": "Named 0"} and with_catalogue.attributes == ()
+    desk.check(catalogue="item_id,title\n" + "".join(f"s{n},Named {n}\n" for n in range(5)))
+    assert desk.items()[0] == {"item_id": "s0", "title": "Named 0"}
 
 
 def test_repeated_events_need_a_time(desk: Desk) -> None:
@@ -243,7 +242,7 @@ def test_logs_that_nothing_can_be_learnt_from(desk: Desk, log: str, problem: str
 def test_items_that_the_catalogue_lacks(desk: Desk) -> None:
     checked = desk.check(ITEMS, LOG + "u0,zzz,1700000000\nu1,zzz,1700000000\n")
     assert places(checked, "item_unknown") == [(14, "item", "zzz")] and not checked.stopped
-    assert checked.unknown_share == pytest.approx(2 / 14, abs=1e-5) and "14.3 %" in checked.counts[0].note
+    assert "14.3 %" in checked.counts[0].note
 
 
 @pytest.mark.parametrize(

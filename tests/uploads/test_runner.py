@@ -19,7 +19,7 @@ import pytest
 
 from app.uploads import files, runner
 from app.uploads.limits import UploadLimits
-from app.uploads.runner import Cancelled, UploadFailed
+from app.uploads.runner import UploadFailed
 from engine.tabular.findings import CheckResult
 from engine.tabular.reading import MB, FileKind
 from tests.app.own import read_here
@@ -170,17 +170,6 @@ def test_the_processor_ends_it(tmp_path: Path) -> None:
     )
     ended = subprocess.run([sys.executable, "-c", code], timeout=100, check=False)
     assert ended.returncode in (-signal.SIGXCPU, -signal.SIGKILL)
-
-
-def test_it_can_be_cancelled(tmp_path: Path, stand_in: Callable[[str], None]) -> None:
-    stand_in("time.sleep(60)")
-    heard: list[str] = []
-    with pytest.raises(Cancelled):
-        runner.run(
-            "guess", {}, tmp_path, LIMITS,
-            on_progress=lambda done, words: heard.append(words), cancelled=lambda: "Halfway" in heard,
-        )  # fmt: skip
-    assert not steps(tmp_path)
 
 
 def test_whatever_the_page_raises_ends_it(tmp_path: Path, stand_in: Callable[[str], None]) -> None:

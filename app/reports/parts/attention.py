@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
 import numpy as np
@@ -77,7 +78,7 @@ class Attention(ReportModel):
         return (self.positions, self.last) if self.written is None else (self.written.positions, self.written.weights)
 
 
-class AttentionPart(ByModel):
+class AttentionPart(ByModel[list[Attention]]):
     name, title, heading, busy, order = "attention", "Attention", "Attention weights", "Reading attention", 60
     content, called = list[Attention], "attention of"
     always = True
@@ -95,9 +96,8 @@ class AttentionPart(ByModel):
 
     def check(self, content: list[Attention], report: Report) -> None:
         for entry in content:
-            weights = [(entry.last, entry.positions)] + (
-                [] if entry.written is None else [(entry.written.weights, entry.written.positions)]
-            )
+            weights = [(entry.last, entry.positions)]
+            weights += [] if entry.written is None else [(entry.written.weights, entry.written.positions)]
             weights += [] if entry.gates is None else [(entry.gates.openings, entry.gates.positions)]
             if any(len(values) != len(of) for values, of in weights) or len(entry.matrix) > len(entry.positions):
                 raise ValueError("attention has more or fewer weights than positions")
@@ -116,11 +116,14 @@ class AttentionPart(ByModel):
 
     def tables(self, content: list[Attention], report: Report) -> dict[str, Table]:
         titles, names = report.titles, report.item_titles
-        looked = [
-            (titles[entry.model], _place(at), at.item_id, names.get(at.item_id or "", ""), weight)
-            for entry in content
-            for at, weight in zip(*entry.of_prediction, strict=True)
-        ]
+
+        def rows(entry: Attention, positions: list[Position], values: list[float]) -> list[tuple[Any, ...]]:
+            return [
+                (titles[entry.model], _place(at), at.item_id, names.get(at.item_id or "", ""), value)
+                for at, value in zip(positions, values, strict=True)
+            ]
+
+        looked = [row for entry in content for row in rows(entry, *entry.of_prediction)]
         cells = [
             (titles[entry.model], str(_place(row)), str(_place(column)), weight)
             for entry in content
@@ -130,14 +133,10 @@ class AttentionPart(ByModel):
             if weight is not None
         ]
         columns = ("model", "place", "item_id", "title")
-        openings = [
-            (titles[entry.model], _place(at), at.item_id, names.get(at.item_id or "", ""), opening)
-            for entry in content
-            if entry.gates is not None
-            for at, opening in zip(entry.gates.positions, entry.gates.openings, strict=True)
-        ]
-        gates = {"gates": Table("How far items are let through", (*columns, "gate"), openings)} if openings else {}
-        return gates | {
+        gated = [(entry, entry.gates) for entry in content if entry.gates is not None]
+        openings = [row for entry, gates in gated for row in rows(entry, gates.positions, gates.openings)]
+        return {
+            "gates": Table("How far items are let through", (*columns, "gate"), openings),
             "attention": Table("What the prediction looked at", (*columns, "weight"), looked),
             "attention-matrix": Table(
                 "Attention position by position", ("model", "looking", "looked at", "weight"), cells
@@ -174,32 +173,32 @@ def _nameless(one: Looking) -> Looking:
 
 def _written(source: Source, model: str) -> Written | None:
     """Of the item that is explained, else the model's first one; None where no written code looks at the history."""
-    models, bundle, item = source.models, source.models.bundles[model], None
+    bundle = source.models.bundles[model]
     if bundle.cannot("cross_attention") is not None:
         return None
     if source.asked.item is not None:
-        item = models.position(source.asked.item)
-    if item is None:
+        item = source.explained
+    else:
         item = next(iter(bundle.recommend_one(source.history, 1).items.tolist()), None)
     if item is None:
         return None
-    weights = beam_search.by_event(beam_search.cross_attention(models, model, source.history, item))
-    return Written(
-        **source.item(item).model_dump(),
-        positions=[Position(place=place + 1, item_id=models.item_ids[source.history[place]]) for place in weights],
-        weights=[number(weight) for weight in weights.values()],
-    )
+    weights = beam_search.by_event(beam_search.cross_attention(source.models, model, source.history, item))
+    positions, values = _by_event(source, weights)
+    return Written(**source.item(item).model_dump(), positions=positions, weights=values)
 
 
 def _gates(source: Source, model: str) -> Gates | None:
     if not source.history or source.models.bundles[model].cannot("gates") is not None:
         return None
-    openings = analysis.gates(source.models, model, source.history)
+    positions, openings = _by_event(source, analysis.gates(source.models, model, source.history))
+    return Gates(positions=positions, openings=openings)
+
+
+def _by_event(source: Source, values: Mapping[int, float]) -> tuple[list[Position], list[float]]:
+    """values: by their event's place in the history, from 0."""
     ids = source.models.item_ids
-    return Gates(
-        positions=[Position(place=place + 1, item_id=ids[source.history[place]]) for place in openings],
-        openings=[number(opening) for opening in openings.values()],
-    )
+    positions = [Position(place=place + 1, item_id=ids[source.history[place]]) for place in values]
+    return positions, [number(value) for value in values.values()]
 
 
 def _attention(source: Source, model: str) -> Attention:

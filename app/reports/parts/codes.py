@@ -99,7 +99,10 @@ class CodesPart(Part[list[Codes]]):
             (codes.title, codes.excess, codes.sharing, codes.excess_in_use, codes.sharing_in_use, codes.reconstruction)
             for codes in content
         ]
-        of_collisions = ("tokenizer", "excess", "sharing", "excess in use", "sharing in use", "reconstruction error")
+        of_collisions = (
+            "tokenizer", "collision rate", "items in collision", "collision rate in use", "items in collision in use",
+            "reconstruction error",
+        )  # fmt: skip
         coded = [
             (codes.title, item.item_id, item.title, " · ".join(map(str, item.codes)), item.shared_with)
             for codes in content
@@ -124,16 +127,24 @@ class CodesPart(Part[list[Codes]]):
             ]
             for codes in content
         ]
-        head = ["Tokenizer", "levels × codes", "used", "normalised perplexity", "of random codes", "excess", "sharing"]
+        head = [
+            "Tokenizer",
+            "levels × codes",
+            "used",
+            "normalised perplexity",
+            "of random codes",
+            "collision rate",
+            "items in collision",
+        ]
         usage = [_usage(codes) for codes in content if codes.levels]
         pairs = [usage[at : at + 2] for at in range(0, len(usage), 2)]
         tables = self.tables(content, report)
         return [
             table("Codes of every tokenizer", head, rows, [1, 0, 0, 0, 0, 0, 0]),
             quiet(
-                "Excess: (items − different identifiers) / items. Sharing: items whose identifier is another one's as well. Both "
-                "as the tokenizer gave them → in use. Normalised perplexity: per level, as many codes, evenly used, would be as "
-                "hard to guess, as a share of the codes; one level more makes collisions rarer by chance alone."
+                "Collision rate: 1 − unique IDs / items. Items in collision: share of items whose ID is another one's as well. "
+                "Both as learned → in use; one level more makes collisions rarer by chance alone. Normalised perplexity: the "
+                "effective number of codes in use, as a share of the codes of the level."
             ),
             *(figures(*pair, width=100 if len(pair) == 2 else 50, named=True) for pair in pairs),
             *_by_item(content),

@@ -16,7 +16,7 @@ from app.reports.fields import Item, Name, ReportModel, number, number_or_none
 from app.reports.part import OfItem, Source
 from app.text import clean, short
 from engine.errors import SeqscopeError
-from engine.runtime import Zoo
+from engine.runtime import Zoo, judge
 from engine.runtime.graph_paths import Branch, Float32, Step
 
 if TYPE_CHECKING:
@@ -268,10 +268,11 @@ def _blocks(content: Graph, one: Walks, report: Report) -> Iterator[Block]:
 def _layer_blocks(content: Graph, layers: Layers) -> Iterator[Block]:
     by_layer, depth = layers.by_layer, len(layers.adds)
     meeting, left_out = graph_paths.layers_words(by_layer)
-    adds = f"The score of “{short(clean(content.title), 80)}”, {by_layer.sum():.3f}, is the sum of these: {meeting}."
+    total = judge.signed(by_layer.sum(), ".3f")
+    adds = f"The score of “{short(clean(content.title), 80)}”, {total}, is the sum of these: {meeting}."
     head = ["layer of the history", *graph_paths.layer_columns(by_layer)]
     names = graph_paths.layer_names(depth - 1)
-    rows = [[f"{k}: {names[k]}", *(f"{value:+.4f}" for value in row)] for k, row in enumerate(layers.adds)]
+    rows = [[f"{k}: {names[k]}", *map(judge.signed, row)] for k, row in enumerate(layers.adds)]
     yield from (p(adds), table(adds, head, rows, [1, *[0] * (len(head) - 1)]))
     without = f"The list without a layer: where its first items would stand if one layer were {left_out}."
     head = ["item", "all layers", *(f"without {k}" for k in range(depth))]

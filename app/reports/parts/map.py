@@ -19,7 +19,7 @@ from app.styles import titled
 from app.text import clean, short
 
 if TYPE_CHECKING:
-    from app.reports.document import Report
+    from app.reports.document import Model, Report
 
 POINTS = 3_000  # of a map
 _SPAN = 1_000.0  # the longer side of a map
@@ -184,38 +184,32 @@ def _space(content: Map, report: Report) -> str:
     return f"{title}: its tokenizer's latents" if content.latents else title
 
 
+def _spot(mark: Mark, before: str) -> charts.Spot:
+    return charts.Spot(mark.x, mark.y, str(mark.place), f"{before}{short(mark.title, 80)}")
+
+
 def _figure(content: Map, report: Report) -> Figure:
     model = report.model(content.model)
     alt = f"Map of {content.total:,} items by {_space(content, report)}, with the history and its list"
 
     def draw(font: str) -> Any:
         palette = _palette(content)
-        path, following = (
-            [charts.Spot(at.x, at.y, str(at.place), f"{before}{short(at.title, 80)}") for at, before in marks]
-            for marks in (
-                [(at, f"{at.place} · ") for at in content.history],
-                [(at, f"list, {at.place}: ") for at in content.following],
-            )
-        )
         return charts.points(
             content.x,
             content.y,
             [palette[at] for at in content.group] or [_PLAIN] * len(content.x),
             alt,
-            path=path,
-            following=following,
+            path=[_spot(at, f"{at.place} · ") for at in content.history],
+            following=[_spot(at, f"list, {at.place}: ") for at in content.following],
             accent=model.colour,
             hints=content.titles,
             font=font,
         )
 
-    def live() -> dict[str, Any]:
-        return _live(content, drawing.Look.of(False, model.colour, model.marker))
-
-    return Figure("map", alt, draw, live, wide=True)
+    return Figure("map", alt, draw, lambda: _live(content, model), wide=True)
 
 
-def _live(content: Map, look: drawing.Look) -> dict[str, Any]:
+def _live(content: Map, model: Model) -> dict[str, Any]:
     """As the page Map draws it; as SVG, since WebGL's drawing makes code at run time, which a strict page does not let it."""
     spots, first = [*content.history, *content.following], len(content.x)
     points = Points(*(np.array([*known, *more], np.float32) for known, more in (
@@ -228,6 +222,7 @@ def _live(content: Map, look: drawing.Look) -> dict[str, Any]:
         colours = _groups(content, np.array(known, np.int16))
     places = range(first, first + len(spots))
     marks = Marks(history=tuple(places[: len(content.history)]), following=tuple(places[len(content.history) :]))
+    look = drawing.Look.of(False, model.colour, model.marker)
     fig = drawing.figure(points, colours, marks, look, titles, [""] * len(titles), height=620)
     fig.update_xaxes(range=[-30, 1_030])
     figure: dict[str, Any] = fig.to_plotly_json()

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import pandas as pd
+from pydantic import Field
 
 from app.analysis import evaluation, floor
-from app.analysis import evaluation as verdicts
 from app.analysis import metrics as analysis
 from app.analysis.cache import cached, of_content
 from app.analysis.model_card import split_words
 from app.figures import metrics as drawing
 from app.reports import charts
 from app.reports.blocks import Block, Cell, Figure, Table, figures, grid, interval, p, quiet, sign, table
-from app.reports.estimates import Beyond, Estimate, Metrics, Row, Slice
-from app.reports.fields import number, number_or_none
+from app.reports.fields import Name, ReportModel, number, number_or_none
 from app.reports.part import Checked, Part, Source, same
 from app.styles import with_users
 from app.text import clean, count, listed
@@ -28,11 +27,107 @@ if TYPE_CHECKING:
     from app.reports.document import Report
 
 
+class Estimate(ReportModel):
+    LATER = ("users",)
+    model: Name
+    users: bool = False
+    """True: with the model's vectors of training users, in place of what it makes of the history alone."""
+    metric: str
+    mean: float
+    low: float
+    high: float
+    people: int
+    mark: Literal["best", "level", ""]
+    """level: its difference to the best could be chance."""
+    p: float | None
+    """Of the paired bootstrap against the best, after Holm; None for the best itself."""
+
+
+class Beyond(ReportModel):
+    LATER = ("users", "others")
+    model: Name
+    users: bool = False
+    """As `Estimate.users`; a row of the metrics is a model, with these vectors or without."""
+    coverage: float | None
+    gini: float | None
+    novelty: float | None
+    others: dict[str, float | None] = {}
+    """Metrics that an installation adds to these three, by their names in lowercase."""
+    note: str
+
+    def value(self, field: str) -> float | None:
+        """Of a metric by its name in lowercase; None where the report does not have it."""
+        value: float | None = getattr(self, field) if field in type(self).model_fields else self.others.get(field)
+        return value
+
+
+class Slice(ReportModel):
+    """A metric over some of the people."""
+
+    words: str
+    """Whose held-out item …"""
+    model: Name
+    users: bool
+    """As `Estimate.users`."""
+    metric: str
+    mean: float
+    low: float
+    high: float
+    people: int
+
+
+class Metrics(ReportModel):
+    LATER = ("beams", "repeats", "held_out", "verdict")
+
+    protocol: str
+    words: str
+    """What the protocol does."""
+    k: int
+    people: int
+    left_out: int
+    """People that not every model was evaluated on."""
+    samples: int
+    seed: int
+    estimates: list[Estimate]
+    beyond: list[Beyond]
+    absent: list[Name]
+    """Models that were not evaluated so."""
+    held_out: list[str] = []
+    """What has to be known of the held-out items before any verdict, in sentences: ties, repeats, cancellations."""
+    beams: dict[Name, Annotated[int, Field(ge=1)]] = {}
+    """Models whose ranks come from a beam, and its width; such a model has no estimates where k is more than that."""
+    repeats: list[Slice] = []
+    """Where repeats count: apart for held-out items that repeat one of the history, and for new ones."""
+    verdict: judge.Verdict | None = None
+    """Of all models of the dataset, whichever the report shows: the best neural one against the best that needs no training. None
+    in reports of before."""
+
+    @property
+    def rows(self) -> list[str]:
+        return [row_of(entry) for entry in self.beyond]
+
+    def cannot(self, model: str) -> str | None:
+        """Why a row of the model is empty, such as "beam of 20"."""
+        return judge.beyond_beam(self.k, self.beams.get(model))
+
+    def of(self, row: str) -> tuple[list[Estimate], Beyond]:
+        estimates = [entry for entry in self.estimates if row_of(entry) == row]
+        return estimates, next(entry for entry in self.beyond if row_of(entry) == row)
+
+
+def row_of(entry: Estimate | Beyond | Slice) -> str:
+    """The row that it stands in: a model, or a model with its vectors of training users, as the page Metrics names it."""
+    return entry.model + analysis.USERS * entry.users
+
+
 class MetricsPart(Part[Metrics]):
     name, title, heading, busy, order = "metrics", "Metrics", "Metrics", "Judging the models", 100
     content = Metrics
     of_history = False
-    note = "One seed per model: intervals are over people, not over trainings."
+    note = (
+        "Metrics are of one seed per model: intervals are over users, not over trainings. The verdict takes means over all seeds "
+        "with rankings."
+    )
 
     def make(self, source: Source) -> Metrics | None:
         return measure(source.models, tuple(source.names), source.asked.protocol, source.asked.k)
@@ -40,18 +135,18 @@ class MetricsPart(Part[Metrics]):
     def named(self, content: Metrics) -> list[str]:
         return [
             *(estimate.model for estimate in content.estimates),
-            *(row[0] for row in content.rows),
+            *(entry.model for entry in content.beyond),
             *content.absent,
             *content.beams,
         ]
 
     def check(self, content: Metrics, report: Report) -> None:
         kinds = {estimate.metric for estimate in content.estimates}
-        cells = {(estimate.model, estimate.users, estimate.metric) for estimate in content.estimates}
-        able = [row for row in content.rows if content.cannot(row[0]) is None]
-        if cells != {(*row, kind) for row in able for kind in kinds}:
+        cells = {(row_of(estimate), estimate.metric) for estimate in content.estimates}
+        able = [row_of(entry) for entry in content.beyond if content.cannot(entry.model) is None]
+        if cells != {(row, kind) for row in able for kind in kinds}:
             raise ValueError("metrics lack a model or a metric")
-        if any((estimate.model, estimate.users) not in content.rows for estimate in content.repeats):
+        if any(row_of(estimate) not in content.rows for estimate in content.repeats):
             raise ValueError("metrics tell repeats of a model that they do not have")
         verdict = content.verdict
         if verdict is not None:
@@ -67,15 +162,13 @@ class MetricsPart(Part[Metrics]):
         rows: list[tuple[Any, ...]] = []
         beyond: list[tuple[Any, ...]] = []
         for row, title in titles.items():
-            (estimates, lists), why = content.of(row), content.cannot(row[0])
+            (estimates, lists), why = content.of(row), content.cannot(analysis.model_of(row))
             rows += [(title, protocol, o.metric, o.mean, o.low, o.high, o.people, o.mark, o.p, "") for o in estimates]
             rows += [(title, protocol, kind, *[None] * 3, content.people, "", None, why) for kind in kinds if why]
             values = [lists.value(metric.field) for metric in judge.BEYOND.values()]
             beyond.append((title, content.k, *values, lists.note))
-        repeats = [
-            (o.words, titles[o.model, o.users], o.metric, o.mean, o.low, o.high, o.people) for o in content.repeats
-        ]
-        groups = [] if content.verdict is None else judge.group_rows(content.verdict)
+        repeats = [(o.words, titles[row_of(o)], o.metric, o.mean, o.low, o.high, o.people) for o in content.repeats]
+        groups = [tuple(cell.replace("−", "-") for cell in row) for row in _groups(content)]  # a file has plain numbers
         columns = ("model", "protocol", "metric", "mean", "low", "high", "people", "mark", "p (Holm)", "note")
         of_beyond = ("model", "k", *(metric.head for metric in judge.BEYOND.values()), "note")
         of_repeats = ("held-out item", "model", "metric", "mean", "low", "high", "people")
@@ -83,18 +176,18 @@ class MetricsPart(Part[Metrics]):
             "metrics": Table("Metrics", columns, rows),
             "metrics-beyond": Table("Beyond accuracy", of_beyond, beyond),
             "metrics-repeats": Table("Repeats apart", of_repeats, repeats),
-            "metrics-groups": Table("For whom", judge.GROUP_COLUMNS, groups),
+            "metrics-groups": Table("Slices", judge.GROUP_COLUMNS, groups),
         }
 
     def blocks(self, content: Metrics, report: Report) -> list[Block]:
         kinds = list(dict.fromkeys(estimate.metric for estimate in content.estimates))
         rows: list[list[Cell]] = []
         for row, title in _titles(content, report).items():
-            (estimates, lists), why = content.of(row), content.cannot(row[0])
+            (estimates, lists), why = content.of(row), content.cannot(analysis.model_of(row))
             cells: list[Cell] = [{"number": "n/a", "small": f"({why})", "strong": False}] * len(kinds) if why else []
             cells += [interval(estimate.mean, estimate.low, estimate.high, estimate.mark) for estimate in estimates]
             more = [metric.text(lists.value(metric.field)) for metric in judge.BEYOND.values()]
-            rows.append([sign(report, row[0], title), *cells, *more])
+            rows.append([sign(report, analysis.model_of(row), title), *cells, *more])
         head = ["Model", *kinds, *(metric.at(content.k) for metric in judge.BEYOND.values())]
         tables, figure, apart = self.tables(content, report), _figure(content, report), repeats_apart(content, report)
         return [
@@ -103,9 +196,9 @@ class MetricsPart(Part[Metrics]):
             table("Metrics of every model", head, rows, [1, *[0] * (len(head) - 1)]),
             quiet(f"* the best. {protocol_words(content, report)}"),
             *([p(apart)] if content.repeats else []),
-            *grid(tables["metrics"]),
+            *grid(tables["metrics"]._replace(rows=[_in_words(row) for row in tables["metrics"].rows])),
             *grid(tables["metrics-repeats"]),
-            *grid(tables["metrics-groups"]),
+            *grid(tables["metrics-groups"]._replace(rows=_groups(content))),
         ]
 
     def compare(self, report: Report, then: Metrics, now: Metrics) -> Iterator[Checked]:
@@ -185,7 +278,7 @@ def measure(models: Zoo, names: tuple[str, ...], protocol: str | None, k: int) -
             analysis.model_of(row): row_ranks.width for row, row_ranks in ranks.items() if row_ranks.width is not None
         },
         held_out=analysis.held_out_words(models.info),
-        verdict=verdicts.verdict(models, protocol, judge.key(judge.HEADLINE, k)),
+        verdict=evaluation.verdict(models, protocol, judge.key(judge.HEADLINE, k)),
     )
 
 
@@ -208,13 +301,13 @@ def _beyond(row: Any) -> Beyond:
 def _repeats(models: Zoo, ranks: Mapping[str, judge.Ranks], metrics: Iterable[str]) -> list[Slice]:
     if protocols.history_excluded(models.info.repeats):
         return []
-    slicing = evaluation.by_repeat(next(iter(ranks.values())), models.users)
-    if len(slicing.groups) < 2:
+    groups = evaluation.by_repeat(next(iter(ranks.values())), models.users)
+    if len(groups) < 2:
         return []
     return [
         Slice(words=row.slice, **_estimate(row))
         for metric in metrics
-        for row in evaluation.means_by_slice(ranks, slicing, metric).assign(metric=metric).itertuples()
+        for row in evaluation.means_by_slice(ranks, groups, metric).assign(metric=metric).itertuples()
     ]
 
 
@@ -249,29 +342,31 @@ def _compared(verdict: judge.Verdict | None) -> list[int] | None:
 # --- in words and drawn
 
 
-def _row_name(row: Row) -> str:
-    """As the page Metrics names it."""
-    return row[0] + (analysis.USERS if row[1] else "")
-
-
 def _families(rows: Iterable[str], report: Report) -> dict[str, str]:
     return {row: report.model(analysis.model_of(row)).family for row in rows}
 
 
-def _titles(content: Metrics, report: Report) -> dict[Row, str]:
+def _titles(content: Metrics, report: Report) -> dict[str, str]:
     """Row → what it is called, those that need no training first, as tables and figures have them."""
-    rows = {_row_name(row): row for row in content.rows}
-    titles = analysis.titled(report.titles, floor.first(rows, _families(rows, report)))
-    return {rows[row]: title for row, title in titles.items()}
+    return analysis.titled(report.titles, floor.first(content.rows, _families(content.rows, report)))
+
+
+def _groups(content: Metrics) -> list[tuple[Any, ...]]:
+    return [] if content.verdict is None else [*judge.group_rows(content.verdict)]
+
+
+def _in_words(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """row: of the table “Metrics”, whose protocol is named as in files."""
+    title, protocol, *cells = row
+    return (title, protocols.title(protocol), *cells)
 
 
 def verdict(content: Metrics, report: Report) -> str:
     """Whether a neural model is worth its training, as Metrics opens with; who is below the floor, and what is missing."""
-    rows = [_row_name(row) for row in content.rows]
-    titles, families = analysis.titled(report.titles, rows), _families(rows, report)
+    titles, families = analysis.titled(report.titles, content.rows), _families(content.rows, report)
     name = f"{judge.HEADLINE}@{content.k}"
-    means = {_row_name((entry.model, entry.users)): entry.mean for entry in content.estimates if entry.metric == name}
-    beams = [f"{titles[_row_name(row)]} ({why})" for row in content.rows if (why := content.cannot(row[0]))]
+    means = {row_of(entry): entry.mean for entry in content.estimates if entry.metric == name}
+    beams = [f"{titles[row_of(entry)]} ({why})" for entry in content.beyond if (why := content.cannot(entry.model))]
     sentences = [
         judge.sentences(content.verdict, lambda title: clean(title, 80)) if content.verdict is not None else "",
         floor.below(means, families, titles).strip(),
@@ -290,8 +385,8 @@ def _floor_left_out(content: Metrics, families: Mapping[str, str]) -> bool:
 def protocol_words(content: Metrics, report: Report) -> str:
     text = (
         f"{content.words} Split: {split_words(report.dataset.split)}; {analysis.asked(content.people, content.protocol)}. "
-        f"Intervals: 95 %, bootstrap over people, {content.samples:,} samples, seed {content.seed}; ≈: level with the best, by "
-        f"a paired bootstrap and Holm's correction.{analysis.left_out(content.left_out)}"
+        f"Intervals: 95 %, bootstrap over users, {content.samples:,} samples, seed {content.seed}; ≈: not significantly "
+        f"different from the best, by a paired bootstrap and Holm's correction.{analysis.left_out(content.left_out)}"
     )
     if content.absent:
         text += f" Not evaluated so: {listed([report.titles[name] for name in content.absent])}."
@@ -306,23 +401,23 @@ def repeats_apart(content: Metrics, report: Report) -> str:
     slices = [entry for entry in content.repeats if entry.metric.startswith(judge.HEADLINE)]
     for group in dict.fromkeys(entry.words for entry in slices):
         part = [entry for entry in slices if entry.words == group]
-        means = listed([f"{titles[entry.model, entry.users]} {entry.mean:.3f}" for entry in part])
-        people = count(part[0].people, "person", "people")
+        means = listed([f"{titles[row_of(entry)]} {entry.mean:.3f}" for entry in part])
+        people = count(part[0].people, "user")
         sentences.append(f"{part[0].metric} where the held-out item {clean(group, 60)} ({people}): {means}.")
         covered += part[-1].people
     if sentences and covered < content.people:
-        others = count(content.people - covered, "other person", "other people")
+        others = count(content.people - covered, "other user")
         sentences.append(f"Not exported are the histories of {others}.")
     return " ".join(sentences)
 
 
 def _figure(content: Metrics, report: Report) -> Figure | None:
     name = f"{judge.HEADLINE}@{content.k}"
-    rows = [_row_name((estimate.model, estimate.users)) for estimate in content.estimates if estimate.metric == name]
-    if not rows:
+    estimates = [estimate for estimate in content.estimates if estimate.metric == name]
+    if not estimates:
         return None
-    estimates = pd.DataFrame([estimate.model_dump() for estimate in content.estimates if estimate.metric == name])
-    frame = estimates.assign(model=rows, note="")
+    rows = list(map(row_of, estimates))
+    frame = pd.DataFrame([estimate.model_dump() for estimate in estimates]).assign(model=rows, note="")
     families, titles = _families(rows, report), analysis.titled(report.titles, rows)
     models = {row: report.model(analysis.model_of(row)) for row in rows}
     looks = {

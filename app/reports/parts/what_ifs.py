@@ -41,6 +41,11 @@ class WhatIf(ReportModel):
     history: list[ItemId]
     models: list[Moves]
 
+    @property
+    def heading(self) -> str:
+        """As pages call it; `words` are as in every report."""
+        return "Empty history" if self.name == "nothing" else self.words
+
 
 class WhatIfs(Part[list[WhatIf]]):
     name, title, order = "what-ifs", "What-ifs", 30
@@ -81,7 +86,7 @@ class WhatIfs(Part[list[WhatIf]]):
         titles = report.titles
         rows = [
             (
-                edit.words,
+                edit.heading,
                 titles[moves.model],
                 i.item_id,
                 i.title,
@@ -111,14 +116,14 @@ class WhatIfs(Part[list[WhatIf]]):
                     cells = [short(clean(first), 60), *(str(changes[kind]) for kind in KINDS)]
                 rows.append([sign(report, moves.model), *cells])
             head = ["Model", "New first item", *KINDS.values()]
-            blocks += [h3(edit.words), table(edit.words, head, rows, [2, 4, *[0] * len(KINDS)])]
+            blocks += [h3(edit.heading), table(edit.heading, head, rows, [2, 4, *[0] * len(KINDS)])]
         return [*blocks, *grid(self.tables(content, report)["what-ifs"])]
 
     def compare(self, report: Report, then: list[WhatIf], now: list[WhatIf]) -> Iterator[Checked]:
         titles = report.titles
 
         def called(edit: WhatIf) -> str:
-            return clean(edit.words, 60).lower()
+            return clean(edit.heading, 60).lower()
 
         def history(words: str, edit: WhatIf, other: WhatIf) -> Checked:
             return same(

@@ -26,22 +26,8 @@ LIMITS = (
 def data_card(info: DatasetInfo) -> dict[str, str]:
     """Term → Markdown."""
     counts, lengths = info.counts, info.lengths
-    if not counts.get("events"):
-        return {
-            "Source": source(info)[0],
-            "Licence": md(info.licence, 2_000),
-            "Users": "none: a catalogue without a log",
-            "Items": f"{counts.get('items', 0):,}",
-            "Left out": md(", ".join(f"{number:,} {reason}" for reason, number in info.left_out.items()) or "nothing"),
-            "Attributes": md(", ".join(info.attributes) or "none", 1_000),
-            "Made": md(f"{info.created[:10]} by {info.created_by}"),
-            "Fingerprint": f"`{info.fingerprint}`",
-        }
-    card = {
-        "Source": source(info)[0],
-        "Licence": md(info.licence, 2_000),
-        "Users": f"{counts.get('users', 0):,}{', **simulated**' if info.simulated else ', real'}",
-        "Items": f"{counts.get('items', 0):,}",
+    users = f"{counts.get('users', 0):,}{', **simulated**' if info.simulated else ', real'}"
+    log = {
         "Events": f"{counts.get('events', 0):,}, of which {counts.get('train', 0):,} for training",
         "Held out": f"{counts.get('valid', 0):,} to validate, {counts.get('test', 0):,} to test",
         "Per user": (
@@ -52,12 +38,18 @@ def data_card(info: DatasetInfo) -> dict[str, str]:
         "Time": _time(info.time),
         "Split": md(split_words(info.split)),
         "Repeats": md(repeats.meaning(info.repeats, info.measured)),
+    }
+    return {
+        "Source": source(info)[0],
+        "Licence": md(info.licence, 2_000),
+        "Users": users if counts.get("events") else "none: a catalogue without a log",
+        "Items": f"{counts.get('items', 0):,}",
+        **(log if counts.get("events") else {}),
         "Left out": md(", ".join(f"{number:,} {reason}" for reason, number in info.left_out.items()) or "nothing"),
         "Attributes": md(", ".join(info.attributes) or "none", 1_000),
         "Made": md(f"{info.created[:10]} by {info.created_by}"),
         "Fingerprint": f"`{info.fingerprint}`",
     }
-    return card
 
 
 def source(info: DatasetInfo) -> list[str]:
@@ -73,6 +65,7 @@ def model_card(bundle: Bundle) -> dict[str, str]:
     read = said.encoder.max_length
     still = f"; {bundle.unsettled}" if bundle.unsettled else ""
     chosen = "as validation had selected" if said.refitted else f"best: {made.best_epoch:,}{still}"
+    learned = count(made.parameters, "parameter") if made.parameters else "nothing learned by gradient"
     card = {
         "Paper": md(said.paper, 2_000),
         "Reads": f"the latest {count(read, 'item')}"
@@ -81,8 +74,7 @@ def model_card(bundle: Bundle) -> dict[str, str]:
         "Recommends": "items that are not in the history"
         if bundle.excludes_history
         else "items of the history, too: repeats count",
-        "Size": f"{count(made.parameters, 'parameter')}, {'embedding' if said.generator is None else 'hidden'} size "
-        f"{said.encoder.dim:,}",
+        "Size": f"{learned}, {'embedding' if said.generator is None else 'hidden'} size {said.encoder.dim:,}",
         "Trained": md(
             f"{count(made.epochs, 'epoch')} ({chosen}), seed {made.seed}, {made.seconds:,.0f} s on {made.device}"
             if made.epochs

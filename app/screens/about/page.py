@@ -59,13 +59,15 @@ def _data(models: Zoo) -> None:
 
 
 def _protocol(models: Zoo) -> None:
-    rankings = {naming.title(name): naming.sentence(name, len(models)) for name in evaluation.protocols(models)}
+    evaluated = evaluation.protocols(models)
+    rankings = {naming.title(name): naming.sentence(name, len(models)) for name in evaluated}
+    seeds = evaluation.over_seeds(models, evaluated[0]) if evaluated else ""
     protocol = {
         **rankings,
         "Split": model_card.split_words(models.info.split),
         "Held-out items": " ".join(metrics.held_out_words(models.info)),
         "Model selection": metrics.SELECTION,
-        "Intervals": metrics.INTERVALS,
+        "Intervals": f"{metrics.INTERVALS} {seeds}".strip(),
         "Significance": metrics.SIGNIFICANCE,
     }
     known = {md(term): md(words, 2_000) for term, words in protocol.items() if words}
@@ -76,7 +78,7 @@ def _model(models: Zoo, name: str) -> None:
     """Closed until somebody opens it."""
     bundle = models.bundles[name]
     title = md(bundle.manifest.title)
-    st.markdown(f"**{zoo.style(models, name).sign} {title}**  \n{md(bundle.manifest.summary, 2_000)}")
+    st.markdown(f"**{zoo.style(models, name).sign} {title}**  \n{md(model_card.summary(bundle), 2_000)}")
     if model_card.too_few_known(bundle.manifest.unknown):
         st.warning(model_card.FEW_KNOWN, icon=":material/spellcheck:")
     folded = st.expander(f"Model card of {title}", key=f"about_card_{name}", on_change="rerun", type="compact")

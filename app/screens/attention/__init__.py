@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from app.session.pages import Check, Own, Page, Parameter, is_model, one_of, script, section, up_to
@@ -17,10 +18,11 @@ SECTIONS = {
 }
 NOT_BESIDE = "none"
 A_AND_B = "a-b"
-UNITS = ("items", "codes")
-VIEWS = ("mean", "head", "rollout")
-SCALES = ("fit", "unit", "rows")
-PEOPLE = ("distance", "position")
+UNITS = {"items": "Items", "codes": "Codes"}
+VIEWS = {"mean": "Mean over heads", "head": "One head", "rollout": "Rollout"}
+SCALES = {"fit": "Fit", "unit": "0 to 1", "rows": "Per row"}
+PEOPLE = {"distance": "By distance", "position": "Position by position"}
+"""What may be chosen, by its text in the address → what it is called."""
 MAX_LATEST = 200
 
 
@@ -40,10 +42,20 @@ def attended(models: Zoo, parameters: Own) -> str:
     return parameters["model"] if parameters.get("model") in names else (able or names)[0]
 
 
-def _shape(models: Zoo, parameters: Own) -> tuple[int, int]:
-    """(layers, heads) of the model that is looked into; one of each where it does not attend."""
+def _layers(models: Zoo, parameters: Own) -> int:
+    """Of the model that is looked into; 1 where it does not attend."""
     shape = models.bundles[attended(models, parameters)].manifest.attention if models.bundles else None
-    return (shape.layers, shape.heads) if shape is not None else (1, 1)
+    return shape.layers if shape is not None else 1
+
+
+def _heads(models: Zoo, parameters: Own) -> int:
+    shape = models.bundles[attended(models, parameters)].manifest.attention if models.bundles else None
+    return shape.heads if shape is not None else 1
+
+
+def _decoder_layers(models: Zoo, parameters: Own) -> int:
+    writes = models.bundles[attended(models, parameters)].manifest.generator if models.bundles else None
+    return writes.layers if writes is not None else 1
 
 
 def compared(models: Zoo, name: str) -> list[str]:
@@ -63,19 +75,12 @@ def _is_beside(text: str, models: Zoo, parameters: Own) -> str:
     return "" if text in (NOT_BESIDE, A_AND_B) else is_model(text, models, parameters)
 
 
-def _is_decoder_layer(text: str, models: Zoo, parameters: Own) -> str:
-    writes = models.bundles[attended(models, parameters)].manifest.generator if models.bundles else None
-    layers = writes.layers if writes is not None else 1
-    return one_of("decoder layer", ("mean", *map(str, range(1, layers + 1))))(text, models, parameters)
-
-
-def _mean_or(name: str, axis: int) -> Check:
-    """axis: 0 layers, 1 heads."""
+def _mean_or(name: str, most: Callable[[Zoo, Own], int]) -> Check:
+    """The mean, or one of so many, counted from 1."""
 
     def check(text: str, models: Zoo, parameters: Own) -> str:
-        return one_of(name, ("mean", *map(str, range(1, _shape(models, parameters)[axis] + 1))))(
-            text, models, parameters
-        )
+        numbers = map(str, range(1, most(models, parameters) + 1))
+        return one_of(name, ("mean", *numbers))(text, models, parameters)
 
     return check
 
@@ -97,17 +102,21 @@ PAGE = Page(
             _is_beside,
         ),
         Parameter("unit", "what a position is, where an item is read as several codes", one_of("positions", UNITS)),
-        Parameter("decoder", "mean over the layers of the decoder, or one, counted from 1", _is_decoder_layer),
+        Parameter(
+            "decoder",
+            "mean over the layers of the decoder, or one, counted from 1",
+            _mean_or("decoder layer", _decoder_layers),
+        ),
         Parameter("view", "what the map shows", one_of("view", VIEWS)),
+        Parameter("layer", "counted from 1", up_to("layer", 1, _layers)),
+        Parameter("head", "counted from 1", up_to("head", 1, _heads)),
         Parameter(
-            "layer", "counted from 1", up_to("layer", 1, lambda models, parameters: _shape(models, parameters)[0])
+            "word_layer",
+            "of a model that reads words: mean, or counted from 1",
+            _mean_or("layer for the words", _layers),
         ),
-        Parameter("head", "counted from 1", up_to("head", 1, lambda models, parameters: _shape(models, parameters)[1])),
         Parameter(
-            "word_layer", "of a model that reads words: mean, or counted from 1", _mean_or("layer for the words", 0)
-        ),
-        Parameter(
-            "word_head", "of a model that reads words: mean, or counted from 1", _mean_or("head for the words", 1)
+            "word_head", "of a model that reads words: mean, or counted from 1", _mean_or("head for the words", _heads)
         ),
         Parameter("scale", "where the colours end", one_of("colours", SCALES)),
         Parameter(

@@ -8,13 +8,11 @@ import pandas as pd
 import streamlit as st
 
 from app import export, zoo
-from app.analysis import attention
+from app.analysis import attention, model_card
 from app.components import sections, widgets
 from app.figures import attention as figures
 from app.text import clean, count, md
 from engine.runtime import Zoo
-
-_GATE = st.column_config.NumberColumn(format="%.4f")
 
 
 def gates(models: Zoo, name: str, history: tuple[int, ...]) -> None:
@@ -31,14 +29,14 @@ def gates(models: Zoo, name: str, history: tuple[int, ...]) -> None:
         alt=f"Gates of {clean(title)} by position, oldest on top; furthest open at {called.titles[int(values.argmax())]}.",
         table=table,
         name=f"attention {name} gates",
-        columns={"gate": _GATE},
+        columns={"gate": widgets.FOUR_DIGITS},
     )
     read = (
         f"The latest {count(len(openings), 'item')} of {len(history)} have a gate. "
         if len(openings) < len(history)
         else ""
     )
-    reason = models.bundles[name].cannot("attention") or ""
+    reason = model_card.cannot(models.bundles[name], "attention") or ""
     st.caption(
         md(
             f"{read}0 is closed, 1 is open: for this user, the gate multiplies the item’s vector before averaging. "
@@ -67,8 +65,8 @@ def filters(models: Zoo, name: str, history: tuple[int, ...]) -> None:
     st.caption(
         md(
             f"Each vertical filter adds up the vectors of the latest {count(read, 'item')}, weighed by place. "
-            f"{bundle.cannot('attention') or ''} One layer goes on from these sums and from what the horizontal filters find: "
-            "the weights are no explanation."
+            f"{model_card.cannot(bundle, 'attention') or ''} One layer goes on from these sums and from what the horizontal "
+            "filters find: the weights are no explanation."
         )
     )
     if bundle.cannot("matches") is None:

@@ -58,9 +58,9 @@ def show(
         table=table,
         name=f"leave one out {name}",
         columns={
-            "weight": st.column_config.NumberColumn(format="%.4f"),
-            "log_probability": st.column_config.NumberColumn(format="%+.4f"),
-            "score": st.column_config.NumberColumn(format="%+.4f"),
+            "weight": widgets.FOUR_DIGITS,
+            "log_probability": widgets.SIGNED,
+            "score": widgets.SIGNED,
         },
     )
     note = (

@@ -9,14 +9,16 @@ import pandas as pd
 import streamlit as st
 
 from app import export, glossary, guard, zoo
-from app.analysis import attention
+from app.analysis import attention, model_card
 from app.components import choice, item_picker, sections, widgets
 from app.components import history as history_strip
 from app.figures import attention as figures
 from app.screens.attention import (
     A_AND_B,
     NOT_BESIDE,
+    PEOPLE,
     SECTIONS,
+    UNITS,
     VIEWED,
     attended,
     compared,
@@ -29,10 +31,6 @@ from app.screens.attention import (
 from app.session import state
 from app.text import clean, count, md
 from engine.runtime import AttentionMap, Zoo, last_row
-
-_UNITS = {"items": "Items", "codes": "Codes"}
-_PEOPLE = {"distance": "By distance", "position": "Position by position"}
-_WEIGHT = st.column_config.NumberColumn(format="%.4f")
 
 
 def page() -> None:
@@ -56,7 +54,9 @@ def page() -> None:
     view = viewed(models, name)
     if view is None:
         silent = bundle.cannot("cross_attention") if bundle.cannot("identifiers") is None else None
-        words = f"{bundle.manifest.title} has no attention to show. {bundle.cannot('attention')} {silent or ''}"
+        words = (
+            f"{bundle.manifest.title} has no attention to show. {model_card.cannot(bundle, 'attention')} {silent or ''}"
+        )
         st.info(md(words.strip()), icon=":material/visibility_off:")
     titles = SECTIONS
     if view != "attention":
@@ -186,7 +186,7 @@ def _choose(models: Zoo) -> str:
             for other in silent:
                 bundle = models.bundles[other]
                 st.markdown(
-                    f":small[:gray[**{md(bundle.manifest.title)}**: {md(bundle.cannot('attention') or '', 300)}]]"
+                    f":small[:gray[**{md(bundle.manifest.title)}**: {md(model_card.cannot(bundle, 'attention') or '', 300)}]]"
                 )
                 st.button(
                     "Leave-one-out effect",
@@ -209,7 +209,7 @@ def _unit() -> str:
     return choice.segmented(
         "Positions",
         "unit",
-        _UNITS,
+        UNITS,
         "items",
         key="attention_unit",
         help="This model reads and writes every item as several codes. Items: codes are grouped. Codes: each is a position.",
@@ -234,7 +234,7 @@ def _last(models: Zoo, side: _Side, generates: bool, beside: list[pd.DataFrame])
         alt=f"Attention of {clean(title)} by position, oldest on top; most at {called.titles[int(np.argmax(looked))]}.",
         table=whole,
         name=f"attention {name} last row",
-        columns={"weight": _WEIGHT},
+        columns={"weight": widgets.FOUR_DIGITS},
     )
     where = (
         "the mean over all rows, because the model averages them" if seen.pooled else "the last row of the last layer"
@@ -263,7 +263,7 @@ def _average(models: Zoo, name: str) -> None:
     title = models.bundles[name].manifest.title
     st.markdown(attention.distance_words(profile, title))
     how = choice.segmented(
-        "Show as", "people", _PEOPLE, "distance", key="attention_people", label_visibility="collapsed"
+        "Show as", "people", PEOPLE, "distance", key="attention_people", label_visibility="collapsed"
     )
     paper = how == "position"
     export.figure(
@@ -272,7 +272,11 @@ def _average(models: Zoo, name: str) -> None:
         alt=f"Mean attention of {clean(title)} by how far back an item is, over {count(profile.people, 'user')}.",
         table=attention.distances(profile),
         name=f"attention {name} over users",
-        columns={"weight": _WEIGHT, "even": _WEIGHT, "back": st.column_config.NumberColumn("items back")},
+        columns={
+            "weight": widgets.FOUR_DIGITS,
+            "even": widgets.FOUR_DIGITS,
+            "back": st.column_config.NumberColumn("items back"),
+        },
     )
     st.caption(
         md(

@@ -11,13 +11,12 @@ from app import export, glossary, guard, zoo
 from app.analysis import attention, beam_search
 from app.components import choice, sections, widgets
 from app.figures import attention as figures
+from app.screens.attention import SCALES, VIEWS
 from app.session import state
 from app.text import clean, count, md
 from engine.runtime import AttentionMap, Zoo
 
-_VIEWS = {"mean": "Mean over heads", "head": "One head", "rollout": "Rollout"}
 _ROLLOUT = f"Rollout: {glossary.tooltip('Rollout')}"
-_SCALES = {"fit": "Fit", "unit": "0 to 1", "rows": "Per row"}
 _LATEST = 40  # positions that are drawn unless more are chosen
 
 
@@ -29,7 +28,7 @@ def positions(models: Zoo, name: str, seen: AttentionMap, called: attention.Name
     sections.heading("Position by position")
     wide, narrow = st.columns([3, 1], gap="large")
     with narrow:
-        kinds = {kind: words for kind, words in _VIEWS.items() if kind != "rollout" or seen.no_rollout is None}
+        kinds = {kind: words for kind, words in VIEWS.items() if kind != "rollout" or seen.no_rollout is None}
         view = cast(
             attention.View,
             choice.segmented("Show", "view", kinds, "mean", key="attention_view", wrap=True, help=_ROLLOUT),
@@ -44,7 +43,7 @@ def positions(models: Zoo, name: str, seen: AttentionMap, called: attention.Name
         scale = choice.segmented(
             "Colours",
             "scale",
-            _SCALES,
+            SCALES,
             "fit",
             key="attention_scale",
             wrap=True,
@@ -67,7 +66,7 @@ def positions(models: Zoo, name: str, seen: AttentionMap, called: attention.Name
                 part, called, top, "weight" if scale != "rows" else "share of the row's largest", widgets.on_phone()
             ),
             key="attention_map",
-            alt=f"{_VIEWS[view]} of {clean(models.bundles[name].manifest.title)}: {many} by {many} positions, oldest first.",
+            alt=f"{VIEWS[view]} of {clean(models.bundles[name].manifest.title)}: {many} by {many} positions, oldest first.",
             table=attention.wide(weights[-many:, -many:], called),
             name=f"attention {name} {view} layer {layer} head {head}" if view == "head" else f"attention {name} {view}",
         )
@@ -164,16 +163,12 @@ def heads(name: str, seen: AttentionMap) -> None:
 
 
 _DRAWN = 60  # positions; the table has all
-_WEIGHT = st.column_config.NumberColumn(format="%.4f")
 
 
 def by_event(models: Zoo, name: str, history: tuple[int, ...], item: int) -> dict[int, float]:
     """Place in the history → what the codes that were generated looked at there, of the decoder's layer that is chosen."""
-    cross_attention = beam_search.cross_attention(models, name, history, item)
-    titles = {event: zoo.titled(models, event) for event in cross_attention.items}
     layer = _layer_index(state.get().own.get("decoder", "mean"))
-    whole, _, places = beam_search.weights(cross_attention, titles, layer, False)  # type: ignore[arg-type]
-    return dict(zip(places, whole.mean(axis=0).tolist(), strict=True))
+    return beam_search.by_event(beam_search.cross_attention(models, name, history, item), layer)
 
 
 def _layer_index(chosen: str) -> int | None:
@@ -207,7 +202,7 @@ def generated_codes(models: Zoo, name: str, history: tuple[int, ...], item: int,
         alt=f"For each code of {clean(zoo.titled(models, item), 80)}, what {clean(title)} looked at in the history.",
         table=beam_search.wide(shares, called, rows),
         name=f"attention {name} generated codes",
-        columns={"mean": _WEIGHT},
+        columns={"mean": widgets.FOUR_DIGITS},
     )
     note = "One column per code that was generated, first to last; the attention of the decoder, mean over heads"
     note += f", layer {layer}." if layer != "mean" else " and layers."

@@ -13,7 +13,6 @@ from app.text import clean, md
 from engine.runtime import WordAttention, Zoo
 
 _CARDS = 12  # items whose words are drawn; the table has all
-_WEIGHT = st.column_config.NumberColumn(format="%.4f")
 
 
 def parts(models: Zoo, name: str, history: tuple[int, ...]) -> word_attention.Parts:
@@ -62,7 +61,7 @@ def show(models: Zoo, name: str, history: tuple[int, ...]) -> None:
         table=shares.table(),
         name=f"attention {name} items {layer_and_head}",
         columns={
-            column: _WEIGHT
+            column: widgets.FOUR_DIGITS
             for column in ("weight", "words_alike", *(f"in {attribute}" for attribute in shares.attributes))
         },
     )
@@ -88,7 +87,7 @@ def show(models: Zoo, name: str, history: tuple[int, ...]) -> None:
         key="attention_words",
         alt=f"Attention of {clean(title)} to each word, oldest item first.",
         name=f"attention {name} words {layer_and_head}",
-        columns={"weight": _WEIGHT},
+        columns={"weight": widgets.FOUR_DIGITS},
     )
     shortened = any(line["cut"] for block in blocks for line in block["lines"])
     rest = word_attention.left_out(attention, shares, _CARDS, reads.max_tokens, reads.limit if shortened else 0)
@@ -141,7 +140,7 @@ def token_ablation(models: Zoo, name: str, history: tuple[int, ...]) -> None:
         alt=f"What leaving out each attribute, and each word, of {clean(aimed)} does to its score.",
         table=own_words.table,
         name=f"leave own words out {name}",
-        columns={"effect": st.column_config.NumberColumn(format="%+.4f")},
+        columns={"effect": widgets.SIGNED},
     )
     note = "Effect: the score of the item as it is minus that without the word or the attribute; later words move up."
     if len(shown) < len(own_words.table):

@@ -2,8 +2,73 @@
 
 from __future__ import annotations
 
-from app.screens.catalogue.parameters import PARAMETERS
-from app.session.pages import Page, script
+import math
+
+from app.session.address import decode, decode_values, encode, encode_values
+from app.session.pages import Own, Page, Parameter, is_search, script
+from app.store.attributes import EXACT, OWN
+from app.store.facets import Among, Between, Filters
+from app.text import short
+from engine.runtime import Zoo
+
+MAX_VALUES = 100
+"""Values that one link filters by."""
+
+
+def chosen_filters(parameters: Own) -> dict[str, Among | Between]:
+    """Attribute → its filter."""
+    values = decode_values(parameters.get("only", ""))
+    conditions: dict[str, Among | Between] = {name: Among(chosen) for name, chosen in values.items()}
+    texts = decode(parameters.get("between", ""))
+    for name, low, high in zip(texts[::3], texts[1::3], texts[2::3], strict=False):
+        conditions[name] = Between(_number(low), _number(high))
+    return conditions
+
+
+def parameters_of(conditions: Filters) -> dict[str, str | None]:
+    """The opposite of `chosen_filters`, for `state.choose`."""
+    only = {name: condition.values for name, condition in conditions.items() if isinstance(condition, Among)}
+    between = [
+        text
+        for name, condition in conditions.items()
+        if isinstance(condition, Between)
+        for text in (name, _text(condition.low), _text(condition.high))
+    ]
+    return {"only": encode_values(only), "between": encode(between) or None}
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    if not math.isfinite(number):
+        return None
+    number = min(max(number, -float(EXACT)), float(EXACT))  # attributes that are filtered by lie within
+    return int(number) if number.is_integer() else number
+
+
+def _text(end: float | None) -> str:
+    return "" if end is None else str(int(end) if float(end).is_integer() else float(end))
+
+
+def _are_values(text: str, models: Zoo, parameters: Own) -> str:
+    return _fit(decode(text)[::2], len(decode(text)) % 2 == 0, text, models)
+
+
+def _are_ranges(text: str, models: Zoo, parameters: Own) -> str:
+    names, ends = decode(text)[::3], [*decode(text)[1::3], *decode(text)[2::3]]
+    whole = len(decode(text)) % 3 == 0 and all(end == "" or _number(end) is not None for end in ends)
+    return _fit(names, whole, text, models)
+
+
+def _fit(names: tuple[str, ...], whole: bool, text: str, models: Zoo) -> str:
+    """Whether a filter can be understood; values that no item has filter everything out, and the page says so."""
+    known = set(models.items.column_names) - {name for name in OWN if name != "popularity"}
+    if whole and 0 < len(names) <= MAX_VALUES and set(names) <= known:
+        return ""
+    return f"The link filters by attributes that this catalogue does not have: “{short(text)}”."
+
 
 PAGE = Page(
     name="catalogue",
@@ -13,5 +78,13 @@ PAGE = Page(
     order=2,
     help="Search and filter the items; build a history.",
     script=script(__file__),
-    parameters=PARAMETERS,
+    parameters=(
+        Parameter("find", "a text that titles and attributes are searched for", is_search),
+        Parameter("only", "attribute~value~…: items have one of the values of each attribute", _are_values),
+        Parameter(
+            "between",
+            "attribute~low~high~…: items lie in the range of each attribute, an empty end is open",
+            _are_ranges,
+        ),
+    ),
 )

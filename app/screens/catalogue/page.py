@@ -10,13 +10,13 @@ import streamlit as st
 from app import export, guard, zoo
 from app.analysis import facets as views
 from app.analysis import item_card
-from app.components import item_picker
-from app.screens.catalogue import parameters
+from app.components import choice, item_picker
+from app.screens.catalogue import chosen_filters, parameters_of
 from app.session import state
 from app.store.attributes import caption
 from app.store.catalogue import Catalogue
 from app.store.facets import Among, Between, Facet, Filters
-from app.text import MAX_QUERY, clean, count, md
+from app.text import clean, count, md
 from engine.runtime import Zoo
 
 ROWS = 20
@@ -38,27 +38,20 @@ def browse() -> None:
         now = state.get()
         models, catalogue = zoo.open_zoo(now.dataset), zoo.open_catalogue(now.dataset)
         usable = views.usable(catalogue.facets, len(models))
-        text, key = now.own.get("find", ""), "catalogue_search"
-        if str(st.session_state.get(key) or "").strip() != text:
-            st.session_state[key] = text  # only then: it would undo what was typed meanwhile
-        st.text_input(
+        text = choice.searched(
             "Search titles and attributes",
-            key=key,
-            type="search",
+            key="catalogue_search",
             live="250ms",
-            max_chars=MAX_QUERY,
             placeholder="Titles, people, genres, descriptions …",
             label_visibility="collapsed",
-            on_change=guard.callback(search),
-            args=(key,),
         )
-        chosen_filters = filters(usable.facets)
+        conditions = filters(usable.facets)
         meant = catalogue.meant(text)
         if meant != text:
             st.caption(views.nearest(text, meant))
-        facet_bar(catalogue, usable, meant, chosen_filters)
-        chips(chosen_filters)
-        results(models, catalogue, usable.facets, meant, chosen_filters)
+        facet_bar(catalogue, usable, meant, conditions)
+        chips(conditions)
+        results(models, catalogue, usable.facets, meant, conditions)
 
 
 def results(models: Zoo, found: Catalogue, facets: list[Facet], text: str, wanted: Filters) -> None:
@@ -111,7 +104,7 @@ def rows(models: Zoo, facets: list[Facet], found: list[dict[str, object]], text:
                         key=f"catalogue_open_{row['item']}",
                         type="tertiary",
                         wrap=False,
-                        on_click=guard.callback(open_item),
+                        on_click=guard.callback(item_picker.choose),
                         args=(item_id,),
                     )
                     words = [*views.matched(row, searched, text), *views.row_words(row, facets)]
@@ -152,11 +145,6 @@ def every(found: Catalogue, text: str, wanted: Filters, column: str, descending:
     return pa.concat_tables(parts)
 
 
-def search(key: str) -> None:
-    text = str(st.session_state.get(key) or "").strip()[:MAX_QUERY]
-    state.choose(find=text or None)
-
-
 # --- filters: in the address, not in widgets, so that a folded one keeps its choice
 
 
@@ -165,7 +153,7 @@ def filters(facets: list[Facet]) -> dict[str, Among | Between]:
     kinds = {facet.name: facet.kind for facet in facets}
     return {
         name: condition
-        for name, condition in parameters.filters(state.get().own).items()
+        for name, condition in chosen_filters(state.get().own).items()
         if (kinds.get(name) == "range") == isinstance(condition, Between) and name in kinds
     }
 
@@ -292,11 +280,11 @@ def choose_decade(name: str, key: str) -> None:
 
 
 def set_filter(name: str, wanted: Among | Between | None) -> None:
-    conditions = parameters.filters(state.get().own)
+    conditions = chosen_filters(state.get().own)
     conditions.pop(name, None)
     if wanted is not None:
         conditions[name] = wanted
-    state.choose(**parameters.parameters_of(conditions))
+    state.choose(**parameters_of(conditions))
 
 
 def remove_filter(name: str) -> None:
@@ -322,11 +310,6 @@ def add(item_id: str) -> None:
         state.add(item_id)
         st.toast("Added to the history.", icon=":material/check:")
     st.rerun()  # the list alone would be drawn anew otherwise, and the history is beside it
-
-
-def open_item(item_id: str) -> None:
-    state.select(item_id)
-    st.rerun()
 
 
 show()

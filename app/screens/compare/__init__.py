@@ -19,7 +19,7 @@ SECTIONS = {
     "beam": "Beam search",
 }
 """Below the lists; what is not open is not computed."""
-WRITE = ("items", "anything")
+WRITE = {"items": "Constrained to items", "anything": "Unconstrained"}
 MAX_WIDTH = 100
 TEMPERATURES = tuple(f"{tenths / 10:g}" for tenths in range(1, 31))
 
@@ -47,7 +47,7 @@ PAGE = Page(
     help="What each model recommends next, side by side.",
     script=script(__file__),
     parameters=(
-        Parameter("view", "whether lists stand side by side or ranks in a table", one_of("view", tuple(VIEWS))),
+        Parameter("view", "whether lists stand side by side or ranks in a table", one_of("view", VIEWS)),
         replace(
             section(SECTIONS), renewed=lambda text: "overview" if text == "effects" else text
         ),  # the details show them

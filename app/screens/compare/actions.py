@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import streamlit as st
@@ -12,26 +13,49 @@ from app import zoo
 from app.analysis import model_card
 from app.components import widgets
 from app.session import history_edits, state
+from app.session.address import Ids
+
+EXPERIMENTS: dict[str, tuple[str, int, Callable[[Ids], Ids]]] = {
+    "drop_last": ("Remove last", 1, lambda history: history[:-1]),
+    "swap_last": ("Swap last two", 2, lambda history: (*history[:-2], history[-1], history[-2])),
+    "shuffle": ("Shuffle", 2, lambda history: history_edits.shuffled(history, random.Random())),
+    "nothing": ("Empty history", 1, lambda history: ()),
+}
+"""What a click does to the history: name → (what it is called, how many items it needs, the edit)."""
+_ACTED = "compare_acted"
+"""When the history was last edited from above the lists."""
 
 
-def experiment(what: str) -> None:
-    """Makes the edited history, or edits it further; the history itself stays as it is."""
+def experiment(name: str) -> None:
+    """Makes the edited history, or edits it further; the history itself stays as it is. name: of `EXPERIMENTS`, or chosen: the
+    one that is described."""
     now = state.get()
     before = now.current
-    if what == "chosen":
-        said = {name: st.session_state.get(f"compare_{name}") for name in ("kind", "first", "second", "count", "space")}
+    if name == "chosen":
+        said = {part: st.session_state.get(f"compare_{part}") for part in ("kind", "first", "second", "count", "space")}
         after = history_edits.edited(before, zoo.open_zoo(now.dataset), said)
-    elif what == "drop_last":
-        after = before[:-1]
-    elif what == "swap_last" and len(before) > 1:
-        after = history_edits.swapped(before, len(before) - 2, len(before) - 1)
-    elif what == "shuffle":
-        after = history_edits.shuffled(before, random.Random())
-    elif what == "nothing":
-        after = ()
     else:
-        after = before
+        _, least, edit = EXPERIMENTS[name]
+        after = edit(before) if len(before) >= least else before
     state.update(variant=after, shows_a=False)
+    _show_answers()
+
+
+def add_found(item_id: str) -> None:
+    """Adds what was found by the search."""
+    state.add(item_id)
+    _show_answers()
+
+
+def _show_answers() -> None:
+    """On a phone the lists are far below what was touched: `reveal_answers` brings them into view."""
+    st.session_state[_ACTED] = time.time()
+
+
+def reveal_answers(around: str) -> None:
+    """Once for each such act, on a phone alone. around: the key of the container of the lists."""
+    if _ACTED in st.session_state and widgets.on_phone():
+        widgets.reveal(around, key="answers", once=f"{around} {st.session_state[_ACTED]}")
 
 
 def choose_models(key: str, offered: tuple[str, ...]) -> None:
@@ -49,11 +73,11 @@ def clicked(key: str) -> None:
 
 
 def act(said: Mapping[str, Any]) -> None:
-    """Adds an item to the history that is shown, or selects it."""
+    """Adds an item to the history that is shown, if the visitor saw this history, or selects it."""
     now, item_id = state.get(), said.get("id")
     if not isinstance(item_id, str) or zoo.open_zoo(now.dataset).position(item_id) is None:
         return
     if said.get("do") == "explain":
         state.select(item_id)
-    elif said.get("do") == "add":
+    elif said.get("do") == "add" and said.get("known") == now.current.count(item_id):  # a second click adds nothing
         state.add(item_id)

@@ -14,7 +14,7 @@ from app.analysis.recommend import Answer
 from app.components import choice, widgets
 from app.figures import beam_search as figures
 from app.figures import compare
-from app.screens.compare import MAX_WIDTH, TEMPERATURES, actions, beam_width
+from app.screens.compare import MAX_WIDTH, TEMPERATURES, WRITE, actions, beam_width
 from app.session import state
 from app.text import clean, md
 from engine.errors import SeqscopeError
@@ -22,7 +22,6 @@ from engine.runtime import Zoo
 
 _DRAWN = 4  # prefixes per step that were not followed
 _SHARE = st.column_config.NumberColumn(format="percent")
-_WRITE = {"items": "Constrained to items", "anything": "Unconstrained"}
 _STEPS = (*range(1, 11), 15, 20, 30, 50, 75, MAX_WIDTH)  # of the slider
 
 
@@ -61,7 +60,7 @@ def _beam(models: Zoo, answer: Answer, history: tuple[int, ...], k: int) -> None
             "Temperature", "temperature", TEMPERATURES, "1", key=f"compare_temperature_{name}", help=_TEMPERATURE
         )
     with sliders[2]:
-        free = choice.segmented("Decoding", "write", _WRITE, "items", key="compare_write", help=_CONSTRAINED) != "items"
+        free = choice.segmented("Decoding", "write", WRITE, "items", key="compare_write", help=_CONSTRAINED) != "items"
     try:
         trace = beam_search.trace(models, name, history, width, not free, float(temperature))
     except SeqscopeError as reason:

@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from app import examples, export, glossary, guard, run_queue, styles, zoo
-from app.analysis import model_card, next_in_log, rank_table, recommend
+from app.analysis import model_card, next_in_log, recommend
 from app.analysis.recommend import BARS
 from app.components import choice, history, sections, widgets
 from app.figures import compare
@@ -32,7 +32,7 @@ def show() -> None:
     if target is not None:  # at once; where the models rank it once they have answered
         next_item.markdown(compare.truth_words(models, [], target))
     history.choose()
-    history.show(beside=partial(_experiments, models, looked_at))
+    history.show(beside=partial(_experiments, models, looked_at), on_add=actions.add_found)
     if not models.bundles:
         _refused(models)
         st.info("No model of this dataset can be opened, so there is nothing to compare.", icon=":material/info:")
@@ -41,10 +41,12 @@ def show() -> None:
     answers = recommend.ask(models, names, current, now.k, pinned=pinned, target=target)
     if target is not None:
         next_item.markdown(compare.truth_words(models, answers, target, side="" if pinned is None else "B"))
-    _lists(models, answers, current, pinned, target, view)
+    with st.container(key="compare_answers"):
+        _lists(models, answers, current, pinned, target, view)
     run_queue.RUNS.others_first()
     _refused(models)
     _sections(models, answers, current)
+    actions.reveal_answers("compare_answers")
 
 
 def _lists(
@@ -70,7 +72,7 @@ def _lists(
         widgets.recommendations(cards, key=key, on_act=act)
         st.caption(f"{BARS} Click a title for details.", help=_SHARE)
     else:
-        table = rank_table.of(models, answers, current, k, pinned=pinned, target=target)
+        table = recommend.rank_table(models, answers, current, k, pinned=pinned, target=target)
         shown = compare.rank_table(models, table, current, k, target=target, chosen=chosen)
         widgets.item_ranks(shown, key=key, on_act=act)
         st.caption(
@@ -99,7 +101,7 @@ def _sections(models: Zoo, answers: list[recommend.Answer], current: tuple[int, 
 def _overview(models: Zoo, answers: list[recommend.Answer], current: tuple[int, ...]) -> None:
     now = state.get()
     _next_in_log(models, current)
-    st.markdown(recommend.agreement_words(answers, now.k))
+    st.markdown(recommend.agreement_words(answers))
     export.under(
         lambda: recommend.lists_table(models, answers),
         key="compare_lists",
@@ -152,20 +154,11 @@ def _refused(models: Zoo) -> None:
 # --- what if
 
 
-_EXPERIMENTS = (
-    ("Remove last", "drop_last", 1),
-    ("Swap last two", "swap_last", 2),
-    ("Shuffle", "shuffle", 2),
-    ("Empty history", "nothing", 1),
-)
-"""What it is called, what `actions.experiment` calls it, and how many items it needs."""
-
-
 def _experiments(models: Zoo, now: tuple[int, ...]) -> None:
     """What would be if the history were another: A stays, B is edited."""
     with st.container(width="content", key="compare_whatif"):
         st.markdown(":gray[What if:]", width="content")
-    for words, experiment, least in _EXPERIMENTS:
+    for experiment, (words, least, _) in actions.EXPERIMENTS.items():
         st.button(
             words,
             key=f"compare_{experiment}",

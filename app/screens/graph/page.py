@@ -11,7 +11,7 @@ from app.components import history as history_strip
 from app.figures import graph_paths as figures
 from app.session import state
 from app.text import clean, count, md
-from engine.runtime import Zoo
+from engine.runtime import Zoo, judge
 
 _DEPTHS = {"1": "History", "2": "+ users of its items", "3": "+ items of these users"}
 
@@ -69,7 +69,7 @@ def _paths(models: Zoo, name: str, history: tuple[int, ...], item: int) -> None:
         name=f"paths {name}",
         columns={
             "weight": st.column_config.NumberColumn(format="%.5f"),
-            "adds": st.column_config.NumberColumn(format="%+.4f"),
+            "adds": widgets.SIGNED,
         },
     )
     with st.container(key="graph_list"):
@@ -99,7 +99,7 @@ def _layers(models: Zoo, name: str, history: tuple[int, ...], item: int) -> None
         return
     sections.heading("What each layer adds")
     meeting, left_out = graph_paths.layers_words(layers.by_layer)
-    score = f"{layers.by_layer.sum():.3f}"
+    score = judge.signed(layers.by_layer.sum(), ".3f")
     st.markdown(f"The score of **{md(zoo.titled(models, item))}**, {score}, is the sum of these: {meeting}.")
     export.figure(
         figures.layers(layers.by_layer),

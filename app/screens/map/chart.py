@@ -17,7 +17,7 @@ from app.analysis.map_regions import Region
 from app.components import widgets
 from app.figures import map as figures
 from app.figures.map import Range
-from app.screens.map import parameters
+from app.screens.map import shown_places
 from app.session import state
 from app.session.address import decode, encode
 from app.spaces import Place
@@ -135,12 +135,6 @@ def draw_around(models: Zoo, place: Place, key: str, outlines: list[map_points.O
 # --- what is chosen
 
 
-def choose(item_id: str | None) -> None:
-    """Selects an item; None: none any more."""
-    state.select(item_id)
-    st.rerun()  # the map alone would be drawn anew otherwise, and the item's details are beside it
-
-
 def add(ids: tuple[str, ...]) -> None:
     for item_id in ids:
         state.add(item_id)
@@ -247,7 +241,7 @@ def times_moved(name: str) -> int:
 def zoom_to(items: tuple[int, ...] | None) -> None:
     """Shows these items, or their codes, on the maps of now; None: the whole maps."""
     models = zoo.open_zoo(state.get().dataset)
-    for place in parameters.shown(models, state.get().own):
+    for place in shown_places(models, state.get().own):
         points, name = spaces.points(models, place), chart_key(place)
         shown = items
         if items is not None and place.of_codes:

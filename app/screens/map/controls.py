@@ -9,17 +9,17 @@ from app.analysis import facets, map_colouring
 from app.analysis.cache import cached, stamp
 from app.components import choice, item_picker
 from app.figures import map_codes
-from app.screens.map import filters, parameters
-from app.screens.map.chart import MapChoices, choose, selected, zoom_to
-from app.screens.map.parameters import CODE, LAYERS, NEXT, NOTHING
+from app.screens.map import CODE, LAYERS, NEXT, NOTHING, chosen_code, filters, shown_layers, shown_places
+from app.screens.map.chart import MapChoices, selected, zoom_to
 from app.session import state
 from app.store.attributes import caption
 from app.store.catalogue import Catalogue
 from app.store.search import Hit
-from app.text import MAX_QUERY, clean, count, md
+from app.text import clean, count, md
 from engine.runtime import Zoo
 
 MATCHES = 500  # items that a search marks
+_OFFERED = 6  # of them, to choose from
 _PROJECTIONS = {"umap": "UMAP", "pca": "PCA"}
 _LAYERS = dict(zip(LAYERS, ("History", "Next items"), strict=True))
 
@@ -31,7 +31,7 @@ def show(models: Zoo, found: Catalogue) -> MapChoices:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="xsmall", key="map_controls"):
         st.title("Map", anchor=False, width="content", help=glossary.tooltip("Map"))
         titles = {key: place.title for key, place in able.items()}
-        places = parameters.shown(models, page_parameters)
+        places = shown_places(models, page_parameters)
         first = choice.selected("Space", "space", titles, places[0].key, key="map_space", width=180)
         others = {NOTHING: "None", **{key: title for key, title in titles.items() if key != first}}
         second = places[1].key if len(places) > 1 else NOTHING
@@ -43,7 +43,7 @@ def show(models: Zoo, found: Catalogue) -> MapChoices:
         by = "level"
         if any(place.of_codes for place in places):
             by = choice.selected("Colour codes by", "by", map_codes.CALLED, "level", key="map_by", width=150)
-        text = _search()
+        text = choice.searched("Find on the map", key="map_search", placeholder="Title, genre …", width=160)
         colours = filters.recoloured(models, _colouring_of(models, found, colour))
         with st.popover("Display", type="tertiary", icon=":material/tune:"):
             layers = _layers(any(place.model is not None for place in places))
@@ -69,7 +69,7 @@ def show(models: Zoo, found: Catalogue) -> MapChoices:
         by,
         tuple(hit.item for hit in hits),
         state.selected(models),
-        parameters.code(models, page_parameters),
+        chosen_code(models, page_parameters),
         layers,
         selection,
         bool(selection) and filters.isolated(),
@@ -104,32 +104,9 @@ def _preferred(possible: list[str]) -> str:
     )
 
 
-def _search() -> str:
-    text, key = state.get().own.get("find", ""), "map_search"
-    if str(st.session_state.get(key) or "").strip() != text:
-        st.session_state[key] = text  # only then: it would undo what was typed meanwhile
-    st.text_input(
-        "Find on the map",
-        key=key,
-        type="search",
-        live="300ms",
-        max_chars=MAX_QUERY,
-        placeholder="Title, genre …",
-        width=160,
-        on_change=guard.callback(_searched),
-        args=(key,),
-    )
-    return text
-
-
-def _searched(key: str) -> None:
-    text = str(st.session_state.get(key) or "").strip()[:MAX_QUERY]
-    state.choose(find=text or None)
-
-
 def _layers(of_models: bool) -> frozenset[str]:
     """of_models: whether a model's space is shown; others recommend nothing, so there is nothing to offer."""
-    layers, key = parameters.layers(state.get().own), "map_layers"
+    layers, key = shown_layers(state.get().own), "map_layers"
     offered = LAYERS if of_models else tuple(name for name in LAYERS if name != NEXT)
     st.session_state[key] = [name for name in offered if name in layers]
     st.pills(
@@ -146,7 +123,7 @@ def _layers(of_models: bool) -> frozenset[str]:
 
 def _layered(key: str, offered: tuple[str, ...]) -> None:
     """What was not offered stays as it was."""
-    before, chosen = parameters.layers(state.get().own), st.session_state.get(key) or ()
+    before, chosen = shown_layers(state.get().own), st.session_state.get(key) or ()
     layers = [name for name in LAYERS if name in (chosen if name in offered else before)]
     state.choose(top=None if len(layers) == len(LAYERS) else "~".join(layers) or NOTHING)
 
@@ -161,8 +138,9 @@ def _told(models: Zoo, found: Catalogue, text: str, meant: str, hits: list[Hit])
         st.caption(facets.nearest(text, meant))
     with item_picker.hits_of(text, key="map", horizontal=True, gap="xsmall", vertical_alignment="center"):
         more = "at least " if len(hits) == MATCHES else ""
-        st.caption(f"{more}{count(len(hits), 'item')} ringed. Choose one:", width="content")
-        for hit in hits[:6]:
+        which = f"one of the first {_OFFERED}" if len(hits) > _OFFERED else "one"
+        st.caption(f"{more}{count(len(hits), 'item')} ringed. Choose {which}:", width="content")
+        for hit in hits[:_OFFERED]:
             st.button(
                 md(zoo.titled(models, hit.item), 50) + item_picker.reason(found, hit, meant),
                 key=f"map_hit_{hit.item}",
@@ -182,7 +160,7 @@ def _told(models: Zoo, found: Catalogue, text: str, meant: str, hits: list[Hit])
 
 def _choose_found(item: int, item_id: str) -> None:
     zoom_to((item,))
-    choose(item_id)
+    item_picker.choose(item_id)
 
 
 # --- kept

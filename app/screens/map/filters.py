@@ -14,11 +14,11 @@ from app import guard, spaces, zoo
 from app.analysis.map_colouring import Colouring
 from app.analysis.map_points import Points
 from app.analysis.map_regions import Attribute
-from app.components import widgets
-from app.screens.map import parameters
-from app.screens.map.chart import MapChoices, choose, is_held, select, selected, zoom_to
+from app.components import item_picker, widgets
+from app.screens.map import filter_values
+from app.screens.map.chart import MapChoices, is_held, select, selected, zoom_to
 from app.session import state
-from app.session.address import encode
+from app.session.address import encode_values
 from app.text import clean, count
 from engine.runtime import Zoo
 
@@ -29,7 +29,7 @@ LISTED = 12  # selected items that stand above the bars
 Items = npt.NDArray[np.bool_]
 
 
-def passing(attributes: Sequence[Attribute], filtered_by: parameters.Values, but: str = "") -> Items | None:
+def passing(attributes: Sequence[Attribute], filtered_by: Mapping[str, Sequence[str]], but: str = "") -> Items | None:
     """bool [items]: those with one of the filtered_by values of every attribute (`but` that one); None: all."""
     masks = [
         attribute.having(filtered_by[attribute.name])
@@ -46,7 +46,7 @@ def isolated() -> bool:
 
 def shown(models: Zoo, selection: Sequence[int]) -> Items | None:
     """bool [items]: what the map shows; None: all."""
-    items = passing(spaces.attributes(models), parameters.values(state.get().own))
+    items = passing(spaces.attributes(models), filter_values(state.get().own))
     if selection and isolated():
         of_selection = np.zeros(len(models), bool)
         of_selection[list(selection)] = True
@@ -56,7 +56,7 @@ def shown(models: Zoo, selection: Sequence[int]) -> Items | None:
 
 def recoloured(models: Zoo, colours: Colouring | None) -> Colouring | None:
     """With items that are shown for one of their values in the colour of that value."""
-    pressed = parameters.values(state.get().own).get(colours.name, ()) if colours is not None else ()
+    pressed = filter_values(state.get().own).get(colours.name, ()) if colours is not None else ()
     attribute = next((a for a in spaces.attributes(models) if colours is not None and a.name == colours.name), None)
     if colours is None or colours.group is None or attribute is None or not colours.several:
         return colours
@@ -74,7 +74,7 @@ def show(page: MapChoices) -> None:
         return
     data = {
         "attributes": attribute_bars(page, attributes),
-        "filtered": bool(parameters.values(state.get().own)),
+        "filtered": bool(filter_values(state.get().own)),
         "maps": len(page.places),
         "aspect": _points(page).aspect,
         "selection": _selection(page),
@@ -85,7 +85,7 @@ def show(page: MapChoices) -> None:
 def attribute_bars(page: MapChoices, attributes: Sequence[Attribute]) -> list[dict[str, Any]]:
     """Per attribute its title and the bars of its values: how many items of the map have each, and how many of those that are
     selected and pass the filters of the other attributes. First the attribute that the map is coloured by, popularity last."""
-    filtered_by = parameters.values(state.get().own)
+    filtered_by = filter_values(state.get().own)
     drawn = np.zeros(len(page.models), bool)
     drawn[_points(page).items] = True
     chosen = np.zeros(len(page.models), bool)
@@ -180,12 +180,11 @@ def act(clicked: Mapping[str, Any]) -> None:
         case "deselect":
             select(None)
         case "item" if isinstance(item_id, str) and models.position(item_id) is not None:
-            choose(item_id)
+            item_picker.choose(item_id)
 
 
 def _toggle(name: str, value: str) -> None:
-    filtered_by = {**parameters.values(state.get().own)}
+    filtered_by = filter_values(state.get().own)
     values = filtered_by.get(name, ())
     filtered_by[name] = tuple(v for v in values if v != value) if value in values else (*values, value)
-    pairs = [text for attribute, chosen in filtered_by.items() for value in chosen for text in (attribute, value)]
-    state.choose(only=encode(pairs) or None)
+    state.choose(only=encode_values(filtered_by))

@@ -16,7 +16,6 @@ from app.screens.map.chart import (
     add,
     as_shown,
     chart_key,
-    choose,
     draw_around,
     is_held,
     quality,
@@ -110,7 +109,7 @@ def _near(page: MapChoices, place: Place) -> tuple[int, ...]:
     if page.item is None:
         return ()
     try:
-        return tuple(spaces.near(page.models, place, page.item, NEAR).items.tolist())
+        return tuple(spaces.near(place, page.item, NEAR).items.tolist())
     except SeqscopeError:
         return ()  # the lists of neighbours say why
 
@@ -156,7 +155,7 @@ def _take(place: Place) -> None:
     if outlines:
         draw_around(models, place, name, outlines, items)
     elif len(items) == 1:
-        choose(models.item_ids[items[0]])
+        item_picker.choose(models.item_ids[items[0]])
     elif not items:
         select(None)
 

@@ -17,8 +17,6 @@ from engine.runtime import protocols as naming
 _DIFFERENCE = "Difference to a baseline"
 _CHOICE = 40
 """Pixels of a choice without its label: as high is what stands beside it, so that a model is at one height in both figures."""
-_FOUR = st.column_config.NumberColumn(format="%.4f")
-_SIGNED = st.column_config.NumberColumn(format="%+.4f")
 
 
 def show(this: MetricsChoices) -> None:
@@ -53,7 +51,7 @@ def _intervals(this: MetricsChoices) -> None:
         "training first, then the best on top.",
         table=this.named(table),
         name=f"metrics {this.protocol} {this.k}",
-        columns={"mean": _FOUR, "low": _FOUR, "high": _FOUR, "p": _FOUR},
+        columns=dict.fromkeys(("mean", "low", "high", "p"), widgets.FOUR_DIGITS),
     )
 
 
@@ -83,12 +81,13 @@ def _against(this: MetricsChoices) -> None:
         alt=f"Difference in {this.metric} to {clean(this.titles[baseline])}, with 95 % intervals.",
         table=this.named(table),
         name=f"against {baseline} {this.metric}",
-        columns={"difference": _SIGNED, "low": _SIGNED, "high": _SIGNED, "p": _FOUR, "holm": _FOUR},
+        columns=dict.fromkeys(("difference", "low", "high"), widgets.SIGNED)
+        | dict.fromkeys(("p", "holm"), widgets.FOUR_DIGITS),
     )
     words = metrics.better_words(table, baseline, metrics.bold(this.titles))
     st.caption(
         f"{words} Paired over the same users; p adjusted by Holm for {count(len(table), 'comparison')}. "
-        f"Diamond: the baseline. Open: n.s. {metrics.ONE_SEED}"
+        f"Diamond: the baseline. Open: n.s. {md(evaluation.over_seeds(this.models, this.protocol), 1_000)}"
     )
 
 

@@ -7,11 +7,9 @@ import streamlit as st
 
 from app import glossary, guard, zoo
 from app.analysis import evaluation, floor, metrics
-from app.analysis import evaluation as verdicts
 from app.components import sections, widgets
-from app.screens.metrics import comparison, protocol, slices, studies, training_runs
+from app.screens.metrics import SECTIONS, comparison, protocol, slices, studies, training_runs
 from app.screens.metrics.choices import MetricsChoices, choose
-from app.screens.metrics.parameters import SECTIONS
 from app.session import state
 from app.text import clean, count, md
 
@@ -75,11 +73,11 @@ def _verdict(this: MetricsChoices) -> None:
         st.warning(md(" ".join([counted, *advice]), 2_000), icon=":material/rule:")
     elif counted:
         st.caption(md(counted, 500))
-    verdict = verdicts.verdict(this.models, this.protocol, this.metric)
+    verdict = evaluation.verdict(this.models, this.protocol, this.metric)
     if verdict is None:
         st.info(f"Not measured at {this.k}. {this.beams()} Choose a smaller k.")
     else:
-        st.markdown(verdicts.in_markdown(verdict))
+        st.markdown(evaluation.in_markdown(this.models, verdict))
 
 
 def _table(this: MetricsChoices) -> None:

@@ -43,7 +43,7 @@ def _facts(this: MetricsChoices) -> dict[str, str]:
         "Users": f"{metrics.asked(users, this.protocol)}{', simulated' if info.simulated else ''}."
         f"{metrics.left_out(this.left_out)}",
         "Held-out items": " ".join(metrics.held_out_words(info)),
-        "Intervals": metrics.INTERVALS,
+        "Intervals": f"{metrics.INTERVALS} {evaluation.over_seeds(this.models, this.protocol)}",
         "Significance": metrics.SIGNIFICANCE,
         "Model selection": metrics.SELECTION,
         "User vectors": "The trained user's own vector, in place of what the model makes of the history alone."

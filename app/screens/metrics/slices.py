@@ -7,14 +7,12 @@ import streamlit as st
 
 from app import export
 from app.analysis import evaluation, floor, metrics
-from app.analysis import evaluation as verdicts
 from app.components import choice, sections, widgets
 from app.figures import metrics as figures
 from app.screens.metrics.choices import MetricsChoices
 from app.text import clean, md
 from engine.runtime import judge
 
-_FOUR = st.column_config.NumberColumn(format="%.4f")
 _DRAWN = 8
 """So many models at once: with more, a slice is taller than a screen."""
 
@@ -42,7 +40,7 @@ def show(this: MetricsChoices) -> None:
         alt=f"{this.metric} of {len(drawn)} models by {clean(options[by], 80).lower()}, with 95 % intervals.",
         table=this.named(table),
         name=f"slices {by} {this.metric}",
-        columns={"mean": _FOUR, "low": _FOUR, "high": _FOUR},
+        columns={"mean": widgets.FOUR_DIGITS, "low": widgets.FOUR_DIGITS, "high": widgets.FOUR_DIGITS},
     )
     note = (
         "Slices overlap: a user whose held-out item has several values counts in each of them."
@@ -78,7 +76,7 @@ def _few(this: MetricsChoices) -> list[str]:
 
 
 def _groups_of_the_verdict(this: MetricsChoices) -> None:
-    verdict = verdicts.verdict(this.models, this.protocol, this.metric)
+    verdict = evaluation.verdict(this.models, this.protocol, this.metric)
     if verdict is None or not verdict.groups or verdict.neural is None or verdict.untrained is None:
         return
     ours, theirs = clean(verdict.neural.title), clean(verdict.untrained.title)

@@ -18,16 +18,14 @@ from engine.runtime.studies import MEASURES
 
 _ALIKE = "Variants differ in one setting and are otherwise trained alike, for comparison: not the models above."
 ACROSS = 3  # panels side by side; on a phone they stand one below the other
-_FIGURE = st.column_config.NumberColumn(format="%.4f")
-_SIGNED = st.column_config.NumberColumn(format="%+.4f")
 _PER_CENT = st.column_config.NumberColumn(format="%+.1f %%")
 _BESIDE = {
-    **dict.fromkeys(("figure", "published"), _FIGURE),
+    **dict.fromkeys(("figure", "published"), widgets.FOUR_DIGITS),
     **dict.fromkeys(("change", "lowest", "highest", "published_change"), _PER_CENT),
 }
 _COLUMNS = {
-    **dict.fromkeys(("mean", "low", "high", "p", "holm", "spread", "figure"), _FIGURE),
-    **dict.fromkeys(("difference", "lowest", "highest"), _SIGNED),
+    **dict.fromkeys(("mean", "low", "high", "p", "holm", "spread", "figure"), widgets.FOUR_DIGITS),
+    **dict.fromkeys(("difference", "lowest", "highest"), widgets.SIGNED),
 }
 
 
@@ -50,7 +48,7 @@ def ablations(this: MetricsChoices) -> None:
     with guard.watch(f"the study {study.name}"):
         _ablation(study, metric, _counted(this.models, study, metric))
         if study.published:
-            sections.heading("Beside the papers")
+            sections.heading("Published figures")
         _beside(study)
     _made(studies, "ablations")
 
@@ -69,7 +67,7 @@ def sweeps(this: MetricsChoices) -> None:
     published = [study for study in studies if study.published]
     if published:
         with guard.watch("the papers' figures"):
-            sections.heading("Beside the papers")
+            sections.heading("Published figures")
             _beside(_chosen(published))
     _made(studies, "sweeps")
 
@@ -113,7 +111,7 @@ def _ablation(study: Study, metric: str, counted: list[views.Counted]) -> None:
         return
     table = views.table(study, metric)
     baseline = study.variant(study.baseline).title
-    st.markdown(views.verdicts(study, table, metric) + views.below(study, table, counted))
+    st.markdown(views.verdicts(study, table, metric) + views.below(table, counted))
     export.figure(
         export.shared_figure(figures.differences, table, views.singles(study, metric), metric, baseline),
         key=f"metrics_study_{study.name}",
@@ -183,7 +181,7 @@ def _ranked(models: Zoo, studies: list[Study], metric: str) -> None:
                 )
                 st.caption(
                     f"{md(f'{study.about} {views.judged_by(study)}', 2_500)} {views.verdicts(study, table, metric)}"
-                    f"{views.below(study, table, _counted(models, study, metric))}"
+                    f"{views.below(table, _counted(models, study, metric))}"
                 )
     whole = pd.concat([_plain(tables[study.name]).assign(study=clean(study.title)) for study in studies])
     export.under(

@@ -9,13 +9,10 @@ from app import export, guard
 from app.analysis import evaluation, floor, metrics
 from app.components import choice, sections, widgets
 from app.figures import metrics as figures
-from app.screens.metrics import parameters
+from app.screens.metrics import ALONG
 from app.screens.metrics.choices import MetricsChoices
 from app.text import clean, listed, md, span
 from engine.runtime import Zoo
-
-_FOUR = st.column_config.NumberColumn(format="%.4f")
-_ALONG = dict(zip(parameters.ALONG, ("epochs", "seconds", "steps"), strict=True))
 
 
 def show(this: MetricsChoices) -> None:
@@ -33,17 +30,17 @@ def _curves(this: MetricsChoices) -> None:
             "No bundle has a training curve: these models are counted, not trained. Train one with `seqscope train` to see it."
         )
         return
-    along = choice.segmented("Along", "along", _ALONG, "epoch", key="metrics_along")
+    along = choice.segmented("Along", "along", ALONG, "epoch", key="metrics_along")
     if table["ndcg"].notna().any():
         export.figure(
             export.shared_figure(
-                figures.validation, table, along, _ALONG[along], this.titles, this.looks, widgets.on_phone()
+                figures.validation, table, along, ALONG[along], this.titles, this.looks, widgets.on_phone()
             ),
             key="metrics_validation",
-            alt=f"NDCG@10 on the validation items along {_ALONG[along]} of training.",
+            alt=f"NDCG@10 on the validation items along {ALONG[along]} of training.",
             table=this.named(table),
             name="training curves",
-            columns={"loss": _FOUR, "ndcg": _FOUR},
+            columns={"loss": widgets.FOUR_DIGITS, "ndcg": widgets.FOUR_DIGITS},
         )
         if names := evaluation.validated_by_users(this.models, table[table["ndcg"].notna()]["model"].unique()):
             titles = listed([this.titles[name] for name in names])
@@ -58,10 +55,10 @@ def _curves(this: MetricsChoices) -> None:
         st.caption("Each model in units of its own.")
         st.plotly_chart(
             export.shared_figure(
-                figures.losses, table, along, _ALONG[along], this.titles, this.looks, widgets.on_phone()
+                figures.losses, table, along, ALONG[along], this.titles, this.looks, widgets.on_phone()
             ),
             key="metrics_losses",
-            alt=f"Training loss of every model along {_ALONG[along]}; the table above has the numbers.",
+            alt=f"Training loss of every model along {ALONG[along]}; the table above has the numbers.",
             config=export.config("training loss"),
         )
 

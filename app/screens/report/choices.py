@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import streamlit as st
 
@@ -61,7 +61,8 @@ def _parts(parameters: Mapping[str, str], offered: list[str]) -> None:
         selection_mode="multi",
         format_func=lambda part: PARTS[part].title,
         key="report_parts",
-        on_change=guard.callback(_take_parts(len(offered))),
+        on_change=guard.callback(_take_parts),
+        args=(len(offered),),
         wrap=True,
     )
 
@@ -100,14 +101,16 @@ def _details(models: Zoo, parameters: Mapping[str, str]) -> None:
             st.toggle(
                 "Effects of slow models, too",
                 key="report_slow",
-                on_change=guard.callback(_switch("slow", "asked", "report_slow")),
+                on_change=guard.callback(_switch),
+                args=("slow", "asked", "report_slow"),
                 help="Generative models score every item anew for each event left out, which takes a while.",
             )
         st.session_state["report_rows"] = "rows" in parameters
         st.toggle(
             "Rows of the data may go in",
             key="report_rows",
-            on_change=guard.callback(_switch("rows", "yes", "report_rows")),
+            on_change=guard.callback(_switch),
+            args=("rows", "yes", "report_rows"),
             help="Adds categories and titles to the map's points, and the name of the history's user with the item that "
             "came next. Otherwise a report holds only the history, the lists and aggregates.",
         )
@@ -135,7 +138,8 @@ def _several(
         key=key,
         help=glossary.tooltip(label.removesuffix(" of")),
         placeholder=f"None of {count(len(options), 'one', 'these')}",
-        on_change=guard.callback(_take_several(name, key, options)),
+        on_change=guard.callback(_take_several),
+        args=(name, key, options),
         wrap=True,
     )
 
@@ -148,26 +152,17 @@ def _take_title() -> None:
     state.choose(title=title or None)
 
 
-def _take_parts(offered: int) -> Callable[[], None]:
-    def take() -> None:
-        picked = st.session_state.get("report_parts") or []
-        chosen = [part for part in PARTS if part in picked]
-        state.choose(parts=None if len(chosen) in (0, offered) else encode(chosen))
-
-    return take
+def _take_parts(offered: int) -> None:
+    picked = st.session_state.get("report_parts") or []
+    chosen = [part for part in PARTS if part in picked]
+    state.choose(parts=None if len(chosen) in (0, offered) else encode(chosen))
 
 
-def _take_several(name: str, key: str, options: list[str]) -> Callable[[], None]:
-    def take() -> None:
-        picked = st.session_state.get(key) or []
-        chosen = [option for option in options if option in picked]
-        state.choose(**{name: None if len(chosen) == len(options) else encode(chosen)})
-
-    return take
+def _take_several(name: str, key: str, options: list[str]) -> None:
+    picked = st.session_state.get(key) or []
+    chosen = [option for option in options if option in picked]
+    state.choose(**{name: None if len(chosen) == len(options) else encode(chosen)})
 
 
-def _switch(name: str, text: str, key: str) -> Callable[[], None]:
-    def take() -> None:
-        state.choose(**{name: text if st.session_state.get(key) else None})
-
-    return take
+def _switch(name: str, text: str, key: str) -> None:
+    state.choose(**{name: text if st.session_state.get(key) else None})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 import streamlit as st
@@ -43,8 +42,8 @@ def show(report: Report) -> None:
         for form, label in _FORMS:
             downloads.button(
                 label,
-                _maker(report, form, figures),
-                f"{files.stem(report)}.{form}",
+                partial(_file, report, form, figures),
+                f"{report.stem}.{form}",
                 files.MIME[form],
                 key=f"report_{form}",
             )
@@ -61,11 +60,8 @@ def show(report: Report) -> None:
             st.caption(md(f"{words} Whoever runs this server can name a folder of fonts in SEQSCOPE_FONTS.", 1_000))
 
 
-def _maker(report: Report, form: files.Form, figures: Kind) -> Callable[[], bytes]:
-    def make() -> bytes:
-        return next(iter(files.files(report, [form], figures).values()))
-
-    return make
+def _file(report: Report, form: files.Form, figures: Kind) -> bytes:
+    return next(iter(files.files(report, [form], figures).values()))
 
 
 def _tables(report: Report) -> None:
@@ -73,7 +69,7 @@ def _tables(report: Report) -> None:
         downloads.button(
             f"{table.title[:60]} ({len(table.rows):,})",
             partial(csv_bytes, table.columns, table.rows),
-            f"{files.stem(report)}-{name}.csv",
+            f"{report.stem}-{name}.csv",
             "text/csv",
             key=f"report_csv_{name}",
             type="tertiary",

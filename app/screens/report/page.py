@@ -14,7 +14,6 @@ from app.reports import address, html
 from app.reports import build as building
 from app.reports.address import SAVED
 from app.reports.document import Asked, Report, sealed
-from app.reports.files import stem
 from app.screens.report import batch, choices, files, saved
 from app.session import state
 from engine.runtime import Zoo
@@ -66,7 +65,7 @@ def _shown(report: Report, live: bool = False) -> None:
         widgets.preview("report_preview", key="report_titles", on_act=guard.callback(_clicked))
     st.caption(
         "This is the exported page itself. With its JSON, `seqscope report --verify "
-        f"{stem(report)}.json` asks the models again and says whether its lists, facts and figures still hold."
+        f"{report.stem}.json` asks the models again and says whether its lists, facts and figures still hold."
     )
 
 

@@ -19,10 +19,8 @@ from app.store.server import open_store
 from app.text import clean, md
 from engine.errors import SeqscopeError
 
-_NAME, _TAKEN = (
-    "report_save_name",
-    "report_save_taken",
-)  # the text field; the name that is to be replaced, if the visitor says so
+_NAME, _TAKEN = "report_save_name", "report_save_taken"
+"""Keys of the text field, and of what is to be replaced if the visitor says so."""
 
 
 def opened() -> Report | None:
@@ -64,16 +62,7 @@ def show(report: Report) -> None:
             on_click=guard.callback(_save),
             args=(store, who.id, report, False),
         )
-    taken = st.session_state.get(_TAKEN)
-    if taken is not None and taken == _name(report):
-        with st.container(horizontal=True, vertical_alignment="center"):
-            st.markdown(f"There is a report named “{md(taken, 60)}” already.")
-            st.button(
-                "Replace it",
-                key="report_save_replace",
-                on_click=guard.callback(_save),
-                args=(store, who.id, report, True),
-            )
+    saved.ask_to_replace(_TAKEN, _name(report), _save, store, who.id, report, True, key="report_save_replace")
     saved.show_outcome()
     entries = store.reports.of(who.id, state.get().dataset)
     if entries:
@@ -102,18 +91,8 @@ def _name(report: Report) -> str:
 
 
 def _save(store: Store, who: str, report: Report, replace: bool) -> None:
-    name, dataset = _name(report), state.get().dataset
-    st.session_state.pop(_TAKEN, None)
-    if not replace and any(entry.name == name for entry in store.reports.of(who, dataset)):
-        st.session_state[_TAKEN] = name
-        return
-    try:
-        made = store.reports.save(who, dataset, name, report.model_dump(mode="json"), replace=replace)
-    except SeqscopeError as error:
-        saved.remember_outcome("warning", guard.shown(error))
-        return
-    st.session_state[_NAME] = ""
-    saved.remember_outcome("success", f"Saved the report “{made.name}”.")
+    content = report.model_dump(mode="json")
+    saved.keep(store.reports, who, _name(report), content, replace, field=_NAME, taken=_TAKEN)
 
 
 def _open(id: str) -> None:

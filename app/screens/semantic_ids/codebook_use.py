@@ -21,7 +21,7 @@ def show(page: Selection) -> None:
         if tokenization not in there:
             st.caption(f"{page.heading(tokenization)} has no level {level + 1}.")
     usages = [(page.named(tokenization), tokenizers.usage(tokenization)[level]) for tokenization in there]
-    titled = [(tokenization.about.title, tokenizers.usage(tokenization)[level]) for tokenization in there]
+    titled = [(named.title, usage) for named, usage in usages]
     names = listed([clean(title) for title, _ in titled])
     left, right = st.columns(2, gap="medium")
     with left:

@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from app import export, guard, zoo
-from app.analysis import semantic_ids
+from app.analysis import semantic_ids, tokenizers
 from app.components import item_picker
 from app.screens.semantic_ids.selection import Selection, choose_prefix
 from app.session import state
@@ -64,7 +64,7 @@ def _path(page: Selection, one: Tokenization, item: int) -> None:
                 on_click=guard.callback(choose_prefix),
                 args=(one.name, codes[:depth]),
             )
-        rest = semantic_ids.path(one.identifiers.codes, item)[len(codes) :]
+        rest = tokenizers.disambiguating(one, item)
         if rest:
             st.markdown(
                 f":gray-badge[{md(semantic_ids.spelled(rest))}]",

@@ -87,7 +87,7 @@ def _card(page: Selection, one: Tokenization) -> None:
     chance = "" if near is None else f" By chance here {near.chance / len(levels):.0%}."
     with st.container(border=True):
         st.markdown(page.heading(one))
-        st.caption(f"{md(tokenizers.shape_words(one))}. {md(one.about.summary, 600)}")
+        st.caption(f"{md(tokenizers.shape_words(one))}. {md(tokenizers.summary(one), 600)}")
         grid = st.grid(3, min_column_width=140, gap="small", key=f"semantic_card_{one.name}")
         for label, value, term, more in (
             ("Utilisation", f"{used:.0%}", "Codebook utilisation", ""),

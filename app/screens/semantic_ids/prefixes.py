@@ -39,7 +39,12 @@ def show(page: Selection) -> None:
     words = "Each row adds a code; box width: number of items. Click a box to open its branch"
     words += ", the top one to go back." if prefix else "."
     if column in kinds:
-        words += " Colour: the most common value (an item's first), paler for a smaller share of the items."
+        words += (
+            " Colour: the most common value, paler for a smaller share of the items; as on the map, an item with several values "
+            "counts as its most frequent one."
+        )
+    if any(tokenization.identifiers.codes.shape[1] > tokenization.own.shape[1] for tokenization in page.shown):
+        words += " Left out: the last number of a semantic ID, which only disambiguates items with the same codes."
     st.caption(md(words))
     with guard.watch("the items of the branch"):
         _items(page, name, prefix)
@@ -223,7 +228,8 @@ def _listed(page: Selection, one: Tokenization, prefix: tuple[int, ...], order: 
 
 def _items_table(page: Selection, one: Tokenization, order: np.ndarray) -> pd.DataFrame:
     table = facets.table(page.found.rows(order.tolist()))
-    table.insert(0, "Codes", [semantic_ids.spelled(semantic_ids.path(one.own, item)) for item in order.tolist()])
+    paths = [(*semantic_ids.path(one.own, item), *tokenizers.disambiguating(one, item)) for item in order.tolist()]
+    table.insert(0, "Codes", [semantic_ids.spelled(path) for path in paths])
     return table
 
 

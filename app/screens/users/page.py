@@ -1,4 +1,4 @@
-"""All users with a held-out item: where each model ranks it, on whom two models differ, and who is like whom."""
+"""Users with a held-out item: where each model ranks it, on whom two models differ, and who is like whom."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import streamlit as st
 from app import export, guard, zoo
 from app.analysis import users
 from app.components import sections, widgets
-from app.figures import users as figures
+from app.figures import metrics as figures
 from app.screens.users import listing, selection, user
 from app.session import state
 from app.text import clean, count, md
@@ -30,9 +30,11 @@ def page() -> None:
         )
         return
     who = "simulated users" if models.info.simulated else "users"
+    many, total = models.users.num_rows, _with_held_out(models)
+    some = count(many, who[:-1], who) if many == total else f"{many:,} of {count(total, who[:-1], who)}"
+    drawn = "" if many == total else ", drawn at random"
     st.markdown(
-        f"{count(models.users.num_rows, who[:-1], who)} with a held-out item that no model saw: where each model ranks it, "
-        "and on whom models differ."
+        f"{some} with a held-out item that no model saw{drawn}: where each model ranks it, and on whom models differ."
     )
     shown = selection.chosen(models)
     rows = users.rows(models, shown)
@@ -50,6 +52,11 @@ def page() -> None:
         _distribution(models, rows, row, shown)
 
 
+def _with_held_out(models: Zoo) -> int:
+    """All users of the dataset with a held-out item; an export holds 2,000 of them unless it was made otherwise."""
+    return max(models.users.num_rows, models.info.counts.get("test", 0))
+
+
 def _distribution(models: Zoo, rows: users.Ints, row: int | None, shown: users.UserFilter) -> None:
     table, some = users.table(models), listing.model_names(models, shown, _DRAWN)
     if not some or not len(rows):
@@ -62,7 +69,7 @@ def _distribution(models: Zoo, rows: users.Ints, row: int | None, shown: users.U
         curves.append(figures.Curve(title, zoo.style(models, name), at, shares))
         if row is not None and math.isfinite(rank := float(table.of(name)[row])):
             marks[title] = rank
-    which = f"all {len(rows):,}" if len(rows) == models.users.num_rows else f"the {len(rows):,} listed"
+    which = f"all {len(rows):,}" if len(rows) == _with_held_out(models) else f"the {len(rows):,} listed"
     sections.heading("Ranks over users")
     st.caption(
         f"Share of {which} users whose held-out item is among the first x. Dotted: top {shown.k}. Marks: the chosen user."

@@ -50,7 +50,9 @@ def chosen(models: Zoo) -> users.UserFilter:
 def controls(models: Zoo, selection: users.UserFilter) -> None:
     find, length = st.columns(2, gap="medium")
     with find:
-        _search(selection.text)
+        choice.searched(
+            "Find a user", key="users_find", most=MAX_TEXT, clears=("page",), placeholder="Name or number …"
+        )
     with length:
         _length(models, selection)
     if selection.pair is None:
@@ -70,27 +72,6 @@ def controls(models: Zoo, selection: users.UserFilter) -> None:
             "with", "second", others, second, key=f"users_second_{state.get().dataset}_{first}", clears=clears
         )
     _hits(models, selection)
-
-
-def _search(text: str) -> None:
-    key = "users_find"
-    if str(st.session_state.get(key) or "").strip() != text:
-        st.session_state[key] = text  # only then: it would undo what was typed meanwhile
-    st.text_input(
-        "Find a user",
-        key=key,
-        type="search",
-        live="300ms",
-        max_chars=MAX_TEXT,
-        placeholder="Name or number …",
-        on_change=guard.callback(_searched),
-        args=(key,),
-    )
-
-
-def _searched(key: str) -> None:
-    text = str(st.session_state.get(key) or "").strip()[:MAX_TEXT]
-    state.choose(find=text or None, page=None)
 
 
 def _length(models: Zoo, selection: users.UserFilter) -> None:

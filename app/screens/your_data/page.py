@@ -12,7 +12,7 @@ from app.components.jobs import batches_of
 from app.owner import Owner
 from app.screens.your_data import abilities, jobs, training, upload
 from app.session import state
-from app.store.records import MAX_NAME, StoredDataset, keep_days
+from app.store.records import MAX_NAME, StoredDataset
 from app.store.server import open_store
 from app.text import amount, clean, count, md
 from app.uploads.limits import UploadLimits
@@ -58,8 +58,7 @@ def show() -> None:
 def _whose(who: Owner) -> str:
     if who.kind == "account":
         return "What you bring belongs to your account. It is kept until you delete it, and nobody else sees it."
-    days = keep_days()
-    kept = count(int(days), "day") if days == int(days) else f"{days:g} days"
+    kept = account.kept_for()
     if who.kind == "session":
         return (
             "This browser sent no cookie, so what you bring belongs to this tab alone and is lost to you when it is closed; "

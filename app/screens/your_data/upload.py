@@ -9,7 +9,6 @@ towards what its owner has, and goes when the session ends.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -27,7 +26,7 @@ from app.store.server import open_store
 from app.text import md
 from app.uploads import files
 from app.uploads.limits import UploadLimits
-from app.uploads.runner import Cancelled, UploadFailed
+from app.uploads.runner import UploadFailed
 from engine.tabular.reading import MB
 
 _STEPS = ("1 File", "2 Columns", "3 Check", "4 Use")
@@ -98,8 +97,7 @@ def _work(draft: Draft) -> None:
         bar = st.progress(0.0, text=md(draft.doing))
         # Any click draws the page anew, which ends the work.
         st.button("Cancel", key=draft.key("cancel"), icon=":material/close:")
-    with contextlib.suppress(Cancelled):
-        todo(lambda done, words: _tell(bar, done, words))
+    todo(lambda done, words: _tell(bar, done, words))
     st.rerun()
 
 

@@ -31,7 +31,12 @@ ABOUT = {
     "encoding": "Encoding", "delimiter": "Delimiter", "quote": "Quotes", "header": "First row", "columns": "Columns",
     "time": "Times",
 }  # fmt: skip
-HEADER = {"yes": "names the columns", "no": "is data"}
+_CALLED: dict[str, Mapping[str, str]] = {
+    "encoding": ENCODINGS, "delimiter": DELIMITERS, "quote": QUOTES, "time": TIMES,
+    "header": {"yes": "names the columns", "no": "is data"},
+}  # fmt: skip
+"""Of what can be chosen: value → what people call it."""
+_PATTERNS = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d/%m/%Y %H:%M", "%m/%d/%Y %H:%M", "%Y%m%d")
 _FORMATS = {"delimited": "text in columns", "jsonl": "JSON lines", "json": "JSON", "parquet": "Parquet"}
 
 
@@ -39,17 +44,14 @@ def file_words(guess: Guess) -> str:
     """JSON lines, gzip · 1,682 lines · 236 kB"""
     kind = _FORMATS[guess.reading.format] + (", packed with gzip" if guess.reading.gzip else "")
     rows = count(guess.rows, "row" if guess.reading.format == "parquet" else "line")
-    return f"{kind[:1].upper()}{kind[1:]} · {rows} · {amount(guess.size)}"
+    return f"{_capital(kind)} · {rows} · {amount(guess.size)}"
 
 
 def called(about: str, value: str) -> str:
     """What people call a value that may be chosen; not escaped."""
-    known: Mapping[str, Mapping[str, str]] = {
-        "encoding": ENCODINGS, "delimiter": DELIMITERS, "quote": QUOTES, "header": HEADER, "time": TIMES,
-    }  # fmt: skip
     if about == "time" and value == "":
         return "none"
-    return known.get(about, {}).get(value) or (f"“{clean(value, 40)}”" if about != "time" else _written(value))
+    return _CALLED.get(about, {}).get(value) or (f"“{clean(value, 40)}”" if about != "time" else _written(value))
 
 
 def _written(pattern: str) -> str:
@@ -64,11 +66,8 @@ def _written(pattern: str) -> str:
 
 def options(choice: ReadingChoice) -> list[str]:
     """What may be chosen instead, the likeliest first; the value itself comes first of all."""
-    known: Mapping[str, Sequence[str]] = {
-        "encoding": list(ENCODINGS), "delimiter": list(DELIMITERS), "quote": list(QUOTES), "header": list(HEADER),
-        "time": [*TIMES, "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d/%m/%Y %H:%M", "%m/%d/%Y %H:%M", "%Y%m%d"],
-    }  # fmt: skip
-    return list(dict.fromkeys([choice.value, *choice.others, *known.get(choice.about, ())]))
+    usual = [*_CALLED.get(choice.about, ()), *(_PATTERNS if choice.about == "time" else ())]
+    return list(dict.fromkeys([choice.value, *choice.others, *usual]))
 
 
 def summary(guess: Guess) -> str:

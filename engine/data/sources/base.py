@@ -42,8 +42,6 @@ class Opened:
 
     log: LogFiles
     items: ItemFile | None = None
-    item_map: pa.Table | None = None
-    """Columns number and id (string)."""
 
 
 @dataclass(frozen=True)

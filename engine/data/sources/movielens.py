@@ -7,9 +7,8 @@ import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from engine.data.catalogue import ItemFile
+from engine.data.catalogue import ItemFile, Record
 from engine.data.log import LogFiles
 from engine.data.options import ImportOptions
 from engine.data.sources.base import Opened, Source, Workshop, beside, fixed_reading, only_file, table_records
@@ -19,8 +18,6 @@ from engine.tabular.columns import GENRES
 from engine.tabular.reading import Role, UploadColumn
 
 LICENCE = "GroupLens: research use, no redistribution without permission, cite Harper and Konstan (2015)"
-GENRES_100K = ("unknown", *GENRES)
-"""u.genre: the flags of u.item in their order."""
 _COLUMNS: dict[str, Role] = {"user": "user", "item": "item", "rating": "weight", "time": "time"}
 _HEADER: dict[str, Role] = {"userId": "user", "movieId": "item", "rating": "weight", "timestamp": "time"}
 _YEAR = re.compile(r"\((\d{4})(?:\s*[-–]\s*\d{0,4})?\)\s*$")
@@ -28,40 +25,31 @@ _YEAR = re.compile(r"\((\d{4})(?:\s*[-–]\s*\d{0,4})?\)\s*$")
 
 def movies_dat(path: Path, encoding: str | None, workshop: Workshop) -> ItemFile:
     """MovieLens 1M's catalogue: id::title::genre|genre, in latin-1."""
-    rows = _rows(workshop, path, "::", 3, encoding or "latin-1")
-
-    def records() -> Iterator[tuple[int | None, dict[str, Any]]]:
-        for line, (item_id, title, genres) in rows():
-            yield line, {"id": item_id, "title": title, "year": year(title), "genres": genre_list(genres)}
-
-    return ItemFile(path, records, ("id",), "title")
+    return _item_file(workshop, path, "::", 3, encoding or "latin-1", _film)
 
 
 def u_item(path: Path, encoding: str | None, workshop: Workshop) -> ItemFile:
-    """MovieLens 100K's catalogue: id|title|release date|video release|URL|19 flags, in latin-1."""
-    rows = _rows(workshop, path, "|", 5 + len(GENRES_100K), encoding or "latin-1")
+    """MovieLens 100K's catalogue: id|title|release date|video release|URL|19 flags, in latin-1. The first flag is "unknown"."""
 
-    def records() -> Iterator[tuple[int | None, dict[str, Any]]]:
-        for line, (item_id, title, released, _, _, *flags) in rows():
-            genres = [
-                genre for genre, flag in zip(GENRES_100K, flags, strict=True) if flag == "1" and genre != "unknown"
-            ]
-            made = year(title) or (int(released[-4:]) if released[-4:].isdecimal() else None)
-            yield line, {"id": item_id, "title": title, "year": made, "genres": genres}
+    def film(line: int | None, item_id: str, title: str, released: str, _: str, url: str, *flags: str) -> Record:
+        genres = [genre for genre, flag in zip(GENRES, flags[1:], strict=True) if flag == "1"]
+        made = year(title) or (int(released[-4:]) if released[-4:].isdecimal() else None)
+        return {"id": item_id, "title": title, "year": made, "genres": genres}
 
-    return ItemFile(path, records, ("id",), "title")
+    return _item_file(workshop, path, "|", 6 + len(GENRES), encoding or "latin-1", film)
 
 
 def movies_csv(path: Path, encoding: str | None, workshop: Workshop) -> ItemFile:
     """MovieLens 20M's catalogue: movieId,title,genres in UTF-8, quoted where needed."""
-    rows = _rows(workshop, path, ",", 3, encoding, quote='"')
 
-    def records() -> Iterator[tuple[int | None, dict[str, Any]]]:
-        for line, (item_id, title, genres) in rows():
-            if (line, item_id) != (1, "movieId"):
-                yield line, {"id": item_id, "title": title, "year": year(title), "genres": genre_list(genres)}
+    def film(line: int | None, item_id: str, title: str, genres: str) -> Record | None:
+        return None if (line, item_id) == (1, "movieId") else _film(line, item_id, title, genres)
 
-    return ItemFile(path, records, ("id",), "title")
+    return _item_file(workshop, path, ",", 3, encoding, film, quote='"')
+
+
+def _film(line: int | None, item_id: str, title: str, genres: str) -> Record:
+    return {"id": item_id, "title": title, "year": year(title), "genres": genre_list(genres)}
 
 
 def year(title: str) -> int | None:
@@ -74,15 +62,26 @@ def genre_list(text: str) -> list[str]:
     return [] if text == "(no genres listed)" else [genre for genre in text.strip().split("|") if genre]
 
 
-def _rows(
-    workshop: Workshop, path: Path, delimiter: str, width: int, encoding: str | None, quote: str = ""
-) -> Callable[[], Iterator[tuple[int | None, list[str]]]]:
-    """(line, fields) of every row with the right number of fields; the others are reported."""
+def _item_file(
+    workshop: Workshop,
+    path: Path,
+    delimiter: str,
+    width: int,
+    encoding: str | None,
+    film: Callable[..., Record | None],
+    quote: str = "",
+) -> ItemFile:
+    """film: makes a record of the line and the fields of every row with the right number of them, None of what is no film; the
+    other rows are reported."""
     names: dict[str, Role] = {str(number): "text" for number in range(width)}
-    records = table_records(
-        workshop, path, fixed_reading(path, delimiter, names, quote=quote, encoding=encoding), set()
-    )
-    return lambda: ((line, list(row.values())) for line, row in records())
+    rows = table_records(workshop, path, fixed_reading(path, delimiter, names, quote=quote, encoding=encoding), set())
+
+    def records() -> Iterator[tuple[int | None, Record]]:
+        for line, row in rows():
+            if (made := film(line, *row.values())) is not None:
+                yield line, made
+
+    return ItemFile(path, records, ("id",), "title")
 
 
 def _open(
@@ -120,23 +119,16 @@ ML_100K = Source(
 ML_1M = Source(
     "ml-1m", "MovieLens 1M", "GroupLens MovieLens 1M: ratings of 2000 to 2003, grouplens.org/datasets/movielens/1m",
     LICENCE, 5,
-    partial(
-        _open, log_name="ratings.dat", delimiter="::"
-    ),
+    partial(_open, log_name="ratings.dat", delimiter="::"),
 )  # fmt: skip
 MOVIETWEETINGS = Source(
     "movietweetings", "MovieTweetings",
     "MovieTweetings: film ratings that people posted from the IMDb app as public tweets, github.com/sidooms/MovieTweetings",
     "MIT, © 2013 Simon Dooms; cite Dooms, De Pessemier and Martens (CrowdRec at RecSys 2013)", 10,
-    partial(
-        _open, log_name="ratings.dat", delimiter="::",
-        encoding="utf-8",
-    ),
+    partial(_open, log_name="ratings.dat", delimiter="::", encoding="utf-8"),
 )  # fmt: skip
 ML_20M = Source(
     "ml-20m", "MovieLens 20M", "GroupLens MovieLens 20M: ratings of 1995 to 2015, grouplens.org/datasets/movielens/20m",
     LICENCE, 0,
-    partial(
-        _open, log_name="ratings.csv", delimiter=",",
-    ),
+    partial(_open, log_name="ratings.csv", delimiter=","),
 )  # fmt: skip
