@@ -241,13 +241,13 @@ def test_filters_are_shown_in_place_of_attention(open_changed: Open) -> None:
     page = open_changed("attention", filtering, model="plain", h="toy-1~toy-2~toy-30~toy-4")
     assert not page.info
     assert [tab.label for tab in page.tabs] == ["Filters", SECTIONS["effects"]]
-    assert any("Toy 4" in text.value and "-0.90 in filter 1" in text.value for text in page.markdown)
+    assert any("Toy 4" in text.value and "−0.90 in filter 1" in text.value for text in page.markdown)
     assert any("filters" in text.value and "100% comes from **Toy 30" in text.value for text in page.markdown)
     shares = json.loads(page.get("plotly_chart")[1].proto.spec)["data"][0]
     assert shares["y"] == [0, 1], "of a row of two items there is one, which ends with the latest"
     page.query_params["h"] = "toy-1~toy-2"  # fewer than the filters weigh: the latest places are theirs
     run_without_fault(page)
-    assert any("Toy 2" in text.value and "-0.90 in filter 1" in text.value for text in page.markdown)
+    assert any("Toy 2" in text.value and "−0.90 in filter 1" in text.value for text in page.markdown)
 
 
 def test_gates_in_words() -> None:
