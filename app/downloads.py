@@ -94,7 +94,7 @@ class Link:
     @property
     def address(self) -> str:
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", self.file_name)  # for the eye: the answer's header names the file
-        return f"{_base()}/download/{self.token}/{name}"
+        return f"{base_path()}/download/{self.token}/{name}"
 
 
 @dataclass(eq=False)
@@ -165,7 +165,7 @@ class Downloads:
 
     async def answer(self, request: Request) -> Response:
         """The file, or the ranges of it that are asked for."""
-        match = _ADDRESS.fullmatch(request.scope["path"].removeprefix(_base()))
+        match = _ADDRESS.fullmatch(request.scope["path"].removeprefix(base_path()))
         with self._lock:
             session, link = self._links.get(match["token"] if match else "", (None, None))
         if session is None or link is None or link.bearer != bearer(owner.of_request(request.scope), request.cookies):
@@ -265,7 +265,7 @@ class Route:
         self._downloads = downloads
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"].startswith(f"{_base()}/download/"):
+        if scope["type"] == "http" and scope["path"].startswith(f"{base_path()}/download/"):
             response = await self._downloads.answer(Request(scope))
             await response(scope, receive, send)
         else:
@@ -305,8 +305,8 @@ def bearer(who: Owner | None, cookies: Mapping[str, str]) -> str:
     return f"visitor {token.hex()}" if token else "visitor"
 
 
-def _base() -> str:
-    """server.baseUrlPath with a slash before it; "" without one."""
+def base_path() -> str:
+    """Where the app begins on its server (server.baseUrlPath), such as /seqscope; "" for all of it."""
     path = str(st.get_option("server.baseUrlPath") or "").strip("/")
     return f"/{path}" if path else ""
 

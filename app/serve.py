@@ -70,8 +70,7 @@ async def life(served: App) -> AsyncGenerator[dict[str, Any]]:
 # Streamlit asks an address service on the internet who it is; nothing of ours calls outward.
 net_util.get_external_ip = lambda: None
 
-_base = str(st.get_option("server.baseUrlPath") or "").strip("/")
-_root = f"/{_base}" if _base else ""
+_root = downloads.base_path()
 app = App(
     Path(__file__).parent / "main.py",
     lifespan=life,

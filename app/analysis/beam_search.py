@@ -244,9 +244,9 @@ def weights(
     return mean @ member.astype(float), names(places, items, titles), places
 
 
-def by_event(found: CrossAttention, layer: int | None = None) -> dict[int, float]:
+def by_event(attention: CrossAttention, layer: int | None = None) -> dict[int, float]:
     """What a model looked at while it wrote an item: place in the history → mean over codes and heads. layer: as of `weights`."""
-    whole, _, places = weights(found, dict.fromkeys(found.items, ""), layer, False)  # type: ignore[arg-type]
+    whole, _, places = weights(attention, dict.fromkeys(attention.items, ""), layer, False)  # type: ignore[arg-type]
     return dict(zip(places, whole.mean(axis=0).tolist(), strict=True))
 
 

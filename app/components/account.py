@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app import guard, owner
+from app.downloads import base_path
 from app.store.records import keep_days
 from app.text import count, md
 
@@ -69,9 +70,3 @@ def kept_for() -> str:
     """How long what belongs to a browser is kept after it was last used: 30 days."""
     days = keep_days()
     return count(int(days), "day") if days == int(days) else f"{days:g} days"
-
-
-def base_path() -> str:
-    """Where the app begins on its server, such as /seqscope; "" for all of it."""
-    path = str(st.get_option("server.baseUrlPath") or "").strip("/")
-    return f"/{path}" if path else ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -13,6 +12,7 @@ from app.reports.part import Source, person_of, positions
 from app.reports.parts import PARTS
 from app.reports.summary import summary
 from engine.errors import SeqscopeError
+from engine.machine import now
 from engine.runtime import Zoo
 
 
@@ -70,11 +70,6 @@ def build(
     )
     report = report if "history" in made else _without_history(report)
     return sealed(report.model_copy(update={"summary": summary(report)}))
-
-
-def now() -> str:
-    """UTC, ISO 8601."""
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
 def check(models: Zoo, asked: Asked) -> None:

@@ -35,7 +35,7 @@ class SummaryLine(ReportModel):
     """Of the summary."""
 
     about: str
-    """What it tells: Compared, Held-out items, Beware, Best, For whom, Check."""
+    """What it tells: Compared, Best, For whom, Beware, Check; in earlier reports Held-out items, too."""
     text: str
 
 

@@ -45,12 +45,17 @@ def shuffled(history: Ids, rng: random.Random) -> Ids:
     return tuple(edited)
 
 
-def edited(history: Ids, models: Zoo, said: Mapping[str, Any]) -> Ids:
+def edited(history: Ids, models: Zoo, settings: Mapping[str, Any]) -> Ids:
     """The edit that somebody described; the same history where it describes none.
 
-    said: kind (one of `KINDS`), first and second (places), count, space (a model's name). Comes from outside: checked here.
+    settings: kind (one of `KINDS`), first and second (places), count, space (a model's name). Comes from outside: checked here.
     """
-    kind, first, second, count = said.get("kind"), said.get("first"), said.get("second"), said.get("count")
+    kind, first, second, count = (
+        settings.get("kind"),
+        settings.get("first"),
+        settings.get("second"),
+        settings.get("count"),
+    )
     if kind == "Reverse":
         return history[::-1]
     if kind == "Keep the latest" and isinstance(count, int):
@@ -62,7 +67,7 @@ def edited(history: Ids, models: Zoo, said: Mapping[str, Any]) -> Ids:
     if kind == "Swap two" and isinstance(second, int) and 0 <= second < len(history):
         return swapped(history, first, second)
     if kind == "Replace one by its nearest neighbour":
-        return neighboured(history, first, models, str(said.get("space")))
+        return neighboured(history, first, models, str(settings.get("space")))
     return history
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
 import hashlib
 import json
 import platform
@@ -26,7 +25,7 @@ from engine.errors import SeqscopeError, UsageError
 from engine.evaluation.negatives import frozen
 from engine.evaluation.protocols import history_excluded, main
 from engine.files import claimed, write_json
-from engine.machine import keep_memory
+from engine.machine import keep_memory, now
 from engine.models import Recommender
 from engine.models.mult_vae import SetAutoencoder
 from engine.registry import MODELS
@@ -347,7 +346,7 @@ def provenance(recipe: dict[str, Any], dataset: Dataset, device: torch.device) -
             "numpy": np.__version__,
             "python": platform.python_version(),
         },
-        "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "started": now(),
     }
 
 

@@ -88,10 +88,10 @@ def test_numbers_have_a_true_minus_and_zero_no_sign() -> None:
 
 
 def test_what_training_took_is_said_of_where_it_was_done() -> None:
-    found = judged(neural(hits(0.5)), counting(hits(0.3)))
-    assert "SASREC took 5 min to train, has 1,000 parameters" in sentences(found)
-    assert "MARKOV took 0.2 s to fit and learns nothing by gradient" in sentences(found)
-    carried = sentences(found, elsewhere={"sasrec": "Beauty"})
+    verdict = judged(neural(hits(0.5)), counting(hits(0.3)))
+    assert "SASREC took 5 min to train, has 1,000 parameters" in sentences(verdict)
+    assert "MARKOV took 0.2 s to fit and learns nothing by gradient" in sentences(verdict)
+    carried = sentences(verdict, elsewhere={"sasrec": "Beauty"})
     assert "SASREC was not trained on this dataset but on Beauty in 5 min, has" in carried and "to train" not in carried
 
 

@@ -100,9 +100,9 @@ def test_it_goes_on_where_it_was_ended(
 def ended(models: Zoo, source: Path, out: Path) -> int:
     """A run that is ended while it answers its second chunk; how often it asked."""
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        asked = counted(patch, stop=4)
+        calls = counted(patch, stop=4)
         batch.run(models, source, out, names=NAMES, k=4)
-    return len(asked)
+    return len(calls)
 
 
 def counted(monkeypatch: pytest.MonkeyPatch, stop: int | None = None) -> list[int]:

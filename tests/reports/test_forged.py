@@ -183,9 +183,9 @@ def test_forgeries_are_told_in_words(report: Report, models: Zoo, change: Change
 def test_a_code_table_that_was_left_out_is_told(report: Report, models: Zoo) -> None:
     """Nobody can know whether its tokenizer was there when the report was made; the line on the dataset says so."""
     assert report.codes is not None
-    found = list(verify.verify(tampered(report, lambda raw: raw["codes"].pop()), models))
-    assert all(one.holds for one in found)
-    assert f"says nothing of {report.codes[-1].tokenizer}: added since then, or left out" in found[0].words
+    claims = list(verify.verify(tampered(report, lambda raw: raw["codes"].pop()), models))
+    assert all(one.holds for one in claims)
+    assert f"says nothing of {report.codes[-1].tokenizer}: added since then, or left out" in claims[0].words
 
 
 def test_a_time_that_is_none_is_refused(report: Report) -> None:

@@ -51,8 +51,8 @@ def test_it_holds(report: Report, models: Zoo) -> None:
 def test_what_became_of_a_list_is_told(
     report: Report, models: Zoo, change: Callable[[list[dict[str, Any]]], object], words: str
 ) -> None:
-    found = wrong(tampered(report, lambda raw: change(raw["lists"][0]["items"])), models)
-    assert set(found) == {"list of Alpha"} and words in found["list of Alpha"]
+    claims = wrong(tampered(report, lambda raw: change(raw["lists"][0]["items"])), models)
+    assert set(claims) == {"list of Alpha"} and words in claims["list of Alpha"]
 
 
 def test_rounding_holds_and_more_does_not(report: Report, models: Zoo) -> None:

@@ -32,8 +32,10 @@ def experiment(name: str) -> None:
     now = state.get()
     before = now.current
     if name == "chosen":
-        said = {part: st.session_state.get(f"compare_{part}") for part in ("kind", "first", "second", "count", "space")}
-        after = history_edits.edited(before, zoo.open_zoo(now.dataset), said)
+        settings = {
+            part: st.session_state.get(f"compare_{part}") for part in ("kind", "first", "second", "count", "space")
+        }
+        after = history_edits.edited(before, zoo.open_zoo(now.dataset), settings)
     else:
         _, least, edit = EXPERIMENTS[name]
         after = edit(before) if len(before) >= least else before
@@ -72,12 +74,12 @@ def clicked(key: str) -> None:
     act(widgets.act(key))
 
 
-def act(said: Mapping[str, Any]) -> None:
+def act(click: Mapping[str, Any]) -> None:
     """Adds an item to the history that is shown, if the visitor saw this history, or selects it."""
-    now, item_id = state.get(), said.get("id")
+    now, item_id = state.get(), click.get("id")
     if not isinstance(item_id, str) or zoo.open_zoo(now.dataset).position(item_id) is None:
         return
-    if said.get("do") == "explain":
+    if click.get("do") == "explain":
         state.select(item_id)
-    elif said.get("do") == "add" and said.get("known") == now.current.count(item_id):  # a second click adds nothing
+    elif click.get("do") == "add" and click.get("known") == now.current.count(item_id):  # a second click adds nothing
         state.add(item_id)

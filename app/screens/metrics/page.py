@@ -29,7 +29,7 @@ DRAWN = {
 def page() -> None:
     st.title("Metrics")
     models = zoo.open_zoo(state.get().dataset)
-    st.markdown("Next-item accuracy on held-out interactions, with 95 % confidence intervals.")
+    st.markdown("Next-item accuracy on held-out interactions, with 95\u00a0% confidence intervals.")
     protocols = evaluation.protocols(models)
     if not protocols:
         st.info(

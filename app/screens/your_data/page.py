@@ -58,14 +58,14 @@ def show() -> None:
 def _whose(who: Owner) -> str:
     if who.kind == "account":
         return "What you bring belongs to your account. It is kept until you delete it, and nobody else sees it."
-    kept = account.kept_for()
+    lifetime = account.kept_for()
     if who.kind == "session":
         return (
             "This browser sent no cookie, so what you bring belongs to this tab alone and is lost to you when it is closed; "
-            f"it is deleted after {kept}."
+            f"it is deleted after {lifetime}."
         )
     return (
-        f"What you bring belongs to this browser, and nobody else sees it. It is deleted {kept} after it was last used. "
+        f"What you bring belongs to this browser, and nobody else sees it. It is deleted {lifetime} after it was last used. "
         "With your key (*Access key* in the sidebar) you can open it in another browser, too."
     )
 
