@@ -24,6 +24,8 @@ def choose(name: str, local: int = 0) -> torch.device:
         raise UsageError("--device cuda: this machine has no CUDA device that PyTorch can use; see `seqscope doctor`")
     device = torch.device("cuda", local)
     torch.cuda.set_device(device)
+    # With a mask, the gradient of cuDNN's attention is NaN in bfloat16 (github.com/pytorch/pytorch/issues/196678); others' is not
+    torch.backends.cuda.enable_cudnn_sdp(False)
     return device
 
 

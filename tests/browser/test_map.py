@@ -122,14 +122,14 @@ def test_two_maps_are_linked_and_bars_filter_both(visit: Callable[[str], Page]) 
         page.wait_for_function(drawn.format(plot, plot))
     settle(page)
 
+    # a figure that is being replaced is not there for a moment: then it is as large as ever
     def seen(plot: str) -> float:
-        low, high = page.evaluate(f"document.querySelector('{plot}')._fullLayout.xaxis.range")
+        low, high = page.evaluate(f"document.querySelector('{plot}')?._fullLayout?.xaxis?.range ?? [0, 1e9]")
         return float(high - low)
 
     def shown(plot: str) -> int:
-        return int(
-            page.evaluate(f"new Set(document.querySelector('{plot}').data.flatMap(t => t.customdata ?? [])).size")
-        )
+        names = f"document.querySelector('{plot}')?.data?.flatMap(t => t.customdata ?? [])"
+        return int(page.evaluate(f"new Set({names}).size || 1e9"))
 
     whole, items = seen(right), shown(right)
     page.mouse.move(*at(page, "alien-1979", left))

@@ -41,6 +41,17 @@ class Machine:
         return self.now
 
 
+def test_a_gpu_is_taken_without_attention_whose_gradient_is_not_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "set_device", lambda device: None)
+    allowed = torch.backends.cuda.cudnn_sdp_enabled()
+    try:
+        torch.backends.cuda.enable_cudnn_sdp(True)
+        assert compute.choose("auto").type == "cuda" and not torch.backends.cuda.cudnn_sdp_enabled()
+    finally:
+        torch.backends.cuda.enable_cudnn_sdp(allowed)
+
+
 @pytest.mark.parametrize(
     ("float32", "bfloat16", "chosen"),
     [(0.112, 0.071, "bfloat16"), (0.092, 0.120, "float32"), (0.100, 0.095, "float32")],
