@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from app.analysis.cache import cached, of_opened
+from app.limits import MAX_HISTORY
 
 if TYPE_CHECKING:
     from engine.runtime import Zoo
@@ -123,6 +124,14 @@ def user_row(models: Zoo, user_id: str | None) -> int | None:
     if user_id is None:
         return None
     return _rows(models).get(user_id)
+
+
+def history_of(models: Zoo, user_id: str) -> tuple[str, ...] | None:
+    """The history of a person, cut to what the app shows; None where there is none of that name."""
+    row = user_row(models, user_id)
+    if row is None:
+        return None
+    return tuple(models.item_ids[item] for item in models.users["history"][row].as_py()[-MAX_HISTORY:])
 
 
 def find_user(models: Zoo, text: str) -> str | None:

@@ -149,8 +149,7 @@ def of_one_step(recipe: Recipe, dataset: Dataset, work: Path, where: torch.devic
     """Scores of 64 items for 16 people, and the gradient of a batch without dropout, both on the CPU again."""
     model = build_model(recipe, dataset.num_items, dataset.num_users, gather(recipe, dataset, work / recipe.name))
     trainer = build_trainer(recipe, dataset, model, work, torch.device("cpu"))
-    if trainer.staged:
-        trainer.staged.begin_epoch(model)
+    trainer.objective.begin_epoch(model)
     plan = next(iter(trainer.objective.batches(torch.Generator().manual_seed(0))))
     batch = trainer.objective.draw(plan, torch.Generator().manual_seed(0))  # on the CPU, so that both have the same
     histories = dataset.cases("test").take(np.arange(16)).history

@@ -100,8 +100,7 @@ def count(name: str, settings: list[str], dataset: Dataset, runs: Path) -> tuple
         trainer = build_trainer(small, dataset, model, Path(folder), torch.device("cpu"))
         trainer.choose_compute()
         model.train()
-        if trainer.staged:
-            trainer.staged.begin_epoch(model)
+        trainer.objective.begin_epoch(model)
         plan = list(trainer.objective.batches(torch.Generator().manual_seed(0)))
         some_steps = [plan[place] for place in np.linspace(0, len(plan) - 1, min(STEPS, len(plan))).astype(int)]
         step = work(lambda: [trainer._step(examples, len(plan)) for examples in some_steps])

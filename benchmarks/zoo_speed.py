@@ -53,8 +53,7 @@ class Training:
         self.trainer = build_trainer(recipe, dataset, model, Path(self.folder.name), device)
         self.trainer.choose_compute()
         model.train()
-        if self.trainer.staged:
-            self.trainer.staged.begin_epoch(model)
+        self.trainer.objective.begin_epoch(model)
         self.plan = list(self.trainer.objective.batches(torch.Generator().manual_seed(1)))
         self.done = 0
         for _ in range(WARM):

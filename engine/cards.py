@@ -33,8 +33,8 @@ KINDS: dict[Kind, str] = {
     "generative": "Generative",
     "counting": "Counting",
 }
-"""What a model goes by, in the order of lists, and how pages call it: the order of a history, who has what, words about items,
-identifiers that it writes, how often items follow each other."""
+"""What a model goes by, in the order of lists (`place`), and how pages call it: the order of a history, who has what, words about
+items, identifiers that it writes, how often items follow or go with each other."""
 OTHER = "Other"
 """What pages call models that declare no kind."""
 
@@ -106,7 +106,7 @@ class Card:
     summary: str
     paper: str
     order: int
-    """Its place in lists, from 10 to 90: learned models, generators from 50, what counts from 70."""
+    """Its place among those of its kind (`place`), from 10 to 90: learned models, generators from 50, what counts from 70."""
     variants: tuple[Variant, ...] = ()
     """Recipes with a colour of their own, or that a page trains."""
     geometry: Literal["cosine", "euclidean", "none"] = "cosine"
@@ -131,6 +131,11 @@ def by_kind(kinds: Mapping[str, Kind | None]) -> dict[str, list[str]]:
     titles = {name: OTHER if kind is None else KINDS[kind] for name, kind in kinds.items()}
     every = {title: [name for name in titles if titles[name] == title] for title in (*KINDS.values(), OTHER)}
     return {title: names for title, names in every.items() if names}
+
+
+def place(kind: Kind | None, order: int) -> tuple[int, int]:
+    """The key by which every list of models is sorted that no figure sorts: by kind, as in `KINDS`, then by the card's order."""
+    return (list(KINDS).index(kind) if kind is not None else len(KINDS), order)
 
 
 def added(default: Any) -> Any:

@@ -11,3 +11,8 @@ class UsageError(SeqscopeError):
 
 class Refused(SeqscopeError):
     """A file cannot be read, or is beyond a limit. The message does not name the file: whoever knows its name adds it."""
+
+
+def first_line(error: BaseException) -> str:
+    """Of what a library said, for a message of ours; the kind of error where it said nothing."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

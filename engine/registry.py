@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 from engine.cards import MODELS as GROUP
+from engine.cards import place
 from engine.models.base import Recommender
 from engine.plugins import classes
 
-MODELS: dict[str, type[Recommender]] = classes(Recommender, ("engine.models", "engine.generation"), GROUP)
+_EVERY: dict[str, type[Recommender]] = classes(Recommender, ("engine.models", "engine.generation"), GROUP)
+MODELS = dict(sorted(_EVERY.items(), key=lambda entry: place(entry[1].kind, entry[1].card.order)))

@@ -272,6 +272,7 @@ async def visitor(url: str, cookies: dict[str, str] | None = None) -> AsyncItera
             origin=url,  # type: ignore[arg-type]
             additional_headers=headers,
             max_size=None,
+            max_queue=None,
         ) as connection:
             yield Visitor(http, connection)
 

@@ -14,10 +14,11 @@ import pyarrow.compute as pc
 
 from app.analysis import floor, metrics
 from app.analysis.cache import cached, of_content
-from app.store.attributes import OWN, numbers, tidied
+from app.store.attributes import numbers, tidied
 from app.text import clean, listed, md, together
 from engine.runtime import STILL_IMPROVING, Bundle, Zoo, judge
 from engine.runtime import protocols as naming
+from engine.tabular.columns import RESERVED
 
 NUMBERS = {
     "popularity-3": "Popularity of the held-out item, thirds",
@@ -76,7 +77,7 @@ def people(models: Zoo, protocol: str, names: tuple[str, ...] | None = None) -> 
     tables = {name: models.bundles[name].ranks_table() for name in names or models.bundles}
     measured = {name: models.bundles[name].manifest.metrics for name in tables}
     ranks = metrics.ranked(tables, measured, protocol)
-    return judge.common({row: ranks[row] for row in floor.first(ranks, families(models, ranks))})
+    return judge.common({row: ranks[row] for row in floor.plainest_first(ranks, families(models, ranks))})
 
 
 @cached(100, by=of_content, spinner="Drawing users anew, 2,000 times …")
@@ -113,7 +114,7 @@ def sliceable(models: Zoo, protocol: str | None = None) -> dict[str, str]:
     """What people can be grouped by → in words: whether the held-out item repeats one of the history, and whether it is in
     anybody's training, where people of this protocol were asked for both kinds; its popularity and attributes; the length of the
     history. Where repeats count, they come first."""
-    attributes = [name for name in models.items.column_names if name not in OWN]
+    attributes = [name for name in models.items.column_names if name not in RESERVED]
     parts = {by: words for by, words in _PARTS.items() if _has_both(models, protocol, by)}
     both = NUMBERS | parts if naming.history_excluded(models.info.repeats) else parts | NUMBERS
     return {

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import pandas as pd
 import pyarrow as pa
 
-from app.store.attributes import OWN, PROSE, caption, is_place, is_year, names_items
+from app.store.attributes import PROSE, caption, is_place, is_year, names_items
 from app.store.facets import Among, Between, Facet
 from app.text import clean, md, title_words, words_and_numbers, words_of
+from engine.tabular.columns import RESERVED
 
 PILLS = 24  # values of an attribute that are all shown; of more, people choose from a list
 _FIRST = ("genres", "genre", "categories", "year", "decade", "country", "franchise", "series", "director", "brand")
@@ -162,7 +163,7 @@ def value_words(value: Any, limit: int = 100) -> str:
 
 def table(rows: pa.Table) -> pd.DataFrame:
     """Matches as a table to look at or to take away; values as they are."""
-    names = ["title", *(name for name in rows.column_names if name not in OWN), "popularity", "item_id"]
+    names = ["title", *(name for name in rows.column_names if name not in RESERVED), "popularity", "item_id"]
     columns = {}
     for name in names:
         values = rows[name].to_pylist()

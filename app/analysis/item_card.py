@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from app.analysis.facets import value_words
-from app.store.attributes import OWN, caption, is_place, names_items, prose, series
+from app.store.attributes import caption, is_place, names_items, prose, series
+from engine.tabular.columns import RESERVED
 
 _SIBLINGS = 60
 
@@ -44,7 +45,7 @@ def attributes(items: pa.Table, item: int) -> list[tuple[str, str, list[str]]]:
     described = prose(items)
     rows = []
     for name in items.column_names:
-        if name in OWN or name == described or is_place(name):
+        if name in RESERVED or name == described or is_place(name):
             continue
         value = items[name][item].as_py()
         values = [str(element) for element in value] if isinstance(value, list) else [value_words(value)]

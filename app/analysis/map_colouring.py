@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from app.store.attributes import OWN, caption, is_place, names_items, numbers, prose
+from app.store.attributes import caption, is_place, names_items, numbers, prose
 from app.styles import GREY, PALE_GREY, SERIES
 from app.text import clean
+from engine.tabular.columns import RESERVED
 
 Scale = Literal["linear", "log", "quantile"]
 SCALES: tuple[Scale, ...] = get_args(Scale)
@@ -88,7 +89,7 @@ def possible(items: pa.Table) -> list[str]:
     return columns + [
         name
         for name in items.column_names
-        if name not in (*OWN, described) and not names_items(name) and not is_place(name) and _groups(items, name)
+        if name not in (*RESERVED, described) and not names_items(name) and not is_place(name) and _groups(items, name)
     ]
 
 

@@ -182,7 +182,7 @@ def usual(models: Zoo) -> list[str]:
     of_kind: Counter[Kind] = Counter()  # families so far
     turns = []
     for order, (name, bundle) in enumerate(bundles.items()):
-        family, kind = bundle.manifest.family, _kind(bundle)
+        family, kind = bundle.manifest.family, bundle.kind
         if family in families:  # a second model of a family comes after the first of all others
             turns.append((len(bundles), order, name))
             continue
@@ -195,17 +195,4 @@ def usual(models: Zoo) -> list[str]:
 
 def by_kind(models: Zoo) -> dict[str, list[str]]:
     """What models go by, as pages call it → the names of those that do, in the zoo's order."""
-    return cards.by_kind({name: _kind(bundle) for name, bundle in models.bundles.items()})
-
-
-def _kind(bundle: Bundle) -> Kind:
-    """As its family declares; of one that is not known here, as its bundle has it."""
-    about = bundle.manifest
-    declared = declarations().models.get(about.family)
-    if declared is not None and declared.kind is not None:
-        return declared.kind
-    if about.generator is not None:
-        return "generative"
-    if about.text is not None or about.sentence is not None:
-        return "text"
-    return "sequential" if about.capabilities.reads_order else "collaborative"
+    return cards.by_kind({name: bundle.kind for name, bundle in models.bundles.items()})

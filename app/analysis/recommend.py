@@ -479,8 +479,8 @@ def moves(answer: Answer) -> dict[int, tuple[str, str]]:
 
 
 BARS = (
-    "Percentage: the model’s probability that the item comes next, out of all items it could recommend. Bar: the same, relative "
-    "to the model’s first item. Compare within a list: models are calibrated differently."
+    "Percentage: the model’s probability that the item comes next. Bar: the same, with the list’s first item as full length. "
+    "Compare within a list: models are calibrated differently."
 )
 """Stands once with every drawing of lists."""
 NO_BARS = "gives no probabilities"

@@ -21,13 +21,15 @@ _CANCEL = {"baselines": "Cancel fitting", "prepare": "Cancel preparation", "trai
 
 
 def progress(one: Work) -> None:
+    """How far a job is that runs; of one that waits, what for."""
     now = one.status
     if now.state == "queued":
-        words = one.ahead.words("job", "jobs") if now.words in ("", WAITING) else now.words
+        waits = one.ahead.words("job", "jobs")
+        words = waits if now.words in ("", WAITING) else f"{now.words}. {waits}"
+        st.markdown(f":material/hourglass_empty: {md(words, 300)}")
     else:
         left = "" if now.left is None else f", about {span(now.left)} left"
-        words = f"{now.words}{left}"
-    st.progress(now.progress, text=md(words, 300))
+        st.progress(now.progress, text=md(f"{now.words}{left}", 300))
     st.caption("It goes on when you close this page; come back whenever you like.")
 
 

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 from pandas.io.formats.style import Styler
+
+from engine.runtime import judge
 
 _HERE = Path(__file__).parent
 
@@ -61,10 +64,34 @@ SIGNED = st.column_config.NumberColumn(format="%+.4f")
 """Of columns of numbers, four digits behind the point."""
 
 
-def table(rows: pd.DataFrame | Styler, *, alt: str, **more: Any) -> None:
+def table(
+    rows: pd.DataFrame | Styler, *, alt: str, column_config: Mapping[str, Any] | None = None, **more: Any
+) -> None:
     """Without an index; a cell that has no value stays empty instead of reading None. alt: what it is, for those who do not see
-    it. more: as of st.dataframe."""
-    st.dataframe(rows, hide_index=True, placeholder="", alt=alt, **more)
+    it. column_config, more: as of st.dataframe; numbers whose format begins with %+ have a true minus, and sort as numbers."""
+    columns = dict(column_config or {})
+    styler = rows if isinstance(rows, Styler) else None
+    for name, form in _signed_columns(columns).items():
+        if name in (rows.columns if styler is None else styler.columns):
+            styler = (rows.style if styler is None else styler).format(partial(_signed, form), subset=[name], na_rep="")
+            # Streamlit's own format would be drawn in place of this
+            columns[name] = {**columns[name], "type_config": {**columns[name]["type_config"], "format": None}}
+    shown = rows if styler is None else styler
+    st.dataframe(shown, hide_index=True, placeholder="", alt=alt, column_config=columns, **more)
+
+
+def _signed_columns(columns: Mapping[str, Any]) -> dict[str, str]:
+    """Column → its format, of those that show the sign of numbers."""
+    forms = {
+        name: str((column.get("type_config") or {}).get("format"))
+        for name, column in columns.items()
+        if isinstance(column, dict)
+    }
+    return {name: form for name, form in forms.items() if form.startswith("%+")}
+
+
+def _signed(form: str, value: float) -> str:
+    return judge.signed(value, form.removeprefix("%").removesuffix(" %%")) + (" %" if form.endswith(" %%") else "")
 
 
 def terms(words: Mapping[str, str], *, key: str, alt: str) -> None:

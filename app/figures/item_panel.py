@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from app import styles
-from app.analysis import beam_search, floor, item_card, recommend, semantic_ids, tokenizers
+from app.analysis import beam_search, item_card, recommend, semantic_ids, tokenizers
 from app.store.catalogue import Catalogue
 from app.text import clean, count, listed, ordinal, percent, short, together, whole_rank
 from engine.errors import SeqscopeError
@@ -55,9 +55,9 @@ def card(models: Zoo, catalogue: Catalogue, item: int) -> dict[str, Any]:
 
 
 def ranks(models: Zoo, names: Sequence[str], history: recommend.History, item: int, k: int) -> list[dict[str, Any]]:
-    """A row per model, those that need no training first."""
+    """A row per model."""
     rows = []
-    for name in _floor_first(models, names):
+    for name in names:
         row = _model(models, name)
         try:
             rank, share = recommend.placement(models, name, history, item, k)
@@ -81,9 +81,8 @@ def ranks(models: Zoo, names: Sequence[str], history: recommend.History, item: i
 
 def why(models: Zoo, names: Sequence[str], history: recommend.History, item: int, *, slow: bool) -> dict[str, Any]:
     """Leave-one-out: a row per event of the history, a cell per model. slow: models that take long for it are asked, too."""
-    ordered = _floor_first(models, names)
-    waiting = [] if slow else [name for name in ordered if beam_search.slow(models, name, len(history))]
-    answers = recommend.ask(models, [name for name in ordered if name not in waiting], history, 1)
+    waiting = [] if slow else [name for name in names if beam_search.slow(models, name, len(history))]
+    answers = recommend.ask(models, [name for name in names if name not in waiting], history, 1)
     reasons = recommend.why(models, answers, history, item)
     places = recommend.strongest(reasons.effects, EVENTS)
     titles = [styles.titled(models, event) for event in history]
@@ -145,10 +144,6 @@ def near(models: Zoo, neighbours: Neighbours) -> list[dict[str, Any]]:
         {**_item(models, item), "similarity": item_card.similarity_words(value, neighbours.measure)}
         for item, value in zip(neighbours.items.tolist(), neighbours.similarity.tolist(), strict=True)
     ]
-
-
-def _floor_first(models: Zoo, names: Sequence[str]) -> list[str]:
-    return floor.first(names, {name: models.bundles[name].manifest.family for name in names})
 
 
 def _model(models: Zoo, name: str) -> dict[str, Any]:

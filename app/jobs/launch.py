@@ -28,10 +28,9 @@ from typing import Any, Protocol
 from app.jobs import spec, status
 from app.jobs.runner import LOCK, LOG, ROOT, environment, is_running
 from app.jobs.status import is_short
-from engine.errors import SeqscopeError
+from engine.errors import SeqscopeError, first_line
 from engine.files import read_json, write_text
 from engine.machine import number
-from engine.tabular.database import first_line
 
 
 class Launcher(Protocol):

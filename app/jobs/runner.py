@@ -178,8 +178,9 @@ class Runner:
         if left is None and self.job.timed:
             left = max(0.0, step.weight - seconds)
         whole = None if left is None or (rest is None and number + 1 < len(self.job.steps)) else left + (rest or 0.0)
+        titled = step.title.lower().startswith(words.lower())  # Evaluate SASRec: evaluate
         self._note(
-            words=f"{step.title}: {words}" if words else step.title,
+            words=step.title if titled else f"{step.title}: {words}",
             progress=max(self._share(number, 0.0), self._share(number, share or 0.0)),
             left=whole,
         )
@@ -308,6 +309,9 @@ class Gone(Exception):
 
 _OWN = re.compile(r"^[a-z0-9_.-]+/[a-z0-9_.-]+ ?")
 """What a training calls itself, dataset/recipe: the step's title says it in words; the dataset's name is a random one."""
+_LOSS = re.compile(r" loss \S+$")
+_EPOCH = re.compile(r"epoch (\d+)/(\d+) loss \S+(?: NDCG@10 (\S+) \(epoch (\d+)\))?(?: \S+ sequences/s)?")
+"""What trainings say after an epoch (engine/training/loop.py, engine/tokenizers/rqvae.py)."""
 
 
 def read_progress(path: Path) -> tuple[float | None, str, float | None]:
@@ -315,7 +319,7 @@ def read_progress(path: Path) -> tuple[float | None, str, float | None]:
     try:
         progress = json.loads(path.read_text("utf-8"))
         done, of, left = float(progress["done"]), float(progress["of"]), progress["left"]
-        words = _OWN.sub("", str(progress["words"])[:300]).removesuffix(", at most")
+        words = _phase(str(progress["words"])[:300])
         return (
             min(1.0, max(0.0, done / of)) if of > 0 else None,
             words,
@@ -323,6 +327,17 @@ def read_progress(path: Path) -> tuple[float | None, str, float | None]:
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None, "", None
+
+
+def _phase(line: str) -> str:
+    """What a command does, without the numbers that its log has and nobody needs in a page's status."""
+    words = _OWN.sub("", line).removesuffix(", at most")
+    epoch = _EPOCH.search(words)
+    if epoch is None:
+        return _LOSS.sub("", words)
+    number, of, best, at = epoch.groups()
+    trained = f"epoch {number} of {of}" + (f", best NDCG@10 {best} in epoch {at}" if best else "")
+    return words[: epoch.start()] + trained + words[epoch.end() :]
 
 
 def read_warnings(path: Path) -> list[str]:

@@ -61,10 +61,10 @@ def read(parameters: Mapping[str, str], models: Zoo) -> Asked:
 
 def of_person(models: Zoo, user: str) -> Ids:
     """The history of a person of the dataset, as long as the app shows it."""
-    row = examples.user_row(models, user)
-    if row is None:
+    history = examples.history_of(models, user)
+    if history is None:
         raise SeqscopeError(f"{models.info.name} has nobody called “{short(user)}” whose history was exported.")
-    return tuple(models.item_ids[item] for item in models.users["history"][row].as_py()[-MAX_HISTORY:])
+    return history
 
 
 def asked(

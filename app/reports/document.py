@@ -28,6 +28,7 @@ from app.reports.part import Part as ReportPart
 from app.reports.parts import PARTS as _PARTS
 from app.styles import Style
 from app.text import clean
+from engine.bundle.manifest import ZERO_SHOT
 from engine.errors import SeqscopeError
 from engine.runtime import NOT_SETTLED, STILL_IMPROVING
 
@@ -130,6 +131,11 @@ class Model(ReportModel):
     """Fitted on training and validation events, so that its figures stand under protocols of refits alone."""
     unsettled: bool = False
     """Training stopped before validation had settled, though its last validation was not its best."""
+
+    @property
+    def zero_shot(self) -> bool:
+        """It was not trained on the dataset of the report, as its title says."""
+        return self.title.endswith(ZERO_SHOT)
 
     @property
     def early(self) -> str | None:

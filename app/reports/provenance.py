@@ -168,7 +168,8 @@ def blocks(report: Report) -> list[Block]:
 def _notes(model_entry: Model) -> list[str]:
     """What has to be known of a training."""
     early = [] if model_entry.early is None else [model_entry.early]
-    return early + [f"fitted on {WITH_VALIDATION} events"] * model_entry.refit
+    carried = ["zero-shot: not trained on this dataset"] * model_entry.zero_shot
+    return carried + early + [f"fitted on {WITH_VALIDATION} events"] * model_entry.refit
 
 
 def models_table(report: Report) -> Table:

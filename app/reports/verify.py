@@ -8,6 +8,7 @@ builds of ONNX Runtime add in another order. All else must be the same to the le
 from __future__ import annotations
 
 import contextlib
+import copy
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -53,6 +54,7 @@ def verify(report: Report, models: Zoo) -> Iterator[Checked]:
             f"{models.path} is another dataset or another state of it: its fingerprint is {models.info.fingerprint[:16]}…, the "
             f"report's {report.dataset.fingerprint[:16]}…"
         )
+    models = _ordered_then(report, models)
     yield from provenance.check(report, models)
     yield from _asked(report, models)
     again = _again(report, models)
@@ -99,6 +101,18 @@ def _again(report: Report, models: Zoo) -> Asked:
         parts = [name for name in changes["parts"] if not PARTS[name].of_history]
         changes |= {"history": [], "edited": None, "parts": parts}
     return request.model_copy(update=changes)
+
+
+def _ordered_then(report: Report, models: Zoo) -> Zoo:
+    """The same zoo; in the order of the manifests alone where the report's models stand in it, as they did before kinds came
+    first (`engine.cards.place`)."""
+    names = [entry.name for entry in report.models if entry.name in models.bundles]
+    before = dict(sorted(models.bundles.items(), key=lambda entry: (entry[1].manifest.order, entry[0])))
+    if names == [name for name in models.bundles if name in names] or names != [n for n in before if n in names]:
+        return models
+    then = copy.copy(models)
+    then.bundles = before
+    return then
 
 
 def _asked(report: Report, models: Zoo) -> Iterator[Checked]:

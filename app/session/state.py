@@ -192,9 +192,9 @@ def choose_dataset(name: str) -> None:
 
 def choose_user(models: Zoo, user_id: str) -> None:
     """The history of a person with a held-out item."""
-    row = examples.user_row(models, user_id)
-    if row is not None:
-        update(history=_history_of(models, row), user=user_id)
+    history = examples.history_of(models, user_id)
+    if history is not None:
+        update(history=history, user=user_id)
 
 
 def reset() -> None:
@@ -318,11 +318,11 @@ def parse(parameters: Mapping[str, str], datasets: Sequence[str], open_zoo: Open
     if link.history is not None:
         changes["history"] = _existing(models, link.history, "the history", problems)
     elif link.user is not None:
-        row = examples.user_row(models, link.user)
-        if row is None:
+        history = examples.history_of(models, link.user)
+        if history is None:
             problems.append(f"The link names the user “{short(link.user)}”, whom this dataset does not have.")
         else:
-            changes.update(user=link.user, history=_history_of(models, row))
+            changes.update(user=link.user, history=history)
     if link.variant is not None:
         variant = _existing(models, link.variant, "the edited history", problems)
         if variant or not link.variant:  # an empty one may be meant
@@ -376,11 +376,6 @@ def _title(name: str, open_zoo: OpenZoo) -> str:
 def _some(words: list[str]) -> str:
     quoted = ", ".join(f"“{word}”" for word in words[:10])
     return f"{quoted} and {len(words) - 10} more" if len(words) > 10 else quoted
-
-
-def _history_of(models: Zoo, row: int) -> Ids:
-    """The history of a person, cut to what the app shows."""
-    return tuple(models.item_ids[item] for item in models.users["history"][row].as_py()[-MAX_HISTORY:])
 
 
 def _front() -> State:

@@ -12,10 +12,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engine.tabular.columns import RESERVED
+
 EXACT = 2**53
 """Whole numbers up to here are floats, and numbers of JavaScript, of their own."""
-OWN = ("item", "item_id", "title", "popularity")
-"""Columns that every catalogue has; all others are attributes."""
 
 # Columns whose texts are lists whatever stands between the values; other texts are split at | alone.
 _LISTS = {
@@ -32,7 +32,7 @@ _LONGEST = 60  # characters of a value of a list; longer ones are prose
 def tidied(items: pa.Table) -> pa.Table:
     """The same table with texts that are lists as lists: "Horror, Mystery" → ["Horror", "Mystery"]."""
     for index, field in enumerate(items.schema):
-        if field.name in OWN or field.name in PROSE or not _is_text(field.type):
+        if field.name in RESERVED or field.name in PROSE or not _is_text(field.type):
             continue
         split = _split(items[field.name], field.name.casefold() in _LISTS)
         if split is not None:

@@ -9,7 +9,8 @@ from typing import Any, Literal
 import duckdb
 import pyarrow as pa
 
-from app.store.attributes import EXACT, OWN
+from app.store.attributes import EXACT
+from engine.tabular.columns import RESERVED
 
 MAX_VALUES = 1_000  # distinct values of an attribute that can be filtered by
 
@@ -75,7 +76,7 @@ def conditions(filters: Filters, kinds: Mapping[str, str]) -> tuple[list[str], V
 
 
 def facets_of(con: duckdb.DuckDBPyConnection, items: pa.Table) -> list[Facet]:
-    return [_facet(con, field) for field in items.schema if field.name not in OWN]
+    return [_facet(con, field) for field in items.schema if field.name not in RESERVED]
 
 
 def _facet(con: duckdb.DuckDBPyConnection, field: pa.Field) -> Facet:

@@ -9,9 +9,10 @@ from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
 
-from app.store.attributes import OWN, PROSE, is_year, names_items
+from app.store.attributes import PROSE, is_year, names_items
 from app.store.facets import Values, column
 from app.text import MAX_QUERY, WORD, fold, spaced, title_words, words_and_numbers, words_of
+from engine.tabular.columns import RESERVED
 
 _NEAR = 4  # words that a mistyped one is taken for
 _READINGS = 8  # of a mistyped text that are tried
@@ -90,7 +91,7 @@ def searched(items: pa.Table | pa.RecordBatch) -> list[str]:
     return [
         field.name
         for field in items.schema
-        if field.name not in OWN and not names_items(field.name) and _is_words(field.type, field.name)
+        if field.name not in RESERVED and not names_items(field.name) and _is_words(field.type, field.name)
     ]
 
 

@@ -242,6 +242,10 @@ class ItemToItem(Strict):
     """Different weights, of which a byte says which; 0: each is a half float."""
 
 
+ZERO_SHOT = " (zero-shot)"
+"""What the title of a model ends in that was carried to another catalogue, unless it was given another one."""
+
+
 class ZeroShot(Strict):
     """The model was trained on another catalogue, and meets this one without having learned anything from it."""
 

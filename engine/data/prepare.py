@@ -37,10 +37,10 @@ from engine.data.sources.items import open_items
 from engine.data.sources.lines import read_item_map
 from engine.data.split import IN_TRAINING, NO_TRAINING, in_training, split_roles, without_training
 from engine.data.write import NAME, refuse_existing, staging, write_dataset, write_files
-from engine.errors import SeqscopeError, UsageError
+from engine.errors import SeqscopeError, UsageError, first_line
 from engine.machine import now
 from engine.tabular.columns import scale_words
-from engine.tabular.database import connect_file, first_line
+from engine.tabular.database import connect_file
 from engine.tabular.findings import Finding, Findings
 from engine.tabular.problems import warning_words
 from engine.tabular.times import MICRO

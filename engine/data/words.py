@@ -19,8 +19,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from engine.errors import SeqscopeError
+from engine.errors import SeqscopeError, first_line
 from engine.files import replacing
 
 TABLE, TOKENIZER = "words.safetensors", "tokenizer.json"
@@ -110,8 +111,32 @@ class ItemWords:
             about["fields"] = tuple(about["fields"])
             return cls(**arrays, **about, tokenizer=(folder / TOKENIZER).read_text("utf-8"))
         except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
-            reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
-            raise SeqscopeError(f"{folder} holds no words of items that can be read ({reason}). Train again.")
+            raise SeqscopeError(
+                f"{folder} holds no words of items that can be read ({first_line(error)[:200]}). Train again."
+            )
+
+    def by_word(self) -> pa.Table:
+        """words.parquet of bundles, items one after the other. `tokens` says of how many tokens a word is made."""
+        from tokenizers.decoders import ByteLevel
+
+        tokenizer = parse(self.tokenizer)
+        if tokenizer.decoder is None:  # of byte pairs, which stand for bytes
+            tokenizer.decoder = ByteLevel()
+        item = np.repeat(np.arange(len(self), dtype=np.int32), self.lengths)
+        new = np.ones(len(item), bool)
+        new[1:] = (item[1:] != item[:-1]) | (self.words[1:] != self.words[:-1])
+        first = np.flatnonzero(new)
+        pieces = np.split(self.tokens, first[1:])
+        texts = tokenizer.decode_batch([piece.tolist() for piece in pieces], skip_special_tokens=True)
+        return pa.table(
+            {
+                "item": item[first],
+                "word": pa.array([text.strip() for text in texts], pa.string()),
+                "attribute": self.attributes[first].astype(np.int32),
+                "key": (self.kinds[first] == KEY).astype(np.int32),
+                "tokens": np.diff(np.append(first, len(item))).astype(np.int32),
+            }
+        )
 
     @property
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
@@ -172,8 +197,7 @@ def parse(text: str) -> Any:
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # what Rust panics with is no Exception
-        reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
-        raise SeqscopeError(f"not a tokenizer that can be read ({reason})")
+        raise SeqscopeError(f"not a tokenizer that can be read ({first_line(error)[:200]})")
 
 
 def _number(tokenizer: Any, name: str) -> int:

@@ -98,16 +98,11 @@ def history_excluded(repeats: str | None) -> bool:
 
 
 def of_dataset(
-    base: str,
-    repeats: str | None,
-    *,
-    trained_users: bool = False,
-    part: str = "",
-    refit: bool = False,
-    with_times: bool = False,
+    base: str, repeats: str | None, *, trained_users: bool = False, refit: bool = False, with_times: bool = False
 ) -> str:
     """The name of the protocol `base` in a dataset (its `DatasetInfo.repeats`)."""
-    return str(Protocol(base, "" if history_excluded(repeats) else "repeats", trained_users, part, refit, with_times))
+    history = "" if history_excluded(repeats) else "repeats"
+    return str(Protocol(base, history, trained_users, refit=refit, with_times=with_times))
 
 
 def main(repeats: str | None, split: str | None = None, refit: bool = False) -> str:

@@ -24,12 +24,12 @@ from engine import __version__
 from engine.bundle.errors import BundleError
 from engine.bundle.manifest import Sentence, Text
 from engine.data.words import TOKENIZER, ItemWords, parse
-from engine.errors import SeqscopeError
+from engine.errors import SeqscopeError, first_line
 from engine.export import graphs, vectors
 from engine.export.staging import Draft, file_of, staged
 from engine.models.recformer import Recformer
 from engine.models.text_neighbours import TextNeighbours
-from engine.runtime.text import ABOUT, CENTRE, TEXT_ENCODER, TEXT_ENCODERS, TextEncoder, Words, words_table
+from engine.runtime.text import ABOUT, CENTRE, TEXT_ENCODER, TEXT_ENCODERS, TextEncoder, Words
 from engine.text.embeddings import find
 from engine.text.encoder import Encoder
 from engine.training import texts
@@ -62,7 +62,7 @@ def write_text(model: Recformer, draft: Draft) -> None:
     inputs = {"tokens": (example, free), "kinds": (example.clone(), free)}
     graphs.save(graphs.Function(encoder, item), inputs, ["rows"], folder / "item_encoder.onnx")
     (folder / TOKENIZER).write_text(words.tokenizer, "utf-8")
-    pq.write_table(words_table(words), folder / "words.parquet", compression="zstd")
+    pq.write_table(words.by_word(), folder / "words.parquet", compression="zstd")
     draft.checks.append(lambda: compare_items(model, folder, words))
     draft.text = Text(
         fields=list(words.fields), limit=words.limit, max_tokens=model.max_tokens, longest=model.table.shape[1],
@@ -159,5 +159,6 @@ def _write_graph(encoder: Encoder, path: Path) -> None:
     try:
         graphs.save(encoder.module.cpu(), {"tokens": (example, {0: "batch", 1: "length"})}, ["vectors"], path)
     except Exception as error:  # torch.onnx has many ways to say that a network cannot be a graph
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
-        raise SeqscopeError(f"the text encoder {encoder.name} cannot be written as an ONNX graph ({reason})")
+        raise SeqscopeError(
+            f"the text encoder {encoder.name} cannot be written as an ONNX graph ({first_line(error)[:200]})"
+        )

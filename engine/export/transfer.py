@@ -20,7 +20,7 @@ from onnx import numpy_helper
 
 from engine.bundle.errors import BundleError
 from engine.bundle.index import Float32, best
-from engine.bundle.manifest import Manifest, Projection, ZeroShot
+from engine.bundle.manifest import ZERO_SHOT, Manifest, Projection, ZeroShot
 from engine.bundle.onnx_graph import WEIGHTS
 from engine.bundle.ranks import mean_rank
 from engine.console import Progress, stage
@@ -32,7 +32,7 @@ from engine.evaluation.protocols import history_excluded, main
 from engine.evaluation.tables import accuracy_of_parts, write_tables
 from engine.export import staging, umap_map, weights
 from engine.runtime.bundle import Bundle, Catalogue
-from engine.runtime.text import ITEM_ENCODER, words_table
+from engine.runtime.text import ITEM_ENCODER
 from engine.text.attributes import attributes, fields_elsewhere
 from engine.text.embeddings import parts_folder, read_rows, write_rows
 from engine.text.tokenizer import Known, known
@@ -41,7 +41,6 @@ GRAPHS = ("encoder.onnx", "attention.onnx")
 """Those that hold the words of all items."""
 CHUNK = 1024
 """Items whose rows are lost at most when the work is interrupted."""
-MARK = " (zero-shot)"
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,7 @@ def carry(
         bundle=bundle.name, digest=bundle.digest, dataset=origin.name, title=origin.title[:300],
         fingerprint=origin.fingerprint, words=words.digest(), cut=cut,
     )  # fmt: skip
-    title = title or bundle.manifest.title[: staging.TITLE - len(MARK)] + MARK
+    title = title or bundle.manifest.title[: staging.TITLE - len(ZERO_SHOT)] + ZERO_SHOT
     unknown = round(heard.share, 4)
     there = _there(out / name, data, about, title, unknown)
     if there is not None:
@@ -238,7 +237,7 @@ def _fill(folder: Path, bundle: Bundle, words: ItemWords, longest: int, rows: Fl
     index = np.concatenate([rows, np.zeros((len(rows), 1), np.float32)], axis=1)
     np.save(folder / "index.npy", index, allow_pickle=False)
     weights.share(folder)
-    pq.write_table(words_table(words), folder / "words.parquet", compression="zstd")
+    pq.write_table(words.by_word(), folder / "words.parquet", compression="zstd")
     geometry, centred = bundle.manifest.index.geometry, bool(bundle.manifest.index.centred)
     if len(rows) <= umap_map.NEIGHBOURS or geometry == "none":
         return None

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from engine.cards import Card
 from engine.data.identifiers import Identifiers
-from engine.errors import SeqscopeError
+from engine.errors import SeqscopeError, first_line
 from engine.generation.base import CODES, Generator, Memory, Past
 from engine.models.base import AttentionShape, Recommender
 
@@ -113,9 +113,8 @@ def open_base(name: str) -> tuple[Any, Any]:
         tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
         model = AutoModelForCausalLM.from_pretrained(name, trust_remote_code=False, use_safetensors=True)
     except Exception as error:  # what is missing or damaged shows in many ways
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
         raise SeqscopeError(
-            f"the language model {name} cannot be had ({reason}). Give the path of a folder that holds it."
+            f"the language model {name} cannot be had ({first_line(error)[:200]}). Give the path of a folder that holds it."
         )
     return tokenizer, model
 

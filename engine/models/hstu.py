@@ -101,7 +101,7 @@ class HSTU(NextItemNetwork):
     where_no_times = "take hstu without model.time_bias, which reads the order alone"
     card = Card(
         title="HSTU",
-        order=14,
+        order=22,
         summary="Reads the history left to right like SASRec, but weighs each item for itself instead of sharing one weight out "
         "among all of them, so that the strength of an interest counts.",
         paper="Zhai, Liao, Liu et al., Actions Speak Louder than Words: Trillion-Parameter Sequential Transducers for Generative "

@@ -38,7 +38,7 @@ class ItemKNNConfig:
 class ItemKNN(ItemToItem):
     name = "item-knn"
     Config = ItemKNNConfig
-    kind = "collaborative"
+    kind = "counting"
     reads_order = False
     card = Card(
         title="Item-kNN",

@@ -18,6 +18,8 @@ from engine.bundle.manifest import SCHEMA_VERSION, Manifest
 from engine.bundle.onnx_graph import WEIGHTS
 from engine.bundle.ranks import ranks_among
 from engine.bundle.tables import ARRAY_BYTES, TABLE_BYTES
+from engine.cards import Kind, declarations
+from engine.cards import place as place_in_lists
 from engine.data.identifiers import Identifiers
 from engine.evaluation import protocols
 from engine.runtime import time_limit
@@ -47,12 +49,25 @@ History = Sequence[int] | npt.NDArray[np.integer]
 _WEIGHTS = 1 << 26  # of one attention map: 256 MiB, far beyond what a page can draw
 
 
+def _kind(manifest: Manifest) -> Kind:
+    """As its family declares; of one that is not known here, by what its bundle has."""
+    declared = declarations().models.get(manifest.family)
+    if declared is not None and declared.kind is not None:
+        return declared.kind
+    if manifest.generator is not None:
+        return "generative"
+    if manifest.text is not None or manifest.sentence is not None:
+        return "text"
+    return "sequential" if manifest.capabilities.reads_order else "collaborative"
+
+
 class Bundle(BundleTables):
     """A model to ask. All methods may be called from many threads at once.
 
     Attributes: name, the folder's name; manifest (`Manifest`); digest, hex, changes with any content of the bundle (for cache
-    keys); protocol, the name of the one that its dataset's models are judged by; excludes_history, whether items of the history
-    are left out of answers: they are, except where the dataset's repeats count.
+    keys); kind, what it goes by, and order, its place in lists (engine/cards.py); protocol, the name of the one that its
+    dataset's models are judged by; excludes_history, whether items of the history are left out of answers: they are, except where
+    the dataset's repeats count.
 
     Items are numbers 0..n−1; a history is their sequence, oldest first, of any length: the model reads the latest
     `manifest.encoder.max_length` of it (`used`), and excluded is all of it. Every method that asks the model
@@ -64,7 +79,8 @@ class Bundle(BundleTables):
         self, folder: Folder, manifest: Manifest, digest: str, repeats: str | None = None, split: str | None = None
     ) -> None:
         super().__init__(folder, manifest)
-        self.name, self.order = manifest.name, manifest.order
+        self.name, self.kind = manifest.name, _kind(manifest)
+        self.order = place_in_lists(self.kind, manifest.order)
         self.digest = digest
         self.protocol = protocols.main(repeats, split, manifest.refitted)
         self.excludes_history = protocols.history_excluded(repeats)

@@ -42,7 +42,7 @@ from engine.bundle.index import Float32
 from engine.bundle.manifest import File, Manifest, Sentence, Sha256, Strict, Text
 from engine.bundle.onnx_graph import INT64
 from engine.bundle.tables import Column, read_matrix, read_table
-from engine.data.words import KEY, TOKENIZER, ItemWords, parse, tokenize
+from engine.data.words import TOKENIZER, ItemWords, parse, tokenize
 from engine.errors import SeqscopeError
 from engine.runtime.sessions import OPEN, Session
 from engine.text.attributes import SEPARATOR, plain, shorten
@@ -339,27 +339,3 @@ class Reader:
         if np.bincount(item, table["tokens"].to_numpy()).max() > self.text.longest:
             raise self.folder.fault(ITEM_WORDS, f"an item has more than the {self.text.longest} tokens of the manifest")
         return table
-
-
-def words_table(words: ItemWords) -> pa.Table:
-    """words.parquet, items one after the other. `tokens` says of how many tokens a word is made."""
-    from tokenizers.decoders import ByteLevel
-
-    tokenizer = parse(words.tokenizer)
-    if tokenizer.decoder is None:  # of byte pairs, which stand for bytes
-        tokenizer.decoder = ByteLevel()
-    item = np.repeat(np.arange(len(words), dtype=np.int32), words.lengths)
-    new = np.ones(len(item), bool)
-    new[1:] = (item[1:] != item[:-1]) | (words.words[1:] != words.words[:-1])
-    first = np.flatnonzero(new)
-    pieces = np.split(words.tokens, first[1:])
-    texts = tokenizer.decode_batch([piece.tolist() for piece in pieces], skip_special_tokens=True)
-    return pa.table(
-        {
-            "item": item[first],
-            "word": pa.array([text.strip() for text in texts], pa.string()),
-            "attribute": words.attributes[first].astype(np.int32),
-            "key": (words.kinds[first] == KEY).astype(np.int32),
-            "tokens": np.diff(np.append(first, len(item))).astype(np.int32),
-        }
-    )

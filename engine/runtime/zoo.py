@@ -73,7 +73,7 @@ class Zoo:
         held_out: pyarrow Table: user int32, target int32, memorised int8 (engine/evaluation/memorisation.py); None where the
             folder has no held_out.parquet, because it is of before or there is no order to memorise.
         popularity: int64 [items].
-        bundles: name → `Bundle`, in the order of their manifests' `order`, equal ones by name.
+        bundles: name → `Bundle`, in the one order of lists (`engine.cards.place`), equal ones by name.
         tokenizations: name → `Tokenization`, in the order of `about.order`, equal ones by name.
         spaces: name → `Space`, in the order of `about.order`, equal ones by name.
         refused: what was not taken, and why; the rest goes on working.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import duckdb
 
-from engine.errors import Refused, SeqscopeError
+from engine.errors import Refused, SeqscopeError, first_line
 from engine.tabular.reading import MB, Limits
 
 _FOR_PYTHON = 128 * MB  # of the memory that a step may take
@@ -72,10 +72,6 @@ def connect_file(folder: Path, *, memory: str, threads: int) -> Iterator[duckdb.
         raise SeqscopeError(f"DuckDB could not carry out the import: {first_line(error)}")
     finally:
         con.close()
-
-
-def first_line(error: BaseException) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
 
 
 def sql(text: str) -> str:

@@ -20,7 +20,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from engine.errors import SeqscopeError
+from engine.errors import SeqscopeError, first_line
 from engine.text.encoder import Encoder
 from engine.text.tokenizer import tokenizers_package
 
@@ -153,8 +153,7 @@ def load(folder: Path) -> Bert:
         parameters = bert.state_dict().keys()
         bert.load_state_dict({name: tensor for name, tensor in tensors.items() if name in parameters})
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
-        reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-        raise SeqscopeError(f"{folder}: this is not a BERT that can be read ({reason})")
+        raise SeqscopeError(f"{folder}: this is not a BERT that can be read ({first_line(error)[:200]})")
     return bert.eval()
 
 

@@ -24,7 +24,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engine.errors import SeqscopeError, UsageError
+from engine.errors import SeqscopeError, UsageError, first_line
 from engine.text.tokenizer import tokenizers_package
 
 if TYPE_CHECKING:
@@ -153,9 +153,8 @@ def open_hugging(name: str) -> Encoder:
         tokenizer = tokenizers.Tokenizer.from_str(backend.to_str())
         pad = model.tokenizer.pad_token_id
     except Exception as error:  # what is missing or damaged shows in many ways
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
         raise SeqscopeError(
-            f"the text encoder {name} cannot be had ({reason}). Give the path of a folder that holds it."
+            f"the text encoder {name} cannot be had ({first_line(error)[:200]}). Give the path of a folder that holds it."
         )
     if pad is None:
         raise SeqscopeError(

@@ -24,7 +24,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from engine.console import Progress
-from engine.errors import SeqscopeError
+from engine.errors import SeqscopeError, first_line
 from engine.files import claimed, replacing, write_json
 from engine.text.attributes import SEPARATOR
 from engine.text.bert import Bert, BertConfig, Sentence
@@ -102,9 +102,8 @@ def open_scratch(folder: Path) -> Encoder:
         module = _network(config, tokenizer.get_vocab_size(), None)
         module.load_state_dict(load_file(folder / WEIGHTS))
     except (Exception, SafetensorError) as error:  # tokenizers raises Exception itself
-        reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
         raise SeqscopeError(
-            f"{folder} holds no text encoder that can be read ({reason}). Delete it, and it is trained again."
+            f"{folder} holds no text encoder that can be read ({first_line(error)[:200]}). Delete it, and it is trained again."
         )
     return Encoder(
         name="scratch", title="an encoder trained on the catalogue", source="trained from scratch on the catalogue's own texts",

@@ -15,6 +15,7 @@ import pyarrow as pa
 import torch
 from scipy import sparse
 
+from engine.bundle.codes import Usage
 from engine.bundle.codes import purity as purity_of_prefixes
 from engine.bundle.codes import usage as usage_of_codes
 from engine.bundle.ranks import mean_rank
@@ -22,6 +23,7 @@ from engine.data.dataset import Dataset
 from engine.data.identifiers import NONE, Identifiers
 from engine.data.ragged import Ragged
 from engine.errors import SeqscopeError
+from engine.evaluation.metrics import ndcg
 from engine.evaluation.protocols import history_excluded
 from engine.models import Recommender
 from engine.tokenizers import teacher
@@ -146,8 +148,7 @@ def ndcg10(queries: Array, vectors: Array, left_out: Ragged, targets: Array) -> 
         past = left_out.take(start + rows)
         scores[np.repeat(rows, past.lengths), past.values] = -np.inf
         scores[rows, targets[part]] = target_scores
-        rank = mean_rank(scores, target_scores)
-        gains[part] = np.where(rank <= 10, 1 / np.log2(rank + 1), 0)
+        gains[part] = ndcg(mean_rank(scores, target_scores), 10)
     return float(gains.mean()) if len(gains) else 0.0
 
 
@@ -167,11 +168,10 @@ def squeeze(codes: Array, popularity: Array) -> dict[str, Any]:
     for name, rows in zip(
         ("head", "torso", "tail"), np.array_split(np.argsort(-popularity, kind="stable"), 3), strict=True
     ):
-        shares = np.unique(codes[rows, 0], return_counts=True)[1] / max(len(rows), 1)
         thirds[name] = {
             "items": len(rows),
             "events": int(popularity[rows].sum()),
-            "perplexity": float(np.exp(-(shares * np.log(shares)).sum())),
+            "perplexity": Usage(np.unique(codes[rows, 0], return_counts=True)[1]).perplexity,
             "sharing": float(sharing[rows].mean()) if len(rows) else 0.0,
         }
     return {**thirds, "ratio": thirds["tail"]["perplexity"] / thirds["head"]["perplexity"]}

@@ -276,7 +276,7 @@ class Rqvae(Tokenizer):
             prepare=lambda draw: tokenizer._start(x, draw),
             begin=lambda draw: tokenizer.begin_epoch(material, draw),
             loss=lambda rows, draw: tokenizer.loss(x, rows, draw),
-            end=lambda optimiser, draw: tokenizer._end_epoch(x, optimiser, draw, learning),
+            end=lambda optimiser, draw: tokenizer._end_epoch(x, optimiser, draw),
         )  # fmt: skip
         network.to("cpu")
         if config.dead_after:
@@ -321,9 +321,7 @@ class Rqvae(Tokenizer):
             residual = residual - torch.from_numpy(rows)[distances(residual, torch.from_numpy(rows)).argmin(1)]
 
     @torch.no_grad()
-    def _end_epoch(
-        self, x: Tensor, optimiser: torch.optim.Optimizer, draw: torch.Generator, learning: Learning
-    ) -> None:
+    def _end_epoch(self, x: Tensor, optimiser: torch.optim.Optimizer, draw: torch.Generator) -> None:
         """Codes that nobody used for `dead_after` epochs go to items' residuals, the worst served first among some drawn."""
         idle, patience = self.network.idle, self.config.dead_after
         idle += 1

@@ -29,7 +29,7 @@ from safetensors.numpy import save_file
 from engine.console import note
 from engine.data.dataset import Dataset
 from engine.data.identifiers import Identifiers
-from engine.errors import SeqscopeError, UsageError
+from engine.errors import SeqscopeError, UsageError, first_line
 from engine.files import claimed, replacing, write_json
 from engine.text.embeddings import cache_folder, read_items, write_rows
 from engine.tokenizers import teacher
@@ -264,9 +264,8 @@ def load_tokenizer(path: Path) -> Tokenizer:
         tokenizer = tokenizers()[facts.pop("family")]
         return tokenizer.restore(build_table(tokenizer.Config, facts.pop("config"), str(path)), arrays, facts)
     except (SafetensorError, OSError, KeyError, ValueError, TypeError, RuntimeError, UsageError) as error:
-        reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
         raise SeqscopeError(
-            f"{path} is no tokenizer that this version reads ({reason}). Run `seqscope tokenize` again."
+            f"{path} is no tokenizer that this version reads ({first_line(error)[:200]}). Run `seqscope tokenize` again."
         )
 
 

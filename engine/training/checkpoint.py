@@ -16,7 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from engine.errors import SeqscopeError
+from engine.errors import SeqscopeError, first_line
 from engine.files import replacing
 from engine.training.optimiser import Average
 
@@ -124,5 +124,6 @@ def load(
 
 
 def _damaged(path: Path, error: Exception) -> SeqscopeError:
-    reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-    return SeqscopeError(f"{path} is damaged or from another version ({reason}). Start over with --restart.")
+    return SeqscopeError(
+        f"{path} is damaged or from another version ({first_line(error)[:200]}). Start over with --restart."
+    )

@@ -145,7 +145,7 @@ def estimate(
 def _learning(recipe: Recipe, trainer: Trainer, done: int, start: float, cases: Cases) -> Estimate:
     training, objective, model = recipe.training, trainer.objective, trainer.model
     model.train()
-    begun = _timed(lambda: trainer.staged.begin_epoch(model) if trainer.staged else None)
+    begun = _timed(lambda: objective.begin_epoch(model))
     plan: list[Any] = []
     planning = _timed(lambda: plan.extend(objective.batches(torch.Generator().manual_seed(0))))
     step = _step(trainer, plan)

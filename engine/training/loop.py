@@ -28,7 +28,7 @@ from engine.training import checkpoint, compute
 from engine.training.checkpoint import State
 from engine.training.compute import Compute
 from engine.training.distributed import World
-from engine.training.objectives import Annealed, Objective, Staged
+from engine.training.objectives.base import Objective
 from engine.training.optimiser import Average, build, learning_rate
 from engine.training.recipe import Recipe
 
@@ -123,8 +123,6 @@ class Trainer:
                 part.compile(dynamic=True)
         self.step = world.wrap(step, device)
         self.typical_targets = objective.typical_targets
-        self.staged: Staged | None = objective if hasattr(objective, "begin_epoch") else None  # type: ignore[assignment]
-        self.annealed: Annealed | None = objective if hasattr(objective, "begin_step") else None  # type: ignore[assignment]
         self.state = State()
         self.compute = Compute("float32", compute.available(device), compute.available(device), "not chosen yet")
         self.progress: Progress | None = None
@@ -196,9 +194,8 @@ class Trainer:
 
     def run(self) -> State:
         epochs, state = self.epochs, self.state
-        if self.staged and not state.finished:
-            self.staged.begin_training(self.model)
         if not state.finished:
+            self.objective.begin_training(self.model)
             self.choose_compute()
             if self.world.leads:
                 note(f"{self.label} {self.compute}")
@@ -206,8 +203,8 @@ class Trainer:
         progress = self.progress = Progress(epochs, self.label) if self.world.leads else None
         if progress:
             progress.started -= state.seconds  # what was done before an interruption took its time too
-        begins_validated = self.staged is not None and self.staged.begins_with_validation
-        if begins_validated and self.validation is not None and not state.total_steps and state.best < 0:
+        validates_first = self.objective.begins_with_validation and self.validation is not None
+        if validates_first and not state.total_steps and state.best < 0:
             self._validate()
         while state.epoch < epochs and not state.finished:
             rate = self._epoch()
@@ -228,8 +225,8 @@ class Trainer:
         plan = list(self.objective.batches(torch.Generator().manual_seed(seed_of(training.seed, state.epoch, "order"))))
         began = time.monotonic()
         done_before, examples = state.seconds, 0
-        if self.staged and not state.step:
-            self.staged.begin_epoch(self.model)
+        if not state.step:
+            self.objective.begin_epoch(self.model)
         loss_sum = torch.tensor(state.loss_sum, dtype=torch.float64, device=self.device)
         for number in range(state.step, len(plan)):
             loss, targets = self._step(plan[number], len(plan))
@@ -248,8 +245,7 @@ class Trainer:
         mean_loss = float(loss_sum) / max(state.target_count, 1)
         state.epoch, state.step, state.loss_sum, state.target_count = state.epoch + 1, 0, 0.0, 0
         self._check(mean_loss)
-        if self.staged:
-            self.staged.end_epoch(self.model)
+        self.objective.end_epoch(self.model)
         score = self._validate() if self._validates(state.epoch) else None
         state.seconds = done_before + time.monotonic() - began
         state.curve.append(
@@ -278,8 +274,7 @@ class Trainer:
         training, state, world, optimiser = self.recipe.training, self.state, self.world, self.optimiser
         place = (training.seed, state.epoch, state.step)
         generator = torch.Generator(self.device).manual_seed(seed_of(*place, "draw"))
-        if self.annealed:
-            self.annealed.begin_step(state.total_steps)
+        self.objective.begin_step(state.total_steps)
         batch = self.objective.draw(examples, generator)
         targets = int(self.objective.targets(batch).sum())
         whole, batch = batch, world.rows(batch)
@@ -300,7 +295,7 @@ class Trainer:
         if self.recipe.optimiser.clip_norm:
             nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.optimiser.clip_norm)
         optimiser.step()
-        self.objective.after_step(self.model)
+        self.model.constrain()
         if self.average is not None:
             self.average.update(state.total_steps)
         total = world.sum(loss.detach().double() * local_targets) / max(targets, 1)

@@ -17,7 +17,7 @@ from engine.data import identifiers
 from engine.data.dataset import Dataset, Role
 from engine.data.identifiers import Identifiers
 from engine.data.words import ItemWords, parse
-from engine.errors import SeqscopeError
+from engine.errors import SeqscopeError, first_line
 from engine.files import replacing, write_json
 from engine.models.graph import Graph, GraphRecommender
 from engine.registry import MODELS
@@ -355,9 +355,8 @@ class TextVectors:
             about["fields"] = tuple(about["fields"])
             return cls(np.load(folder / TABLE, allow_pickle=False), **about)
         except (OSError, ValueError, EOFError, KeyError, TypeError) as error:
-            reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
             raise SeqscopeError(
-                f"{folder} holds no vectors of items that can be read ({reason}). Train again."
+                f"{folder} holds no vectors of items that can be read ({first_line(error)[:200]}). Train again."
             ) from None
 
 

@@ -248,7 +248,7 @@ def build_trainer(
     objective = make(recipe.objective, model, items, offsets, recipe.training.batch_size)
     if not objective.steps:
         raise SeqscopeError(f"{dataset.path}: no user has two training events, so there is nothing to learn from")
-    judge = validation(recipe, dataset, model) if getattr(objective, "validated", True) else None
+    judge = validation(recipe, dataset, model) if objective.validated else None
     return Trainer(
         recipe, model, objective, judge, folder, where, world,
         label=f"{dataset.info.name}/{recipe.name}", epochs=epochs,

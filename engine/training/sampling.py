@@ -62,6 +62,21 @@ def by_length(lengths: Tensor, batch_size: int, generator: torch.Generator) -> l
     return [batches[i] for i in torch.randperm(len(batches), generator=generator).tolist()]
 
 
+def few_of_each(
+    users: Tensor, limit: int, lengths: Tensor, batch_size: int, generator: torch.Generator
+) -> Iterator[Tensor]:
+    """As `by_length`, of at most `limit` examples of each user, drawn at random; 0: of all. users: int64 [examples]."""
+    chosen = torch.arange(len(users))
+    if limit:
+        shuffled = torch.randperm(len(users), generator=generator)
+        chosen = shuffled[torch.argsort(users[shuffled], stable=True)]
+        users = users[chosen]
+        nth = torch.arange(len(users)) - torch.searchsorted(users, users)  # users are sorted: their first place
+        chosen = chosen[nth < limit]
+    for batch in by_length(lengths[chosen], batch_size, generator):
+        yield chosen[batch]
+
+
 class Taken:
     """Who took what in training, for membership tests on the device.
 

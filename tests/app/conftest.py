@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from streamlit.testing.v1.element_tree import Widget
 from streamlit.util import calc_hash
 
 from app import zoo
+from app.session.state import State
 from engine.runtime import Zoo
 from tests.runtime.bundles import make_zoo
 
@@ -86,6 +88,17 @@ def told(test: AppTest) -> str:
     return " ".join(part.value for kind in ("markdown", "caption", "info") for part in getattr(test, kind))
 
 
+def plain(test: AppTest) -> str:
+    """The same without what keeps Streamlit from reading it as Markdown."""
+    return told(test).replace("\\", "").replace("\u2060", "")
+
+
+def state_of(test: AppTest) -> State:
+    """What the visitor looks at, as the address says it."""
+    now: State = test.session_state["seqscope_state"]
+    return now
+
+
 @pytest.fixture(scope="session")
 def exports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """hostile: odd titles and ids, one bundle refused; toys: plain."""
@@ -123,6 +136,20 @@ def open_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..
         return run_without_fault(alone(page, **address))
 
     return start
+
+
+@pytest.fixture
+def shown(made: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The zoo that a file of tests makes for all of them, its `made`, as the app shows it."""
+    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(made.parent))
+    return made
+
+
+@pytest.fixture
+def changed(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it, to be changed, shown in its place."""
+    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(tmp_path))
+    return shutil.copytree(made, tmp_path / made.name)
 
 
 @pytest.fixture

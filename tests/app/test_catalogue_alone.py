@@ -115,6 +115,9 @@ def test_every_page_opens_and_assumes_nobody(
         assert "not on this dataset" in cards
     else:
         assert not test.warning
+    if page == "metrics":  # where a training time would stand
+        times = test.table[0].value["Time"].tolist()
+        assert sum(time.startswith("not trained on this dataset; ") for time in times) == 1
     assert not test.error
     texts = said(test)
     assert any(SAYS in text for text in texts) and any(instead in text for text in texts)

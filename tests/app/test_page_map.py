@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import dataclasses
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from app.components import widgets
 from app.figures import map as views
 from app.screens.map import chart, filters
 from app.session import state
-from tests.app.conftest import alone, at_page, run_without_fault, told
+from tests.app.conftest import alone, at_page, plain, run_without_fault, state_of
 from tests.app.test_page_addresses import GOOD
 from tests.app.test_page_catalogue import HOSTILE, films
 from tests.runtime import tokenizations
@@ -250,19 +249,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture
-def path(made: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(made.parent))
-    return made
-
-
-@pytest.fixture
-def changed(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of it, to be changed."""
-    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(tmp_path))
-    return shutil.copytree(made, tmp_path / made.name)
-
-
 def opened(**address: str) -> AppTest:
     """The page, as a link leads to it."""
     return run_without_fault(alone("map", **address))
@@ -292,16 +278,7 @@ def carried(figure: dict) -> set[str]:
     }
 
 
-def words(page: AppTest) -> str:
-    return told(page).replace("\\", "").replace("\u2060", "")
-
-
-def state_of(page: AppTest) -> state.State:
-    found: state.State = page.session_state["seqscope_state"]
-    return found
-
-
-def test_every_space_is_in_the_one_list_or_said_to_have_no_map(path: Path) -> None:
+def test_every_space_is_in_the_one_list_or_said_to_have_no_map(shown: Path) -> None:
     page = opened()
     assert len(charts(page)) == 1
     assert page.selectbox(key="map_space").options == [
@@ -315,7 +292,7 @@ def test_every_space_is_in_the_one_list_or_said_to_have_no_map(path: Path) -> No
         "WORDS: codes**: no map. Its codes have no vectors.",
         "Nothing is selected",
     ):
-        assert needed in words(page)
+        assert needed in plain(page)
     run_without_fault(page.selectbox(key="map_space").set_value("codes.rqvae"))
     assert len(charts(page)) == 1 and page.query_params["space"] == "codes.rqvae"
     options = page.selectbox(key="map_second").options
@@ -331,10 +308,10 @@ def test_every_space_is_in_the_one_list_or_said_to_have_no_map(path: Path) -> No
     assert figures(page)[0]["data"][0]["marker"]["colorbar"]["title"]["text"] == "Year (quantile)"
 
 
-def test_pca_is_another_map_of_the_same_space(path: Path) -> None:
+def test_pca_is_another_map_of_the_same_space(shown: Path) -> None:
     page = opened(space="alpha", projection="pca", beside="codes.rqvae")
     assert len(charts(page)) == 2
-    assert "PCA of 40 vectors: the axes explain" in words(page) and "trustworthiness" not in words(page)
+    assert "PCA of 40 vectors: the axes explain" in plain(page) and "trustworthiness" not in plain(page)
     models = zoo.open_zoo("toys")
     place = spaces.mapped(models, "pca.alpha")
     assert place is not None and place.area == "pca.alpha" and spaces.mapped(models, "pca.nothing") is None
@@ -344,15 +321,15 @@ def test_pca_is_another_map_of_the_same_space(path: Path) -> None:
     assert chart.items_within(models, "alpha~0_-99_99_99").tolist() != half
 
 
-def test_neighbours_are_of_the_space_itself_where_an_item_is_in_it(path: Path) -> None:
+def test_neighbours_are_of_the_space_itself_where_an_item_is_in_it(shown: Path) -> None:
     rows = toy_vectors(without=(6,)).astype(np.float64)
     cosine = rows @ rows[3]
     cosine[[3, 6]] = -9
-    latents = np.load(path / "identifiers" / "rqvae" / "latents.npy")
+    latents = np.load(shown / "identifiers" / "rqvae" / "latents.npy")
     apart = np.linalg.norm(latents - latents[3], axis=1)
     apart[3] = np.inf
     page = opened(item="toy-3", space="space.minilm", beside="latents.rqvae", top="none")
-    assert "1 item of the catalogue not on the map" in words(page)
+    assert "1 item of the catalogue not on the map" in plain(page)
     words_map, latents_map = figures(page)
     assert carried(words_map) == {f"toy-{item}" for item in range(40)} - {"toy-6"}
     for figure, near in ((words_map, np.argsort(-cosine, kind="stable")), (latents_map, np.argsort(apart))):
@@ -366,7 +343,7 @@ def test_neighbours_are_of_the_space_itself_where_an_item_is_in_it(path: Path) -
     ]
 
 
-def test_codes_on_a_map(root: Path, path: Path) -> None:
+def test_codes_on_a_map(root: Path, shown: Path) -> None:
     codes = toy_codes()
     address = {"code": "rqvae.1-2", "find": "Film 9", "top": "history", "h": "toy-5~toy-9", "item": "toy-3"}
     page = with_links(root, space="codes.rqvae", **address)
@@ -384,50 +361,52 @@ def test_codes_on_a_map(root: Path, path: Path) -> None:
     run_without_fault(page.selectbox(key="map_by").set_value("cluster"))
     assert page.query_params["by"] == "cluster"
     run_without_fault(page.button(key="map_code_clear").click())
-    assert "No code is chosen" in words(page) and "code" not in page.query_params
+    assert "No code is chosen" in plain(page) and "code" not in page.query_params
     page.query_params["code"] = "rqvae.2-1"
     run_without_fault(run_without_fault(page).button(key="map_code_select").click())
-    assert "so its meaning depends" in words(page) and page.query_params["area"] == "prefix.rqvae~x-1"
+    assert "so its meaning depends" in plain(page) and page.query_params["area"] == "prefix.rqvae~x-1"
     assert len(page.dataframe[1].value) == (codes[:, 1] == 1).sum()
     page.query_params["code"] = "rqvae.2-4"
     run_without_fault(page)
-    assert "No item has this code" in words(page) and page.button(key="map_code_select").disabled
+    assert "No item has this code" in plain(page) and page.button(key="map_code_select").disabled
 
 
-def test_a_search_an_item_and_a_selection(path: Path) -> None:
+def test_a_search_an_item_and_a_selection(shown: Path) -> None:
     page = opened()
     page.text_input(key="map_search").set_value("أفلام").run()
     assert page.query_params["find"] == "أفلام"
     run_without_fault(page.button(key="map_hit_4").click())
     assert page.query_params["item"] == "toy-4"
-    x = pq.read_table(path / "alpha" / "map.parquet")["x"].to_numpy()
+    x = pq.read_table(shown / "alpha" / "map.parquet")["x"].to_numpy()
     west, east = figures(page)[0]["layout"]["xaxis"]["range"]
     assert (west + east) / 2 == pytest.approx(x[4], abs=1e-4) and east - west < 0.3 * np.ptp(x)
     page.text_input(key="map_search").set_value("Horror").run()
     hits = [button.label for button in page.button if str(button.key).startswith("map_hit_")]
     assert len(hits) == 6 and all("Horror" in label for label in hits)  # a genre, named where no title says it
-    assert "items ringed. Choose one of the first 6:" in words(page)
+    assert "items ringed. Choose one of the first 6:" in plain(page)
     page.query_params.update(area="item.ids~toy-1~toy-2~toy-30", h="toy-22~toy-1")
     run_without_fault(run_without_fault(page).button(key="map_area_add").click())
     assert state_of(page).history == ("toy-22", "toy-1", "toy-2", "toy-30")
     run_without_fault(page.button(key="map_area_zoom").click())
 
 
-def test_filters_show_items_with_the_values_and_a_selection_can_be_isolated(path: Path) -> None:
+def test_filters_show_items_with_the_values_and_a_selection_can_be_isolated(shown: Path) -> None:
     horror = {f"toy-{item}" for item, genres in enumerate(films()["genres"].to_pylist()) if "Horror" in (genres or "")}
     assert 0 < len(horror) < 40
     page = opened(only="genres~Horror", top="none")
     assert not state_of(page).problems
-    faint, *shown = figures(page)[0]["data"]
+    faint, *others = figures(page)[0]["data"]
     assert faint["name"] == "Others" and "customdata" not in faint
-    assert {item_id for trace in shown for item_id in trace["customdata"]} == horror
-    assert {trace["name"] for trace in shown} == {"Horror"}  # in its colour, whatever else they are
+    assert {item_id for trace in others for item_id in trace["customdata"]} == horror
+    assert {trace["name"] for trace in others} == {"Horror"}  # in its colour, whatever else they are
     del page.query_params["only"]
     page.query_params.update(area="item.ids~toy-1~toy-2~toy-30", isolate="yes")
     assert carried(figures(run_without_fault(page))[0]) == {"toy-1", "toy-2", "toy-30"}
 
 
-def test_bars_count_what_the_other_filters_and_the_selection_leave(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bars_count_what_the_other_filters_and_the_selection_leave(
+    shown: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     models = zoo.open_zoo("toys")
     own: dict[str, str] = {}
     monkeypatch.setattr(filters.state, "get", lambda: state.State("toys", own=own))
@@ -473,14 +452,14 @@ def test_a_damaged_space_and_vectors_that_were_not_exported_do_not_take_the_othe
     page = with_links(root, space="space.minilm")
     assert len(charts(page)) == 1 and len(page.warning) == 1
     assert page.selectbox(key="map_space").value == "alpha"
-    assert "The vectors that it makes its codes of are too large to be part of an export." in words(page)
+    assert "The vectors that it makes its codes of are too large to be part of an export." in plain(page)
 
 
-def test_an_outline_selects_what_is_inside_on_its_map_alone(path: Path) -> None:
-    table, models = pq.read_table(path / "alpha" / "map.parquet").to_pandas(), zoo.open_zoo("toys")
+def test_an_outline_selects_what_is_inside_on_its_map_alone(shown: Path) -> None:
+    table, models = pq.read_table(shown / "alpha" / "map.parquet").to_pandas(), zoo.open_zoo("toys")
     inside = sorted(table[(table.x > 0) & (table.y > 0)]["item"])
     assert chart.items_within(models, "alpha~0_0_99_99").tolist() == inside
-    codes = pq.read_table(path / "identifiers" / "rqvae" / "codebooks_map.parquet").to_pandas()
+    codes = pq.read_table(shown / "identifiers" / "rqvae" / "codebooks_map.parquet").to_pandas()
     own = toy_codes()
     chosen = codes[(codes.x > 0) & (codes.y > 0)]
     wanted = {i for i in range(40) for row in chosen.itertuples() if own[i, row.level] == row.code}
@@ -489,7 +468,7 @@ def test_an_outline_selects_what_is_inside_on_its_map_alone(path: Path) -> None:
     assert sorted(page.dataframe[0].value["Item id"]) == sorted(f"toy-{item}" for item in inside)
 
 
-def test_a_selection_is_said_in_the_shortest_way_that_is_true(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_selection_is_said_in_the_shortest_way_that_is_true(shown: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     models = zoo.open_zoo("toys")
     said: list[str | None] = []
     kept: dict[str, object] = {}
@@ -516,7 +495,7 @@ def test_a_selection_is_said_in_the_shortest_way_that_is_true(path: Path, monkey
     assert said[-1] is None and chart.selected(models) == (3, 9) and chart.is_held()
 
 
-def test_everything_is_in_the_address_and_comes_back_from_it(root: Path, path: Path) -> None:
+def test_everything_is_in_the_address_and_comes_back_from_it(root: Path, shown: Path) -> None:
     page = with_links(root, **GOOD["map"])
     assert not page.warning and state_of(page).own == GOOD["map"]
     assert page.selectbox(key="map_space").value == "codes.rqvae"

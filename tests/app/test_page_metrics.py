@@ -211,6 +211,11 @@ def test_models_of_one_kind_stand_beside_the_floor(root: Path) -> None:
     shown = MetricsChoices(Zoo.open(root / "exports" / "sample"), "full", "NDCG", 10, "Text")
     assert set(shown.rows) == {"popularity", "markov", "counting", "recformer"}
     assert set(shown.of_kind(evaluation.standing(shown.models, "full", 10))["model"]) == set(shown.rows)
+    counted = MetricsChoices(shown.models, "full", "NDCG", 10, "Counting")
+    assert set(counted.rows) == {"popularity", "markov", "counting"}
+    assert list(shown.people) == [
+        name for name in shown.models.bundles if name in shown.rows
+    ]  # the choice of a baseline
 
 
 def test_whoever_was_validated_by_vectors_of_users_is_named(opened: Opened) -> None:

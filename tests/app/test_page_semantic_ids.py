@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,7 +17,7 @@ from app.figures import item_panel
 from app.screens import semantic_ids
 from app.screens.semantic_ids import prefixes
 from app.session import state
-from tests.app.conftest import HOSTILE, at_page, rename, run_without_fault, told
+from tests.app.conftest import HOSTILE, at_page, plain, rename, run_without_fault, state_of
 from tests.runtime.bundles import TOYS, make_zoo
 from tests.runtime.generators import ToyGenerator, write_generator
 from tests.runtime.tokenizations import toy_codes, write_tokenization
@@ -36,54 +35,34 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(autouse=True)
-def _shown(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(made.parent))
-
-
-@pytest.fixture
-def path(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of it, to be changed."""
-    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(tmp_path))
-    return shutil.copytree(made, tmp_path / made.name)
+pytestmark = pytest.mark.usefixtures("shown")
 
 
 def opened(root: Path, **address: str) -> AppTest:
     return run_without_fault(at_page(root, "semantic_ids", **address))
 
 
-def words(app: AppTest) -> str:
-    return told(app).replace("\\", "")
-
-
-def state_of(app: AppTest) -> state.State:
-    found: state.State = app.session_state["seqscope_state"]
-    return found
-
-
-def test_two_tokenizers_side_by_side(root: Path) -> None:
+def test_two_tokenizers_side_by_side_and_no_section_but_the_one_that_is_open(root: Path) -> None:
     app = opened(root)
     assert not app.warning and app.selectbox(key="semantic_left_toys").value == "rqvae"
     assert app.selectbox(key="semantic_right_toys").value == "letter"
     levels = app.dataframe[0].value
-    assert levels["Level"].tolist() == [1, 1, 2, 2] and "<script>" not in words(app)
+    assert levels["Level"].tolist() == [1, 1, 2, 2] and "<script>" not in plain(app)
     assert (levels["Shared prefix by chance"] <= 100).all() and levels["Utilisation"].gt(0).all()
     assert app.metric[0].help and not app.get("plotly_chart")
+    for section, figures in (("codebooks", 5), ("collisions", 0), ("generated", 0)):
+        app.query_params["section"] = section
+        run_without_fault(app)
+        assert not app.warning and len(app.get("plotly_chart")) == figures
+        assert [tab.label for tab in app.tabs if len(tab.children)] == [semantic_ids.SECTIONS[section]]
+        groups = [table.value for table in app.dataframe if "Titles" in table.value.columns]
+        assert len(groups) == (2 if section == "collisions" else 0), section
+        assert all(group["Items"].is_monotonic_decreasing for group in groups)  # the largest first
 
 
-@pytest.mark.parametrize(("section", "figures"), [("codebooks", 5), ("collisions", 0), ("generated", 0)])
-def test_the_section_that_is_open_is_drawn_and_no_other(root: Path, section: str, figures: int) -> None:
-    app = opened(root, section=section)
-    assert not app.warning and len(app.get("plotly_chart")) == figures
-    assert [tab.label for tab in app.tabs if len(tab.children)] == [semantic_ids.SECTIONS[section]]
-    groups = [table.value for table in app.dataframe if "Titles" in table.value.columns]
-    assert len(groups) == (2 if section == "collisions" else 0)
-    assert all(group["Items"].is_monotonic_decreasing for group in groups)  # the largest first
-
-
-def test_tokenizers_of_other_depth_and_size_are_compared_level_by_level(root: Path, path: Path) -> None:
+def test_tokenizers_of_other_depth_and_size_are_compared_level_by_level(root: Path, changed: Path) -> None:
     sizes = (3, 5, 7, 40, 2, 2, 2)
-    write_tokenization(path, "deep", np.arange(40, dtype=np.int32)[:, None] % sizes, own=sizes, order=4)
+    write_tokenization(changed, "deep", np.arange(40, dtype=np.int32)[:, None] % sizes, own=sizes, order=4)
     app = opened(root, left="words", right="deep")
     levels = app.dataframe[0].value
     assert levels["Level"].tolist() == [1, 1, 2, 2, 3, 4, 5, 6, 7]
@@ -112,7 +91,7 @@ def test_an_item_its_path_and_its_siblings(root: Path) -> None:
     chips = [button for button in app.button if (button.key or "").startswith("semantic_chip_rqvae_")]
     assert [chip.label for chip in chips] == [str(code) for code in codes[9, :2]]
     first, both = codes[:, 0] == codes[9, 0], (codes[:, :2] == codes[9, :2]).all(1)
-    assert f"{int((first & ~both).sum())} more items with the first code" in words(app)
+    assert f"{int((first & ~both).sum())} more items with the first code" in plain(app)
     sibling = next(button for button in app.button if (button.key or "").startswith("semantic_sibling_rqvae_1_"))
     other = int((sibling.key or "").rsplit("_", 1)[1])
     assert codes[other, 0] == codes[9, 0] and codes[other, 1] != codes[9, 1]
@@ -163,20 +142,20 @@ def test_without_tokenizers_the_page_is_not_in_the_menu_and_says_why(
     assert "seqscope tokenize" in app.code[0].value
 
 
-def test_damaged_ones_are_told_and_the_others_go_on_up_to_one_alone(root: Path, path: Path) -> None:
-    (path / "identifiers" / "letter" / "about.json").write_text("{}")
+def test_damaged_ones_are_told_and_the_others_go_on_up_to_one_alone(root: Path, changed: Path) -> None:
+    (changed / "identifiers" / "letter" / "about.json").write_text("{}")
     app = opened(root)
-    assert "Refused: identifiers/letter" in words(app)
+    assert "Refused: identifiers/letter" in plain(app)
     assert app.selectbox(key="semantic_right_toys").value == "words"
-    (path / "identifiers" / "words" / "about.json").write_text("{}")
+    (changed / "identifiers" / "words" / "about.json").write_text("{}")
     assert run_without_fault(app).selectbox(key="semantic_right_toys").disabled
     assert semantic_ids.tokenizers(zoo.open_zoo("toys"), {}) == ("rqvae", None)
 
 
-def test_what_a_generator_writes(root: Path, path: Path) -> None:
-    write_generator(path, ToyGenerator())
+def test_what_a_generator_writes(root: Path, changed: Path) -> None:
+    write_generator(changed, ToyGenerator())
     app = opened(root, section="generated")
-    assert "Total variation distance" in words(app)
+    assert "Total variation distance" in plain(app)
     assert len(app.get("plotly_chart")) == 1
 
 

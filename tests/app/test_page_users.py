@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -40,16 +39,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def toys(made: Path, monkeypatch: pytest.MonkeyPatch) -> Zoo:
-    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(made.parent))
-    return zoo.open_zoo("toys")
-
-
-@pytest.fixture
-def changed(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of it, to be changed."""
-    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(tmp_path))
-    return shutil.copytree(made, tmp_path / made.name)
+def toys(shown: Path) -> Zoo:
+    return zoo.open_zoo(shown.name)
 
 
 def test_a_user_has_the_best_rank_of_several_held_out_items_and_none_beyond_a_beam() -> None:

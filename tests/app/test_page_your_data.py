@@ -160,7 +160,12 @@ def test_a_log_has_the_models_that_need_no_training_first(root: Path, launcher: 
     wait(lambda: launcher.started == [fitted.row.id])  # the other waits for the folder
     put(fitted.row.id, Status(state="running", progress=0.5, words="Fit, evaluate and export: Markov chain, fit"))
     test = page(root, ANNA)
-    assert "Markov chain, fit" in next(one.text for one in test.get("progress"))
+    (bar,) = test.get("progress")  # what waits has none
+    assert "Markov chain, fit" in bar.text and "Waiting for its turn: 1 job of yours comes first" in said(test)
+    put(prepared.row.id, Status(progress=0.25, step=3, words="Interrupted; it goes on from here"))
+    assert len(test.run().get("progress")) == 1
+    assert "it goes on from here. Waiting for its turn: 1 job of yours comes first" in said(test)
+    assert any(box.label.startswith("3 of ") and box.label.endswith(" steps done") for box in test.expander)
     cancels = [label for label in labels(test) if label.startswith("Cancel")]
     assert len(set(cancels)) == 2 and "Cancel" not in cancels  # each says what it cancels
     put(fitted.row.id, Status(state="failed", message="Nobody has two events."))

@@ -20,19 +20,16 @@ from tests.app.conftest import ODD_IDS
 from tests.runtime.bundles import make_zoo
 
 Open = Callable[..., AppTest]
+pytestmark = pytest.mark.usefixtures("models")
 
 
-def test_the_address_of_a_state_gives_the_state(exports: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(exports))
+def test_the_address_of_a_state_gives_the_state() -> None:
     wanted = state.State("hostile", tuple(ODD_IDS), 7, ("beta", "plain"), ("a~b", "", "a~b"), True)
     address = json.loads(json.dumps(state.params(wanted)))
     assert state.parse(address, ["toys", "hostile"], zoo.open_zoo) == wanted
 
 
-def test_the_address_of_a_person_is_short_and_an_empty_history_is_not_the_example(
-    exports: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(exports))
+def test_the_address_of_a_person_is_short_and_an_empty_history_is_not_the_example() -> None:
     found = state.parse({"ds": "toys", "u": "u3"}, ["toys"], zoo.open_zoo)
     assert len(found.history) == 12
     assert found.user == "u3"
@@ -60,10 +57,7 @@ def test_the_address_of_a_person_is_short_and_an_empty_history_is_not_the_exampl
         ({"ds": "toys", "h": "~".join(["toy-1"] * 500)}, "A history may have 200 items"),
     ],
 )
-def test_a_bad_address_says_what_it_could_not_find_and_shows_the_rest(
-    address: dict[str, str], said: str, exports: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(exports))
+def test_a_bad_address_says_what_it_could_not_find_and_shows_the_rest(address: dict[str, str], said: str) -> None:
     found = state.parse(address, ["toys", "hostile"], zoo.open_zoo)
     assert len(found.problems) == 1
     assert said in found.problems[0]
@@ -73,10 +67,7 @@ def test_a_bad_address_says_what_it_could_not_find_and_shows_the_rest(
 
 
 @pytest.mark.parametrize(("edited", "variant"), [("gone", None), ("gone~toy-2", ("toy-2",)), ("", ())])
-def test_an_edited_history_without_a_known_item_is_none(
-    edited: str, variant: tuple[str, ...] | None, exports: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(exports))
+def test_an_edited_history_without_a_known_item_is_none(edited: str, variant: tuple[str, ...] | None) -> None:
     now = state.parse({"ds": "toys", "h": "toy-1", "b": edited, "s": "a"}, ["toys"], zoo.open_zoo)
     assert (now.variant, now.shows_a) == (variant, variant is not None)
     assert any("there is no B" in problem for problem in now.problems) == (variant is None)

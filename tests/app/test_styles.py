@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+from streamlit.testing.v1 import AppTest
 
 from app.analysis import model_card
 from app.analysis.attention import Names
@@ -27,7 +29,8 @@ def test_models_differ_by_colour_or_sign_and_those_of_a_kind_by_both(root: Path)
         looks = [style(models, name) for name in models.bundles]
         assert len({(look.colour, look.sign) for look in looks}) == len(looks)
         kinds = model_card.by_kind(models)
-        for names in (model_card.usual(models), *({*some, *kinds["Counting"]} for some in kinds.values())):
+        counted = {name for name in kinds["Counting"] if name in dict(_colours("models"))}  # those beside every kind
+        for names in (model_card.usual(models), kinds["Counting"], *({*some, *counted} for some in kinds.values())):
             looks = [style(models, name) for name in names]
             assert len({look.sign for look in looks}) == len({look.colour for look in looks}) == len(looks)
         assert len({style(models, name).sign for name in models.bundles}) == len(models.bundles)
@@ -57,3 +60,24 @@ def contrast(first: str, second: str) -> float:
 
     low, high = sorted((light(first), light(second)))
     return (high + 0.05) / (low + 0.05)
+
+
+def test_signed_numbers_of_tables_have_a_true_minus_and_stay_numbers() -> None:
+    def script() -> None:
+        import pandas as pd
+        import streamlit as st
+
+        from app.components import widgets
+
+        rows = pd.DataFrame({"name": ["a", "b", "c"], "by": [-0.5, 0.25, None], "share": [-1.0, 2.0, 0.0]})
+        per_cent = st.column_config.NumberColumn(format="%+.1f %%")
+        widgets.table(rows, alt="Numbers", column_config={"by": widgets.SIGNED, "share": per_cent})
+
+    test = AppTest.from_function(script).run()
+    assert not test.exception
+    (table,) = test.dataframe
+    assert table.value["by"].tolist()[:2] == [-0.5, 0.25]
+    drawn = pa.ipc.open_stream(table.proto.arrow_data.styler.display_values).read_pandas()
+    assert drawn.iloc[:, 1].tolist() == ["−0.5000", "+0.2500", ""]
+    assert drawn.iloc[:, 2].tolist() == ["−1.0 %", "+2.0 %", "0.0 %"]
+    assert "%+" not in table.proto.columns

@@ -120,6 +120,16 @@ def test_columns_are_mapped_and_the_same_one_is_never_two(root: Path) -> None:
     assert table.column_names == ["item_id", "title"] and table["title"].to_pylist() == ["Some title", "Two words"]
 
 
+def test_columns_that_only_their_values_tell_are_named(root: Path) -> None:
+    test = page(root, ANNA)
+    rows = "".join(f"c{row % 3},SKU-{row % 5},2025-0{1 + row % 9}-02 10:00:00\n" for row in range(40))
+    drop(test, "log", f"customer,article,when\n{rows}".encode())
+    assert not test.exception and "Guessed from values: “when” is the time. Please check." in said(test)
+    test = page(root, BEN)
+    drop(test, "catalogue", b"3,Small wooden boat\n1,Tin robot\n2,Large plush bear\n")
+    assert "“column 1” is the item id and “column 2” is the title. Please check." in said(test)
+
+
 def test_the_time_column_is_looked_at_when_it_is_chosen(root: Path) -> None:
     test = page(root, ANNA)
     drop(test, "log", LOG.replace("time", "when", 1).encode())

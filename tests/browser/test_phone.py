@@ -89,7 +89,14 @@ def test_the_rank_table_comes_first_and_is_sorted_by_any_model(visit: Callable[[
         page.locator(".ranks thead th").nth(column).get_by_role("button").click()
         ranks = page.locator(f".ranks tbody tr td:nth-child({column + 1})").all_inner_texts()
         assert [float(rank) for rank in ranks] == sorted(float(rank) for rank in ranks)
-    assert page.locator(".ranks").evaluate("e => e.scrollWidth - e.clientWidth") <= 0  # all columns are on the screen
+    heads = page.locator(".ranks thead th")
+    assert heads.evaluate_all("heads => Math.min(...heads.map(head => head.getBoundingClientRect().width))") >= 55
+    assert {*heads.evaluate_all("heads => heads.map(head => getComputedStyle(head).writingMode)")} == {"horizontal-tb"}
+    first, last = heads.first.bounding_box(), heads.last.bounding_box()
+    page.locator(".ranks").evaluate("table => table.scrollTo(1000, 0)")
+    after = heads.last.bounding_box()
+    assert first is not None and last is not None and after is not None
+    assert heads.first.bounding_box() == first and after["x"] + after["width"] <= 390 < last["x"] + last["width"]
 
 
 def test_an_edit_of_the_history_brings_its_ranks_into_view(visit: Callable[[str], Page]) -> None:

@@ -49,7 +49,7 @@ def test_a_good_day(server: Server, tmp_path: Path, patience: Patience, pauses: 
 
 @pytest.mark.parametrize("fault", ["cut", "stall"])
 def test_what_arrived_is_continued(server: Server, tmp_path: Path, pauses: list[float], fault: str) -> None:
-    server.plan["set.zip"] = Misbehaviour([fault, fault, "cut"])
+    server.plan["set.zip"] = Misbehaviour([fault, "cut", "cut"])
     patience = Patience(stall=2, retries=4, sleep=pauses.append)  # a busy machine is silent for a while, too
     assert download(f"{server.url}/set.zip", tmp_path / "x", patience=patience) == SHA256
     asked = [int(re.findall(r"\d+", wanted)[0]) if wanted else 0 for _, wanted in server.requests]

@@ -12,7 +12,7 @@ import numpy as np
 from engine.data.dataset import Dataset
 from tests.data.conftest import item_ids, user_ids
 
-ROWS = 200_000
+ROWS = 100_000
 LIMIT = """
 import sys
 from engine.cli import main
@@ -24,7 +24,7 @@ sys.exit(code)
 """
 
 
-def test_two_hundred_thousand_rows(tmp_path: Path, root: Path) -> None:
+def test_a_hundred_thousand_rows(tmp_path: Path, root: Path) -> None:
     rng = np.random.default_rng(5)
     users, items = rng.integers(0, 3_000, ROWS), (2_000 * rng.random(ROWS) ** 3).astype(int)
     times = rng.integers(1_000_000_000, 1_000_100_000, ROWS)

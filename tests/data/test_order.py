@@ -68,12 +68,6 @@ def test_core_is_the_fixed_point(log: Log, min_user: int, min_item: int) -> None
     assert set(np.flatnonzero(core(user, item, min_user, min_item))) == kept
 
 
-def test_core_goes_on_until_nothing_changes() -> None:
-    # Without item 9 user 2 has one event, and without user 2 item 1 has too few.
-    user, item = np.array([0, 0, 1, 1, 2, 2]), np.array([0, 1, 0, 0, 1, 9])
-    assert core(user, item, 2, 2).tolist() == [False, False, True, True, False, False]
-
-
 def test_renumber_leaves_no_gap() -> None:
     new, used = renumber(np.array([7, 3, 7, 5], np.int32), 9)
     assert new.tolist() == [2, 0, 2, 1] and used.tolist() == [3, 5, 7]

@@ -1,16 +1,23 @@
-"""The app as it is served: it stands behind the front door, asks nobody on the internet, and writes for its own account alone."""
+"""The app as it is served: it stands behind the front door, asks nobody on the internet, writes for its own account alone, and
+takes away uploads that are not finished."""
 
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import websockets
+from streamlit.proto.WidgetStates_pb2 import WidgetState
 
+from app.home import Home
 from tests import clients
 from tests.clients import visitor
 from tests.runtime.bundles import make_zoo
+from tests.uploads.conftest import ITEMS
 
 # Loaded by the server and by every process that it starts. A datagram socket that is connected sends nothing yet: Streamlit reads
 # the machine's own address from one.
@@ -41,26 +48,65 @@ socket.getaddrinfo = getaddrinfo
 """
 
 
-def test_the_app_stands_behind_the_door_and_calls_nobody(root: Path, tmp_path: Path) -> None:
-    (tmp_path / "recorder").mkdir()
-    (tmp_path / "recorder" / "sitecustomize.py").write_text(RECORDER)
-    home, outward = tmp_path / "home", tmp_path / "outward.txt"
-    pages = [path.parent.name for path in (root / "app" / "screens").glob("*/page.py")]
-    env = {"PYTHONPATH": str(tmp_path / "recorder"), "OUTWARD": str(outward)}
-    exports = make_zoo(tmp_path / "exports", name="toys").parent
+@dataclass
+class Served:
+    """The app with a home of its own, in which a server that was killed had left a draft."""
 
-    async def act(url: str) -> None:
-        async with visitor(url) as anna:
+    url: str
+    home: Home
+    left: Path
+    outward: Path
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("served")
+    (folder / "recorder").mkdir()
+    (folder / "recorder" / "sitecustomize.py").write_text(RECORDER)
+    home, outward = Home(folder / "home"), folder / "outward.txt"
+    left = home.draft("b" + "a" * 32)
+    env = {"PYTHONPATH": str(folder / "recorder"), "OUTWARD": str(outward)}
+    env["STREAMLIT_SERVER_DISCONNECTED_SESSION_TTL"] = "1"
+    exports = make_zoo(folder / "exports", name="toys").parent
+    with clients.running(exports, home.path, "--server.address=0.0.0.0", **env) as server:
+        yield Served(server.url, home, left, outward)
+
+
+def test_what_is_not_finished_goes_with_its_session_and_with_the_server(served: Served) -> None:
+    async def visits() -> None:
+        assert not served.left.exists()
+        async with visitor(served.url) as anna:
+            await anna.run(page="your_data")
+            text = anna.widget("upload_paste_catalogue_0_0")
+            await anna.click("upload_pasted_catalogue_0", WidgetState(id=text.id, string_value=ITEMS))
+            await asyncio.sleep(4)  # longer than a session is kept that has lost its connection
+            assert not anna.errors
+            (draft,) = served.home.drafts()
+            assert list((draft / "upload").glob("catalogue-*"))
+        until = time.monotonic() + 60
+        while served.home.drafts():
+            assert time.monotonic() < until, "the draft outlived its session"
+            await asyncio.sleep(0.1)
+
+    asyncio.run(visits())
+
+
+def test_the_app_stands_behind_the_door_and_calls_nobody(root: Path, served: Served) -> None:
+    pages = [path.parent.name for path in (root / "app" / "screens").glob("*/page.py")]
+
+    async def act() -> None:
+        async with visitor(served.url) as anna:
             for page in pages:
                 await anna.run(page="" if page == "compare" else page)
             assert anna.errors == []
             assert (await anna.http.get("/_stcore/metrics")).status_code == 404
             assert "frame-ancestors" in (await anna.http.get("/")).headers["content-security-policy"]
         with pytest.raises(websockets.InvalidStatus):
-            await websockets.connect(f"{url.replace('http', 'ws')}/_stcore/stream", origin="http://other.example.org")  # type: ignore[arg-type]
+            await websockets.connect(  # type: ignore[arg-type]
+                f"{served.url.replace('http', 'ws')}/_stcore/stream", origin="http://other.example.org"
+            )
 
-    with clients.running(exports, home, "--server.address=0.0.0.0", **env) as server:
-        asyncio.run(act(server.url))
-    assert not outward.exists(), outward.read_text()
-    open_to_others = [str(path) for path in home.rglob("*") if path.stat().st_mode & 0o077]
+    asyncio.run(act())
+    assert not served.outward.exists(), served.outward.read_text()
+    open_to_others = [str(path) for path in served.home.path.rglob("*") if path.stat().st_mode & 0o077]
     assert open_to_others == []

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from engine.training.objectives.generation import Identifier
+from engine.models import Recommender
 from engine.training.run import train
 from tests.generation.learn import ITEMS, circle, recipe, store
 from tests.training.tiny import cycles, same, write_log
@@ -25,14 +24,14 @@ def test_an_interruption_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.Mon
     for steps in (2, 4):
         left = steps
 
-        def stop(self: Identifier, model: Any) -> None:
+        def stop(model: Recommender) -> None:
             nonlocal left
             left -= 1
             if left < 0:
                 raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:
-            patch.setattr(Identifier, "after_step", stop)
+            patch.setattr(Recommender, "constrain", stop)
             with pytest.raises(KeyboardInterrupt):
                 train(chosen, dataset, cut, device="cpu")
     train(chosen, dataset, cut, device="cpu")

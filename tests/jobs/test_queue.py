@@ -246,19 +246,6 @@ def test_a_server_that_is_killed_and_started_again(make: Make, jobs: Path, tmp_p
     assert first.ended is not None and second.started is not None and first.ended <= second.started
 
 
-def test_server_and_runner_are_killed(make: Make, jobs: Path, tmp_path: Path, root: Path) -> None:
-    out = tmp_path / "out"
-    with killed_server(jobs, root):
-        Queue(jobs).submit(job(step("count", out, 10, 0, tmp_path / "gate")))
-        wait(lambda: len(lines(out)) == 5)
-    os.kill(status.read(jobs / "job").pid or 0, signal.SIGKILL)
-    (worker,) = pids(out)
-    wait(lambda: gone(worker))
-    (tmp_path / "gate").touch()
-    queue = make()
-    assert over(queue, "job").state == "done" and lines(out) == LINES
-
-
 def test_of_two_servers_one_alone_starts_runners(make: Make, tmp_path: Path) -> None:
     first, second = make(), make()
     for id in ("j0", "j1"):

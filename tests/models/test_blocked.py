@@ -17,7 +17,7 @@ def test_gradient_is_that_of_the_value(monkeypatch: pytest.MonkeyPatch, causal: 
     items = torch.tensor([[9, 9, 1, 2, 3], [4, 5, 6, 7, 8], [9, 9, 9, 9, 9]])
     mask = visible(items, 9, causal).double()
     generator = torch.Generator().manual_seed(0)
-    q, k, v = (torch.randn(3, 2, 5, 2, dtype=torch.float64, generator=generator).requires_grad_() for _ in range(3))
+    q, k, v = (torch.randn(3, 1, 5, 2, dtype=torch.float64, generator=generator).requires_grad_() for _ in range(3))
 
     def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         torch.manual_seed(7)  # the same weights are dropped every time

@@ -50,7 +50,7 @@ def test_every_item_but_the_first_is_a_target_once() -> None:
         own = items[start:end].tolist()
         expected += [(tuple(own[max(0, place - model.max_length) : place]), own[place]) for place in range(1, len(own))]
     assert sorted(pairs(found)) == sorted(expected)
-    assert found.examples == len(expected)
+    assert found.count == len(expected)
     assert found.steps == len(list(found.batches(torch.Generator())))
 
 
@@ -60,7 +60,7 @@ def test_a_few_targets_of_each_user() -> None:
     users = torch.bincount(whole.users).clamp(max=3)
     drawn = torch.cat(list(found.batches(torch.Generator().manual_seed(1))))
     assert torch.equal(torch.bincount(found.users[drawn], minlength=len(users)), users)
-    assert len(drawn) == len(drawn.unique()) == found.examples
+    assert len(drawn) == len(drawn.unique()) == found.count
     assert set(pairs(found)) <= set(pairs(whole))
     assert pairs(found, 1) != pairs(found, 2)
 

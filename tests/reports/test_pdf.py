@@ -88,7 +88,3 @@ def test_every_figure_has_its_name(content: bytes, report: Report) -> None:
     structure = pypdf.PdfReader(io.BytesIO(content)).trailer["/Root"]["/StructTreeRoot"]
     names = [element.get("/Alt") for element in elements(structure) if element.get("/S") == "/Figure"]
     assert names and names == [figure.alt for block in shown for figure in block["figures"]]
-
-
-def test_the_same_report_gives_the_same_bytes(content: bytes, report: Report) -> None:
-    assert pdf.render(report) == content

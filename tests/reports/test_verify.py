@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import shutil
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.reports import verify
+from app.reports import provenance, verify
 from app.reports.build import build
 from app.reports.document import PARTS, Asked, Report
 from app.reports.fields import SummaryLine
@@ -19,6 +20,7 @@ from app.reports.part import TOLERANCE
 from app.reports.parts import metrics
 from app.reports.parts.metrics import verdict
 from app.reports.summary import _signless
+from engine.bundle.manifest import ZERO_SHOT
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
 from tests.reports.conftest import HISTORY, Change, tampered, with_user_vectors
@@ -118,6 +120,17 @@ def test_a_report_of_before_does_not_say_whether_validation_had_settled(copied: 
     assert told(unsettled | {"beta": True}) == [f"model {report.titles['beta']}"]
 
 
+def test_a_report_of_before_has_its_models_in_the_order_of_their_manifests(copied: Path) -> None:
+    seal(copied / "alpha", family="item-knn", order=1)  # the first there, and now among the last
+    models = Zoo.open(copied)
+    then = copy.copy(models)
+    then.bundles = dict(sorted(models.bundles.items(), key=lambda entry: (entry[1].manifest.order, entry[0])))
+    before = build(then, Asked(history=HISTORY, k=5))
+    assert [entry.name for entry in before.models] == list(then.bundles) != list(models.bundles)
+    assert wrong(before, models) == {}
+    assert "models" in wrong(tampered(before, lambda raw: raw["models"].reverse()), models)
+
+
 def test_a_model_that_changed(report: Report, copied: Path) -> None:
     table = np.load(copied / "alpha" / "index.npy")
     np.save(copied / "alpha" / "index.npy", table[::-1].copy())
@@ -207,3 +220,19 @@ def test_earlier_words_of_a_difference_that_could_be_chance_say_the_same() -> No
     assert now != said("A, one of 2, and C are level by NDCG@10 (0.3; 0.2).", "A is level in every group.")
     groups = said("", "A is furthest ahead on rare items (0.1) and not significantly different on long histories.")
     assert groups == said("", "A is furthest ahead on rare items (0.1) and level on long histories.")
+
+
+def test_a_model_that_never_saw_the_log_says_so_where_its_training_would_stand(report: Report) -> None:
+    assert report.metrics is not None and report.metrics.verdict is not None
+    assert report.metrics.verdict.neural is not None
+    name = report.metrics.verdict.neural.name
+
+    def carry(raw: dict[str, Any]) -> None:
+        (entry,) = (entry for entry in raw["models"] if entry["name"] == name)
+        entry["title"] += ZERO_SHOT
+
+    carried = tampered(report, carry)
+    assert carried.metrics is not None
+    assert "was not trained on this dataset but on another dataset" in verdict(carried.metrics, carried)
+    assert "not trained on this dataset" not in verdict(report.metrics, report)
+    assert "zero-shot: not trained on this dataset" in str(provenance.blocks(carried))

@@ -52,22 +52,18 @@ def beams(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @toys
-@pytest.mark.parametrize("history", HISTORIES[1:], ids=["repeats", "long"])
-def test_scores_are_log_probabilities_of_identifiers(writers: Zoo, toy: ToyGenerator, history: list[int]) -> None:
+@pytest.mark.parametrize(("history", "prefixes"), [(REPEATS, 1_024), (HISTORIES[2], 2)], ids=["repeats", "long"])
+def test_scores_are_log_probabilities_of_identifiers(
+    writers: Zoo, toy: ToyGenerator, history: list[int], prefixes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In batches of any size."""
+    monkeypatch.setattr("engine.runtime.decoder._PREFIXES", prefixes)
     bundle = writers.bundles[toy.name]
     scores = bundle.scores(history)
     assert scores.dtype == np.float32
     np.testing.assert_allclose(scores, toy.scores(history), atol=1e-5)
     _, first = np.unique(toy.identifiers.groups(), return_index=True)
     assert np.exp(scores[first].astype(np.float64)).sum() == pytest.approx(1, abs=1e-5)
-
-
-@toys
-def test_batches_of_the_walk_change_nothing(writers: Zoo, toy: ToyGenerator, monkeypatch: pytest.MonkeyPatch) -> None:
-    bundle = writers.bundles[toy.name]
-    whole = bundle.scores([1, 2, 3])
-    monkeypatch.setattr("engine.runtime.decoder._PREFIXES", 2)
-    np.testing.assert_allclose(bundle.scores([1, 2, 3]), whole, atol=1e-5)
 
 
 @pytest.fixture

@@ -25,9 +25,11 @@ def histories(items: int, many: int = 30) -> list[list[int]]:
     return [*drawn, list(range(items))]  # the last has everything
 
 
-@pytest.mark.parametrize("k", [5, 100])
+@pytest.mark.parametrize(("k", "tokens"), [(5, 7), (100, 16_384)])
 @pytest.mark.parametrize("name", ["alpha", "popular", "writer"])
-def test_as_one_by_one(zoo: Zoo, name: str, k: int) -> None:
+def test_as_one_by_one(zoo: Zoo, name: str, k: int, tokens: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In batches of any size."""
+    monkeypatch.setattr(retrieval, "_TOKENS", tokens)
     bundle = zoo.bundles[name]
     asked = histories(len(zoo))
     found = bundle.recommend_many(asked, k)
@@ -50,14 +52,6 @@ def test_questions_without_an_answer(zoo: Zoo) -> None:
         bundle.recommend_many([[1], [40]], 5)
     with pytest.raises(QuestionError, match="k must be 1 or more"):
         bundle.recommend_many([[1]], 0)
-
-
-def test_small_batches_answer_alike(zoo: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = histories(len(zoo))
-    whole = zoo.bundles["alpha"].recommend_many(asked, 5)
-    monkeypatch.setattr(retrieval, "_TOKENS", 7)
-    parts = zoo.bundles["alpha"].recommend_many(asked, 5)
-    assert np.array_equal(whole.items, parts.items) and np.allclose(whole.scores, parts.scores)
 
 
 def test_equal_items_stand_in_the_order_of_their_numbers(tmp_path: Path) -> None:

@@ -16,9 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from engine.cards import declarations, place
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
-from tests.runtime.bundles import TOYS, seal, write_bundle
+from tests.runtime.bundles import TOYS, make_zoo, seal, write_bundle
 from tests.runtime.spaces import write_space
 from tests.runtime.studies import outcome, study, write
 from tests.runtime.tokenizations import write_tokenization
@@ -33,6 +34,18 @@ def test_what_a_zoo_holds(zoo: Zoo) -> None:
     assert zoo.items.column_names == ["item", "item_id", "title", "popularity", "genres", "year"]
     assert zoo.items["genres"][1].as_py() == ["tin", "plush"]
     assert zoo.users.num_rows == 4 and len(zoo.users["history"][3].as_py()) == 12
+
+
+def test_models_stand_in_the_order_of_their_kinds_then_of_their_cards(tmp_path: Path) -> None:
+    path = make_zoo(tmp_path)
+    for order, (name, family) in enumerate({"alpha": "popularity", "beta": "tfidf", "gamma": "unknown"}.items()):
+        seal(path / name, family=family, order=order)
+    kinds = {name: bundle.kind for name, bundle in Zoo.open(path).bundles.items()}
+    assert list(kinds.items()) == [
+        ("gamma", "sequential"), ("plain", "sequential"), ("beta", "text"), ("alpha", "counting"), ("popular", "counting"),
+    ]  # fmt: skip
+    every = [place(model.kind, model.card.order) for model in declarations().models.values()]
+    assert every == sorted(every)
 
 
 def test_datasets_are_found_the_embedded_ones_first(tmp_path: Path, path: Path) -> None:

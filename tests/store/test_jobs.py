@@ -65,3 +65,6 @@ def test_kinds_and_states_are_known(store: Store) -> None:
         store.jobs.change(ANNA, job.id, "gone")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="not a state of a dataset"):
         store.datasets.add(ANNA, "films", state="done")  # type: ignore[arg-type]
+    films = store.datasets.add(ANNA, "films")
+    with pytest.raises(ValueError, match="not a state of a dataset"):
+        store.datasets.change(ANNA, films.id, state="done")  # type: ignore[arg-type]

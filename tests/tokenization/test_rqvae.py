@@ -150,7 +150,7 @@ def test_dead_codes_come_back() -> None:
     for _ in range(3):
         tokenizer.loss(x, torch.arange(ITEMS), draw)["loss"].backward()
         optimiser.step()
-        tokenizer._end_epoch(x, optimiser, draw, learning())
+        tokenizer._end_epoch(x, optimiser, draw)
         far.append(int((book.abs().amax(1) > 5e3).sum()))
     assert far == [5, 0, 0]  # idle for one epoch: nothing; for two: put where items are
     used = report.usage(tokenizer.identify(Material(material().items, x.numpy())), tokenizer.sizes)[0]["used"]

@@ -20,6 +20,7 @@ from engine.registry import MODELS
 from engine.training import checkpoint
 from engine.training.distributed import World
 from engine.training.loop import Trainer, seed_of
+from engine.training.objectives.base import Objective
 from tests.training.tiny import recipe
 
 STEPS = 3
@@ -31,7 +32,7 @@ class Number(Recommender):
         self.value = nn.Parameter(torch.zeros(1))
 
 
-class Scripted:
+class Scripted(Objective):
     """An objective whose loss in epoch e is losses[e]; every step has the targets that its example numbers say."""
 
     steps = STEPS
@@ -54,9 +55,6 @@ class Scripted:
         state = self.trainer().state
         self.seen.append((state.epoch, state.step))
         return model.value.sum() + self.losses[state.epoch] - model.value.detach().sum()
-
-    def after_step(self, model: Any) -> None:
-        pass
 
 
 def trainer(

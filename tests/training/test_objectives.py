@@ -302,5 +302,5 @@ def test_after_a_step_vectors_are_in_the_ball_where_the_recipe_says_so() -> None
         network: AttRec = model("attrec", clip=clip)
         with torch.no_grad():
             network.taste.weight[0] = 5.0
-        objective("attrec", model_of=network).after_step(network)
+        network.constrain()
         assert (network.taste.weight[0].norm().item() == pytest.approx(1)) == clip

@@ -16,7 +16,7 @@ from engine.errors import Refused
 from engine.tabular.reading import ENCODINGS, MB, QUOTES, ROLES, FileKind, Guess
 from tests.uploads.conftest import ITEMS, LOG, Desk, adds_up
 
-ROUNDS = int(os.environ.get("SEQSCOPE_FUZZ_ROUNDS", "6"))  # mutations of each file
+ROUNDS = int(os.environ.get("SEQSCOPE_FUZZ_ROUNDS", "4"))  # mutations of each file
 PIECES = [
     b'"', b"'", b",", b";", b"\t", b"|", b"\n", b"\r", b"\r\n", b"\x00", b"\x01", b"\xff", b"\xfe\xff", b"\xef\xbb\xbf", b"\xe9",
     b"{", b"}", b"[", b"]", b"\\", b"=1+1", b"\x1b[31m", b"\xed\xa0\x80", b"\xf0\x9f\x8e\xac", b"\xb1\xe2", b" " * 50,
@@ -102,7 +102,7 @@ def test_bent_texts(desk: Desk, name: str) -> None:
     for _ in range(ROUNDS):
         data = bent(content, chance)
         came_through += survives(desk, gzip.compress(data) if chance.random() < 0.1 else data, what, chance)
-    assert came_through >= ROUNDS // 6  # most changes leave something that can be read
+    assert came_through >= max(1, ROUNDS // 6)  # most changes leave something that can be read
 
 
 def test_bent_gzip(desk: Desk) -> None:

@@ -367,8 +367,11 @@ def verdict(content: Metrics, report: Report) -> str:
     name = f"{judge.HEADLINE}@{content.k}"
     means = {row_of(entry): entry.mean for entry in content.estimates if entry.metric == name}
     beams = [f"{titles[row_of(entry)]} ({why})" for entry in content.beyond if (why := content.cannot(entry.model))]
+    elsewhere = {entry.name: "another dataset" for entry in report.models if entry.zero_shot}
     sentences = [
-        judge.sentences(content.verdict, lambda title: clean(title, 80)) if content.verdict is not None else "",
+        judge.sentences(content.verdict, lambda title: clean(title, 80), elsewhere)
+        if content.verdict is not None
+        else "",
         floor.below(means, families, titles).strip(),
         f"Left out, as nothing is known of places beyond the beam: {listed(beams)}." if beams else "",
         "" if _floor_left_out(content, families) else floor.missing(families, content.protocol).replace("`", ""),

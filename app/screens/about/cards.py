@@ -76,7 +76,8 @@ def model_card(bundle: Bundle) -> dict[str, str]:
         else "items of the history, too: repeats count",
         "Size": f"{learned}, {'embedding' if said.generator is None else 'hidden'} size {said.encoder.dim:,}",
         "Trained": md(
-            f"{count(made.epochs, 'epoch')} ({chosen}), seed {made.seed}, {made.seconds:,.0f} s on {made.device}"
+            ("" if said.zero_shot is None else f"not on this dataset, but on {said.zero_shot.title}: ")
+            + f"{count(made.epochs, 'epoch')} ({chosen}), seed {made.seed}, {made.seconds:,.0f} s on {made.device}"
             if made.epochs
             else "not at all: it compares texts of items"
             if said.sentence is not None
@@ -106,7 +107,7 @@ def _carried(bundle: Bundle) -> dict[str, str]:
     about, asks = bundle.manifest.zero_shot, bundle.manifest.sentence
     if about is not None:
         cut = f"; of {count(about.cut, 'item')} not all words are read" if about.cut else ""
-        return {"Zero-shot": md(f"trained on {about.title}, not on this dataset{cut}", 1_000)}
+        return {"Zero-shot": md(f"answers without any training on this dataset{cut}", 1_000)}
     if asks is not None:
         without = f"; {count(asks.without, 'item')} without any" if asks.without else ""
         return {"Words": md(f"{', '.join(asks.fields)}, by {asks.title}{without}", 1_000)}

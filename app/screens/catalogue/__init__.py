@@ -6,10 +6,11 @@ import math
 
 from app.session.address import decode, decode_values, encode, encode_values
 from app.session.pages import Own, Page, Parameter, is_search, script
-from app.store.attributes import EXACT, OWN
+from app.store.attributes import EXACT
 from app.store.facets import Among, Between, Filters
 from app.text import short
 from engine.runtime import Zoo
+from engine.tabular.columns import RESERVED
 
 MAX_VALUES = 100
 """Values that one link filters by."""
@@ -64,7 +65,7 @@ def _are_ranges(text: str, models: Zoo, parameters: Own) -> str:
 
 def _fit(names: tuple[str, ...], whole: bool, text: str, models: Zoo) -> str:
     """Whether a filter can be understood; values that no item has filter everything out, and the page says so."""
-    known = set(models.items.column_names) - {name for name in OWN if name != "popularity"}
+    known = set(models.items.column_names) - {name for name in RESERVED if name != "popularity"}
     if whole and 0 < len(names) <= MAX_VALUES and set(names) <= known:
         return ""
     return f"The link filters by attributes that this catalogue does not have: “{short(text)}”."

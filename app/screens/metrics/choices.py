@@ -12,6 +12,7 @@ from app import glossary, zoo
 from app.analysis import evaluation, floor, metrics, model_card
 from app.components import choice
 from app.text import clean, listed, md
+from engine.cards import KINDS
 from engine.runtime import Zoo, judge
 from engine.runtime import protocols as naming
 
@@ -40,7 +41,7 @@ class MetricsChoices:
             alike = model_card.by_kind(models).get(kind, [])
             learned = floor.learned(rows, self.families)
             rows = [row for row in rows if row not in learned or metrics.model_of(row) in alike]
-            self.people = {row: ranks for row, ranks in self.people.items() if row in rows}
+        self.people = {row: self.people[row] for row in rows if row in self.people}
         means = self._means() if any(map(len, self.people.values())) else {}
         best_first = sorted(rows, key=lambda row: -np.nan_to_num(means.get(row, 0.0)))
         self.rows = floor.first(best_first, self.families)
@@ -53,8 +54,10 @@ class MetricsChoices:
         }
 
     def of_kind(self, table: pd.DataFrame) -> pd.DataFrame:
-        """The rows of those models alone that are shown."""
-        return table[table["model"].isin(self.rows)]
+        """The rows of those models alone that are shown, in the order of `rows`."""
+        places = {row: place for place, row in enumerate(self.rows)}
+        part = table[table["model"].isin(self.rows)]
+        return part.sort_values("model", key=lambda names: names.map(places), kind="stable")
 
     def named(self, table: pd.DataFrame) -> pd.DataFrame:
         """A table for the eye: titles in place of the models' names."""
@@ -129,15 +132,16 @@ def choose(models: Zoo, protocols: list[str]) -> MetricsChoices:
             key=f"metrics_k{'_sets' if sets else ''}",
         )  # fmt: skip
         kinds = model_card.by_kind(models) if len(models.bundles) > _FEW else {}
-        learning = {
+        offered = {  # of other kinds, those alone that the floor does not hold already
             kind: kind
             for kind, some in kinds.items()
-            if any(floor.needs_training(models.bundles[name].manifest.family) for name in some)
+            if kind == KINDS["counting"]
+            or any(floor.needs_training(models.bundles[name].manifest.family) for name in some)
         }
         kind = "all"
-        if len(learning) > 1:
+        if len(offered) > 1:
             kind = choice.segmented(
-                "Models", "kind", {"all": "All", **learning}, "all", key="metrics_kind", wrap=True,
+                "Models", "kind", {"all": "All", **offered}, "all", key="metrics_kind", wrap=True,
                 clears=("baseline",),
             )  # fmt: skip
     return MetricsChoices(models, protocol, name, int(k), kind)

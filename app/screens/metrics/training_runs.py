@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from app import export, guard
-from app.analysis import evaluation, floor, metrics
+from app.analysis import evaluation, metrics
 from app.components import choice, sections, widgets
 from app.figures import metrics as figures
 from app.screens.metrics import ALONG
@@ -65,15 +65,17 @@ def _curves(this: MetricsChoices) -> None:
 
 def made(models: Zoo) -> None:
     rows = []
-    for name in floor.first(models.bundles, evaluation.families(models, models.bundles)):
-        bundle = models.bundles[name]
-        made, still = bundle.manifest.training, f", {bundle.unsettled}" if bundle.unsettled else ""
+    for bundle in models.bundles.values():
+        made, carried = bundle.manifest.training, bundle.manifest.zero_shot
+        still = f", {bundle.unsettled}" if bundle.unsettled else ""
         rows.append(
             {
                 "Model": md(bundle.manifest.title),
                 "Commit": md((made.commit or "unknown")[:10]),
                 "Device": md(made.device),
-                "Time": span(made.seconds, 1),
+                "Time": span(made.seconds, 1)
+                if carried is None
+                else f"not trained on this dataset; {span(made.seconds, 1)} on {md(carried.title)}",
                 "Seed": str(made.seed),
                 "Epochs": "counted once"
                 if not made.epochs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app import guard, zoo
-from app.analysis import evaluation, floor, users
+from app.analysis import users
 from app.components import choice
 from app.screens.users import MAX_TEXT
 from app.session import state
@@ -59,8 +59,6 @@ def controls(models: Zoo, selection: users.UserFilter) -> None:
         return
     table = users.table(models)
     titles = {name: clean(models.bundles[name].manifest.title) for name in table.models}
-    trained = floor.learned(titles, evaluation.families(models, titles))
-    titles = {name: titles[name] for name in [*trained, *(name for name in titles if name not in trained)]}
     first, second = selection.pair
     clears = ("hits", "page")
     with st.container(horizontal=True, gap="small"):  # in one row on a phone, too

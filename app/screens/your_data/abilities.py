@@ -12,7 +12,7 @@ from app.analysis import floor, model_card
 from app.jobs import kinds
 from app.store.records import StoredDataset
 from app.text import count, md, together
-from engine.cards import Declaration, declarations
+from engine.cards import Declaration, declarations, place
 from engine.files import read_json
 from engine.runtime import judge, protocols
 
@@ -83,8 +83,8 @@ def baseline_words(exports: Path) -> str:
 def answering(exports: Path) -> list[Able]:
     """The models that answer now."""
     able = []
-    for path in sorted(exports.glob("*/manifest.json")):
-        manifest = read_json(path)
+    manifests = {path.parent.name: read_json(path) for path in exports.glob("*/manifest.json")}
+    for name, manifest in sorted(manifests.items(), key=lambda entry: (_place(entry[1]), entry[0])):
         carried = manifest.get("zero_shot")
         if carried:
             words = f"Zero-shot: trained on {carried.get('title', 'other data')}, items' texts are read."
@@ -93,8 +93,14 @@ def answering(exports: Path) -> list[Able]:
         else:
             words = _LEARNED if floor.needs_training(str(manifest.get("family"))) else _COUNTED
         part = manifest.get("text") or manifest.get("sentence")
-        able.append(_able(path.parent.name, manifest, words, part.get("unknown") if isinstance(part, dict) else None))
+        able.append(_able(name, manifest, words, part.get("unknown") if isinstance(part, dict) else None))
     return able
+
+
+def _place(manifest: dict[str, Any]) -> tuple[int, int]:
+    """In lists."""
+    declared, order = declarations().models.get(str(manifest.get("family"))), manifest.get("order")
+    return place(declared.kind if declared is not None else None, order if isinstance(order, int) else 0)
 
 
 def _able(name: str, about: dict[str, Any], words: str, unknown: object) -> Able:

@@ -10,7 +10,7 @@ from app.screens.your_data import upload_file
 from app.screens.your_data import upload_words as views
 from app.screens.your_data.upload_file import Draft
 from app.text import clean, count, md
-from engine.tabular.reading import PATTERN, SEPARATORS, TIMES, FileKind, Reading, ReadingChoice, Role, Seen
+from engine.tabular.reading import NEEDED, PATTERN, SEPARATORS, TIMES, FileKind, Reading, ReadingChoice, Role, Seen
 
 _NONE = ""
 _ROLES: dict[FileKind, tuple[tuple[Role, str], ...]] = {
@@ -110,10 +110,13 @@ def _fix(draft: Draft, what: FileKind, about: str, key: str, allowed: tuple[str,
 
 
 def _columns(draft: Draft, what: FileKind, reading: Reading, seen: dict[str, Seen]) -> None:
-    choice = draft.guesses[what].choice("columns")
+    guess = draft.guesses[what]
+    choice = guess.choice("columns")
     if choice is not None:
+        complete = {*NEEDED[what]} <= {column.role for column in guess.reading.columns}
+        why = views.by_values(guess) if choice.sure == "unsure" and complete else choice.why
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            _sure(choice)
+            _sure(choice.model_copy(update={"why": why or choice.why}))
     names = [column.name for column in reading.columns]
     with st.container(horizontal=True, gap="medium"):
         for role, label in _ROLES[what]:

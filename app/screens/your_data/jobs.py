@@ -82,9 +82,10 @@ def _watch(owner: str, dataset: StoredDataset, id: str) -> None:
 def _steps(one: Work) -> None:
     if one.job is None:
         return
-    label = f"Step {min(one.status.step + 1, len(one.job.steps))} of {len(one.job.steps)}"
+    now, many = one.status, len(one.job.steps)
+    label = f"{now.step} of {many} steps done" if now.state == "queued" else f"Step {min(now.step + 1, many)} of {many}"
     with st.expander(label, key=f"data_steps_{one.row.id}"):
-        parts = one.status.parts
+        parts = now.parts
         for number, step in enumerate(one.job.steps):
             part = parts[number] if number < len(parts) else None
             state = part.state if part is not None else "waiting"

@@ -10,6 +10,8 @@ import pandas as pd
 
 from app.text import amount, clean, count, listed
 from engine.runtime import repeats
+from engine.tabular.columns import NAMES
+from engine.tabular.columns import called as called_alike
 from engine.tabular.findings import EACH, CheckResult, HeldOut
 from engine.tabular.problems import PROBLEMS, Kind
 from engine.tabular.reading import (
@@ -18,9 +20,11 @@ from engine.tabular.reading import (
     QUOTES,
     ROLE_WORDS,
     TIMES,
+    FileKind,
     Guess,
     Reading,
     ReadingChoice,
+    Role,
     Seen,
     UploadColumn,
 )
@@ -78,6 +82,24 @@ def summary(guess: Guess) -> str:
             words = f"{ABOUT[choice.about].lower()}: {called(choice.about, choice.value)}"
             parts.append(words if choice.sure == "certain" else f"{words} ({SURE[choice.sure][0]})")
     return _capital(" · ".join(parts))
+
+
+_NAMED: dict[FileKind, tuple[Role, ...]] = {
+    "catalogue": ("item_id", "title"),
+    "log": ("user", "item", "time", "weight", "quantity"),
+}
+"""Roles that the name of a column may say."""
+
+
+def by_values(guess: Guess) -> str:
+    """Which columns have a role that not their names say but their values, and which one, in a sentence; "" where none has. Not
+    escaped."""
+    parts = [
+        f"“{clean(column.name, 40)}” is the {ROLE_WORDS[column.role]}"
+        for column in guess.reading.columns
+        if column.role in _NAMED[guess.what] and not called_alike(NAMES[column.role], [column.name])
+    ]
+    return f"Guessed from values: {listed(parts)}. Please check." if parts else ""
 
 
 def foreign_table(guess: Guess) -> pd.DataFrame:

@@ -14,9 +14,8 @@ from torch import Tensor
 from engine.errors import UsageError
 from engine.generation import Generator
 from engine.generation.language import TASKS, TITLES, Adapted
-from engine.training.sampling import by_length, gather_last, shuffled, stride, windows
-
-Batch = tuple[Tensor, ...]
+from engine.training.objectives.base import Batch, Objective
+from engine.training.sampling import few_of_each, gather_last, stride, windows
 
 # --- the next item's codes, written after those of the history: cross-entropy at every code (TIGER, LETTER, LC-Rec)
 #
@@ -39,22 +38,17 @@ class IdentifierConfig:
     every item is a target once."""
 
 
-class Identifier:
-    """items: int64 [events] on the device, the training log; offsets: int64 [users + 1] beside it.
-
-    A batch is (items [examples, length + 1], wanted [examples, length], users [examples]): the items but the first are targets
+class Identifier(Objective):
+    """A batch is (items [examples, length + 1], wanted [examples, length], users [examples]): the items but the first are targets
     where they are wanted, each after all items before it. Where every target has a pass of its own, only the last is wanted.
     """
 
+    alike: Tensor
+
     def __init__(
-        self,
-        config: IdentifierConfig,
-        model: Generator,
-        items: Tensor,
-        offsets: Tensor,
-        batch_size: int,
+        self, config: IdentifierConfig, model: Generator, items: Tensor, offsets: Tensor, batch_size: int
     ) -> None:
-        self.config, self.batch_size, self.items = config, batch_size, items
+        super().__init__(config, model, items, offsets, batch_size)
         self.pad, self.written, self.shared = model.pad, model.written, model.shares
         starts, size = offsets.cpu(), model.max_length
         if self.shared:
@@ -73,27 +67,15 @@ class Identifier:
         codes = torch.cat([torch.zeros(1, dtype=torch.int64), self.written[items].sum(1).cpu().cumsum(0)])
         self.codes = int((codes[ends] - codes[ends - fresh]).sum())
         limit = config.per_user if config.per_user and not self.shared else len(items)
-        self.examples = int(torch.bincount(users, minlength=1).clamp(max=limit).sum())
-
-    @property
-    def steps(self) -> int:
-        return -(-self.examples // self.batch_size)
+        self.count = int(torch.bincount(users, minlength=1).clamp(max=limit).sum())
 
     @property
     def typical_targets(self) -> float:
-        return self.codes * self.examples / (len(self.ends) * self.steps)
+        return self.codes * self.count / (len(self.ends) * self.steps)
 
     def batches(self, generator: torch.Generator) -> Iterator[Tensor]:
-        if self.examples == len(self.ends):
-            yield from by_length(self.alike, self.batch_size, generator)
-            return
-        shuffled = torch.randperm(len(self.ends), generator=generator)
-        by_user = shuffled[torch.argsort(self.users[shuffled], stable=True)]
-        users = self.users[by_user]
-        nth = torch.arange(len(users)) - torch.searchsorted(users, users)  # users are sorted: their first place
-        chosen = by_user[nth < self.config.per_user]
-        for batch in by_length(self.alike[chosen], self.batch_size, generator):
-            yield chosen[batch]
+        limit = self.config.per_user if self.count < len(self.ends) else 0
+        yield from few_of_each(self.users, limit, self.alike, self.batch_size, generator)
 
     def draw(self, examples: Tensor, generator: torch.Generator) -> Batch:
         device = self.items.device
@@ -117,9 +99,6 @@ class Identifier:
             logits = model.after(items[:, :-1], items[:, -1:], users)[:, 0]
         real = self.written[targets]
         return F.cross_entropy(logits[real].float() / self.config.temperature, model.tokens[targets][real])
-
-    def after_step(self, model: Generator) -> None:
-        pass
 
 
 # --- tasks in words for a language model that learns codes (LC-Rec, 3.3): sequences, items in words and back, searches, tastes
@@ -145,22 +124,16 @@ class InstructionConfig:
     """Logits are divided by τ before the softmax (LETTER's ranking-guided loss; 1 is plain cross-entropy)."""
 
 
-class Instructions:
-    """items: int64 [events] on the device, the training log; offsets: int64 [users + 1] beside it.
-
-    A batch is (ids, parts), both int64 [examples, places], padded on the right: numbers of both vocabularies, and whether they
+class Instructions(Objective):
+    """A batch is (ids, parts), both int64 [examples, places], padded on the right: numbers of both vocabularies, and whether they
     are padding, question or answer.
     """
 
     def __init__(
-        self,
-        config: InstructionConfig,
-        model: Adapted,
-        items: Tensor,
-        offsets: Tensor,
-        batch_size: int,
+        self, config: InstructionConfig, model: Adapted, items: Tensor, offsets: Tensor, batch_size: int
     ) -> None:
-        self.config, self.model, self.batch_size, self.device = config, model, batch_size, items.device
+        super().__init__(config, model, items, offsets, batch_size)
+        self.model, self.device = model, items.device
         chosen = [task.strip() for task in config.tasks.split(",")]
         unknown = [task for task in chosen if task not in TASKS]
         if unknown:
@@ -179,21 +152,15 @@ class Instructions:
                 self.examples += [(task, user, len(taken)) for user, taken in enumerate(self.sequences) if taken]
             else:
                 self.examples += [(task, u, p) for u, taken in enumerate(self.sequences) for p in range(1, len(taken))]
+        self.count = len(self.examples)
         generator = torch.Generator().manual_seed(0)
         some = torch.randperm(len(self.examples), generator=generator)[:MEASURED].tolist()
         lengths = [len(self._written(self.examples[number], 0.5, 0.5)[1]) for number in some]
         self.mean_answer = sum(lengths) / max(len(lengths), 1)
 
     @property
-    def steps(self) -> int:
-        return -(-len(self.examples) // self.batch_size)
-
-    @property
     def typical_targets(self) -> float:
-        return self.mean_answer * len(self.examples) / max(self.steps, 1)
-
-    def batches(self, generator: torch.Generator) -> Iterator[Tensor]:
-        yield from shuffled(len(self.examples), self.batch_size, generator)
+        return self.mean_answer * self.count / max(self.steps, 1)
 
     def draw(self, examples: Tensor, generator: torch.Generator) -> Batch:
         chance = torch.rand(len(examples), 2, generator=generator, device=self.device).tolist()
@@ -219,9 +186,6 @@ class Instructions:
         states, _ = model.run(ids, mask, (mask.cumsum(1) - 1).clamp(min=0))
         is_answer = parts[:, 1:] == ANSWER
         return F.cross_entropy(model.logits(states[:, :-1][is_answer]) / self.config.temperature, ids[:, 1:][is_answer])
-
-    def after_step(self, model: Adapted) -> None:
-        pass
 
     # --- an example in words
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -10,10 +9,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from engine.models.s3rec import S3Rec, Tasks
+from engine.training.objectives.base import Batch, Objective
 from engine.training.objectives.sequences import NextItem, NextItemConfig
-from engine.training.sampling import Taken, by_length, gather_last, windows
-
-Batch = tuple[Tensor, ...]
+from engine.training.sampling import Taken, gather_last, windows
 
 
 @dataclass(frozen=True)
@@ -40,11 +38,8 @@ def mutual_information(
     return MutualInformation(config, model, items, offsets, batch_size)
 
 
-class MutualInformation:
-    """items: int64 [events] on the device, the training log; offsets: int64 [users + 1] beside it.
-
-    An example is the beginning of a sequence, up to a place drawn anew in every epoch, of which the latest items are read.
-    """
+class MutualInformation(Objective):
+    """An example is the beginning of a sequence, up to a place drawn anew in every epoch, of which the latest items are read."""
 
     validated = False
     """What comes next is not learnt, so nothing is chosen by it."""
@@ -52,24 +47,14 @@ class MutualInformation:
     def __init__(
         self, config: MutualInformationConfig, model: S3Rec, items: Tensor, offsets: Tensor, batch_size: int
     ) -> None:
-        self.config, self.batch_size, self.items = config, batch_size, items
+        super().__init__(config, model, items, offsets, batch_size)
         self.pad, self.mask, self.longest = model.pad, model.mask, model.max_length
         starts = offsets.cpu()
         ends, lengths = windows(starts, int(starts.diff().max()) if len(starts) > 1 else 0, 0)
+        self.count, self.alike = len(ends), lengths
         users = torch.searchsorted(starts, ends - 1, right=True) - 1
         self.users, self.starts, self.lengths = (t.to(items.device) for t in (users, ends - lengths, lengths))
         self.taken = Taken(items, offsets, model.num_items)
-
-    @property
-    def steps(self) -> int:
-        return -(-len(self.users) // self.batch_size)
-
-    @property
-    def typical_targets(self) -> float:
-        return len(self.users) / self.steps
-
-    def batches(self, generator: torch.Generator) -> Iterator[Tensor]:
-        yield from by_length(self.lengths.cpu(), self.batch_size, generator)
 
     def draw(self, examples: Tensor, generator: torch.Generator) -> Batch:
         """Items, what is shown of them, and for each an item that the user did not take; the items without a segment, that
@@ -100,9 +85,6 @@ class MutualInformation:
             items.masked_fill(inside, self.mask), segment, torch.where(inside, other, segment),
         )  # fmt: skip
 
-    def targets(self, batch: Batch) -> Tensor:
-        return torch.ones(len(batch[0]), dtype=torch.int64, device=batch[0].device)
-
     def loss(self, model: S3Rec, batch: Batch) -> Tensor:
         """The weighted sum over all places and attributes, the mean over sequences."""
         items, shown, others, *segments = batch
@@ -123,9 +105,6 @@ class MutualInformation:
             + config.segments_weight * sp
         )
         return total / len(items)
-
-    def after_step(self, model: S3Rec) -> None:
-        pass
 
 
 def attributes_told(queries: Tensor, items: Tensor, tasks: Tasks, times: Tensor | None = None) -> Tensor:

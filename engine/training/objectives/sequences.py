@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,9 +18,9 @@ from engine.models.layers import looked_up
 from engine.models.sasrec import SASRec
 from engine.models.windowed import Windowed
 from engine.training import losses
-from engine.training.sampling import Taken, by_length, gather_last, shuffled, stride, windows
+from engine.training.objectives.base import Batch, Objective
+from engine.training.sampling import Taken, gather_last, stride, windows
 
-Batch = tuple[Tensor, ...]
 SCORES = 1 << 19
 """Of shared negatives, at a time: what a block of them reads and writes stays in a CPU's cache; a GPU takes more."""
 
@@ -52,28 +52,19 @@ class NextItemConfig:
     """Of scores within the loss, all losses but cross-entropy (2016: tanh; 2018: elu). Ranks stay as they are."""
 
 
-class NextItem:
+class NextItem(Objective):
     """Asks of a model `hidden` and `table`, and `bias` where it has one; and `prior`, −log of that of its parameters. `hidden` is
     given the users, int64 [batch], where it has vectors of them, and when the items were where it has `times` (int64 [events], of
     the training log), but for the share `without_times` of the sequences.
-
-    items: int64 [events] on the device, the training log; offsets: int64 [users + 1] beside it.
     """
 
-    def __init__(
-        self,
-        config: NextItemConfig,
-        model: SASRec,
-        items: Tensor,
-        offsets: Tensor,
-        batch_size: int,
-    ) -> None:
-        self.config, self.batch_size = config, batch_size
+    def __init__(self, config: NextItemConfig, model: SASRec, items: Tensor, offsets: Tensor, batch_size: int) -> None:
+        super().__init__(config, model, items, offsets, batch_size)
         self.pad, self.max_length, self.num_items = model.pad, model.max_length, model.num_items
-        self.items = items
         starts, size = offsets.cpu(), model.max_length
         ends, lengths = windows(starts, size + 1, stride(config.step, size))
         self.users = (torch.searchsorted(starts, ends - 1, right=True) - 1).to(items.device)
+        self.count, self.alike = len(ends), lengths
         self.ends, self.lengths = ends.to(items.device), (lengths - 1).to(items.device)
         self.sampled = config.loss != "cross-entropy"
         self.together = bool(config.shared_negatives or config.batch_negatives)
@@ -90,15 +81,8 @@ class NextItem:
         self.without_times = 1.0 if times is None else model.config.without_times
 
     @property
-    def steps(self) -> int:
-        return -(-len(self.ends) // self.batch_size)
-
-    @property
     def typical_targets(self) -> float:
         return float(self.lengths.sum()) / self.steps
-
-    def batches(self, generator: torch.Generator) -> Iterator[Tensor]:
-        yield from by_length(self.lengths.cpu(), self.batch_size, generator)
 
     def draw(self, examples: Tensor, generator: torch.Generator) -> Batch:
         rows = examples.to(self.items.device)
@@ -205,9 +189,6 @@ class NextItem:
             return losses.generalised_binary_cross_entropy(positive, negative, self.num_items, config.gbce_t)
         return losses.sampled_softmax(positive, negative)
 
-    def after_step(self, model: SASRec) -> None:
-        pass
-
 
 # --- cloze: hidden items are filled in from both sides (BERT4Rec, 3.6). Every hidden item becomes [MASK], none is left or
 # swapped
@@ -232,36 +213,20 @@ class ClozeConfig:
     window alone."""
 
 
-class Cloze:
-    """items: int64 [events] on the device, the training log; offsets: int64 [users + 1] beside it."""
-
-    def __init__(
-        self,
-        config: ClozeConfig,
-        model: BERT4Rec,
-        items: Tensor,
-        offsets: Tensor,
-        batch_size: int,
-    ) -> None:
-        self.config, self.batch_size = config, batch_size
+class Cloze(Objective):
+    def __init__(self, config: ClozeConfig, model: BERT4Rec, items: Tensor, offsets: Tensor, batch_size: int) -> None:
+        super().__init__(config, model, items, offsets, batch_size)
         self.pad, self.mask, self.num_items = model.pad, model.mask_token, model.num_items
-        self.items = items
         size = model.config.max_length
         ends, lengths = windows(offsets.cpu(), size, stride(config.step, size))
+        self.count, self.alike = len(ends), lengths
         self.ends, self.lengths = ends.to(items.device), lengths.to(items.device)
-
-    @property
-    def steps(self) -> int:
-        return -(-len(self.ends) // self.batch_size)
 
     @property
     def typical_targets(self) -> float:
         hidden = (self.lengths * self.config.mask_share).round().clamp(1, self.config.max_masked)
         share = self.config.last_only
         return float(hidden.sum() * (1 - share) + len(hidden) * share) / self.steps
-
-    def batches(self, generator: torch.Generator) -> Iterator[Tensor]:
-        yield from by_length(self.lengths.cpu(), self.batch_size, generator)
 
     def draw(self, examples: Tensor, generator: torch.Generator) -> Batch:
         rows = examples.to(self.items.device)
@@ -287,9 +252,6 @@ class Cloze:
         hidden = targets != self.pad
         states = model.transform(model.hidden(tokens)[hidden])
         return losses.cross_entropy(states, model.table[: self.num_items], model.bias, targets[hidden])
-
-    def after_step(self, model: BERT4Rec) -> None:
-        pass
 
 
 # --- windows: L items in a row predict the T that follow (AttRec, 3.5; Caser, 3.4; HGN, 3.6)
@@ -317,38 +279,22 @@ class WindowConfig:
     −log σ(s⁺) − Σ log(1 − σ(s⁻)) (Caser)."""
 
 
-class Windows:
-    """items: int64 [events] on the device, the training log; offsets: int64 [users + 1] beside it."""
-
-    def __init__(
-        self,
-        config: WindowConfig,
-        model: Windowed,
-        items: Tensor,
-        offsets: Tensor,
-        batch_size: int,
-    ) -> None:
-        self.config, self.batch_size, self.items = config, batch_size, items
+class Windows(Objective):
+    def __init__(self, config: WindowConfig, model: Windowed, items: Tensor, offsets: Tensor, batch_size: int) -> None:
+        super().__init__(config, model, items, offsets, batch_size)
         self.pad, self.size = model.pad, model.config.window
         lengths = offsets.diff()
         user = torch.repeat_interleave(torch.arange(len(lengths), device=items.device), lengths)
         place = torch.arange(len(items), device=items.device) - offsets[user]
         first = (place > 0).nonzero().squeeze(1)  # first target of each window
-        self.first, self.user = first, user[first]
+        self.count, self.first, self.user = len(first), first, user[first]
         self.before = place[first]
         self.after = (offsets[1:][self.user] - first).clamp(max=config.targets)
         self.taken = Taken(items, offsets, model.num_items)
 
     @property
-    def steps(self) -> int:
-        return -(-len(self.first) // self.batch_size)
-
-    @property
     def typical_targets(self) -> float:
         return float(self.after.sum()) / self.steps
-
-    def batches(self, generator: torch.Generator) -> Iterator[Tensor]:
-        yield from shuffled(len(self.first), self.batch_size, generator)
 
     def draw(self, examples: Tensor, generator: torch.Generator) -> Batch:
         rows = examples.to(self.items.device)
@@ -381,6 +327,3 @@ class Windows:
             touched = model.touched(users, window, candidates.masked_fill(~real.unsqueeze(-1), self.pad))
             loss = loss + config.l2 / 2 * touched / real.sum().clamp(min=1)
         return loss
-
-    def after_step(self, model: Windowed) -> None:
-        model.constrain()

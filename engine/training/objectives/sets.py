@@ -3,7 +3,6 @@ draws of one multinomial."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,9 +16,8 @@ from engine.models.graph import squared
 from engine.models.metric import CML
 from engine.models.mult_vae import MultDAE, MultVAE, SetAutoencoder
 from engine.training import losses
-from engine.training.sampling import Taken, gather_last, shuffled
-
-Batch = tuple[Tensor, ...]
+from engine.training.objectives.base import Batch, Objective
+from engine.training.sampling import Taken, gather_last
 
 # --- pairs: an item that a user has beside ones that the user has not. Rendle et al., BPR, UAI 2009, 4.1: mean of
 # −log σ(y_ui − y_uj) + λ/2 · (Σ‖·‖² of what the batch touches) / batch, as LightGCN's and NGCF's code has it
@@ -42,41 +40,22 @@ class PairsConfig:
     """bpr: −log σ(y_ui − y_uj), the mean over negatives. bce: −log σ(y_ui) − Σ log(1 − σ(y_uj)), each item for itself (NeuMF)."""
 
 
-class Pairs:
-    """items: int64 [events] on the device, the training log; offsets: int64 [users + 1] beside it.
-
-    An example is a user and an item that the user has, a pair once. A batch is users int64 [batch], their items int64 [batch],
+class Pairs(Objective):
+    """An example is a user and an item that the user has, a pair once. A batch is users int64 [batch], their items int64 [batch],
     negatives int64 [batch, negatives].
     """
 
-    def __init__(
-        self,
-        config: PairsConfig,
-        model: Comparing,
-        items: Tensor,
-        offsets: Tensor,
-        batch_size: int,
-    ) -> None:
-        self.config, self.batch_size = config, batch_size
+    def __init__(self, config: PairsConfig, model: Comparing, items: Tensor, offsets: Tensor, batch_size: int) -> None:
+        super().__init__(config, model, items, offsets, batch_size)
         self.taken = Taken(items, offsets, model.num_items)
         self.users, self.items, *self.before = self.examples(items, offsets)
         self.somebody, self.counts = torch.unique_consecutive(self.users, return_counts=True)
         self.starts = self.counts.cumsum(0) - self.counts
+        self.count = len(self.items)
 
     def examples(self, items: Tensor, offsets: Tensor) -> tuple[Tensor, ...]:
         """User and item of each example, users ascending, and what else `Comparing.compare` gets; int64 [examples] each."""
         return self.taken.keys // self.taken.num_items, self.taken.keys % self.taken.num_items
-
-    @property
-    def steps(self) -> int:
-        return -(-len(self.items) // self.batch_size)
-
-    @property
-    def typical_targets(self) -> float:
-        return len(self.items) / self.steps
-
-    def batches(self, generator: torch.Generator) -> Iterator[Tensor]:
-        yield from shuffled(len(self.items), self.batch_size, generator)
 
     def draw(self, examples: Tensor, generator: torch.Generator) -> Batch:
         device = self.items.device
@@ -90,9 +69,6 @@ class Pairs:
         negatives = self.taken.negatives(users[:, None], (len(users), self.config.negatives), generator)
         return users, items, negatives, *(column[pairs] for column in self.before)
 
-    def targets(self, batch: Batch) -> Tensor:
-        return torch.ones_like(batch[0])
-
     def loss(self, model: Comparing, batch: Batch) -> Tensor:
         users, items, negatives, *before = batch
         scores, touched = model.compare(users, torch.cat([items[:, None], negatives], dim=1), *before)
@@ -105,9 +81,6 @@ class Pairs:
             penalty = touched / len(users) + model.penalised_matrices() / self.batch_size
             loss = loss + self.config.l2 / 2 * penalty
         return loss
-
-    def after_step(self, model: Comparing) -> None:
-        model.constrain()
 
 
 # --- transitions: the same of an item and the one before it (Rendle et al., FPMC, WWW 2010, 4.3: S-BPR of baskets of one item)
@@ -148,8 +121,6 @@ class WARPConfig:
 class WARP(Pairs):
     """Examples and batches as `Pairs` has them."""
 
-    config: WARPConfig  # type: ignore[assignment]
-
     def loss(self, model: Comparing, batch: Batch) -> Tensor:
         assert isinstance(model, CML)
         users, items, negatives = batch
@@ -170,11 +141,8 @@ class WARP(Pairs):
 # until it has its cap; it follows the number of the step, so that an interruption does not change it.
 
 
-class _Histories:
-    """items: int64 [events] on the device, the training log; offsets: int64 [users + 1] beside it.
-
-    A batch begins with histories, int64 [users, width].
-    """
+class _Histories(Objective):
+    """A batch begins with histories, int64 [users, width]. Every user weighs the same."""
 
     def __init__(
         self,
@@ -184,7 +152,8 @@ class _Histories:
         offsets: Tensor,
         batch_size: int,
     ) -> None:
-        self.batch_size, self.pad = batch_size, model.pad
+        super().__init__(config, model, items, offsets, batch_size)
+        self.pad = model.pad
         lengths = offsets.diff()
         user = torch.repeat_interleave(torch.arange(len(lengths), device=items.device), lengths)
         to_come = offsets[1:][user] - torch.arange(len(items), device=items.device)
@@ -193,29 +162,12 @@ class _Histories:
         self.items = users_items % model.num_items
         self.lengths = torch.unique_consecutive(users_items // model.num_items, return_counts=True)[1]
         self.ends = self.lengths.cumsum(0)
-
-    @property
-    def steps(self) -> int:
-        return -(-len(self.ends) // self.batch_size)
-
-    @property
-    def typical_targets(self) -> float:
-        return len(self.ends) / self.steps
-
-    def batches(self, generator: torch.Generator) -> Iterator[Tensor]:
-        yield from shuffled(len(self.ends), self.batch_size, generator)
+        self.count = len(self.ends)
 
     def draw(self, examples: Tensor, generator: torch.Generator) -> Batch:
         rows = examples.to(self.items.device)
         lengths = self.lengths[rows]
         return (gather_last(self.items, self.ends[rows], lengths, int(lengths.max()), self.pad),)
-
-    def targets(self, batch: Batch) -> Tensor:
-        """Every user weighs the same."""
-        return torch.ones_like(batch[0][:, 0])
-
-    def after_step(self, model: SetAutoencoder) -> None:
-        pass
 
 
 @dataclass(frozen=True)
@@ -236,7 +188,7 @@ class Multinomial(_Histories):
         self, config: MultinomialConfig, model: MultVAE, items: Tensor, offsets: Tensor, batch_size: int
     ) -> None:
         super().__init__(config, model, items, offsets, batch_size)
-        self.config, self.beta = config, 0.0
+        self.beta = 0.0
 
     def begin_step(self, step: int) -> None:
         steps = self.config.anneal_steps
@@ -262,12 +214,6 @@ class DenoisingConfig:
 
 
 class Denoising(_Histories):
-    def __init__(
-        self, config: DenoisingConfig, model: MultDAE, items: Tensor, offsets: Tensor, batch_size: int
-    ) -> None:
-        super().__init__(config, model, items, offsets, batch_size)
-        self.config = config
-
     def loss(self, model: MultDAE, batch: Batch) -> Tensor:
         (histories,) = batch
         loss = negative_log_likelihood(model.scores(histories), histories).mean()

@@ -20,10 +20,10 @@ from engine.models.recformer import CLASS, Recformer, Sequences
 from engine.models.unisrec import UniSRec
 from engine.training import losses
 from engine.training.distributed import everywhere
+from engine.training.objectives.base import Batch, Objective
 from engine.training.objectives.sequences import NextItem, NextItemConfig
-from engine.training.sampling import by_length, gather_last
+from engine.training.sampling import few_of_each, gather_last
 
-Batch = tuple[Tensor, ...]
 IGNORED = -100
 
 
@@ -53,18 +53,15 @@ def text(
     return kind(config, model, items, offsets, batch_size)
 
 
-class _Examples:
-    """Which targets an epoch has. items: int64 [events] on the device, the training log; offsets: int64 [users + 1] beside it.
+class _Examples(Objective):
+    """A batch begins with histories, int64 [examples, length], and targets, int64 [examples]."""
 
-    A batch begins with histories, int64 [examples, length], and targets, int64 [examples].
-    """
-
-    begins_with_validation = False
+    alike: Tensor
     later_half = False
     """Targets of the second half of each history alone."""
 
     def __init__(self, config: Any, model: Any, items: Tensor, offsets: Tensor, batch_size: int) -> None:
-        self.config, self.batch_size, self.items = config, batch_size, items
+        super().__init__(config, model, items, offsets, batch_size)
         self.pad = model.pad
         starts = offsets.cpu()
         lengths = starts.diff()
@@ -74,33 +71,17 @@ class _Examples:
         self.targets_at = (place >= first).nonzero()[:, 0]
         self.users = user[self.targets_at]
         self.lengths = place[self.targets_at].clamp(max=model.max_length)
-        self.cost = self.tokens(model) if isinstance(model, Recformer) else self.lengths
+        self.alike = self.tokens(model) if isinstance(model, Recformer) else self.lengths
         limit = config.per_user or len(user)
-        self.examples = int(torch.bincount(self.users, minlength=1).clamp(max=limit).sum())
+        self.count = int(torch.bincount(self.users, minlength=1).clamp(max=limit).sum())
 
     def tokens(self, model: Recformer) -> Tensor:
         """What is read of each history: batches of like length cost least."""
         spent = torch.cat([torch.zeros(1, dtype=torch.int64), model.lengths[self.items].cpu().cumsum(0)])
         return (spent[self.targets_at] - spent[self.targets_at - self.lengths]).clamp(max=model.max_tokens - 1)
 
-    @property
-    def steps(self) -> int:
-        return -(-self.examples // self.batch_size)
-
-    @property
-    def typical_targets(self) -> float:
-        return self.examples / self.steps
-
     def batches(self, generator: torch.Generator) -> Iterator[Tensor]:
-        chosen = torch.arange(len(self.targets_at))
-        if self.config.per_user:
-            shuffled = torch.randperm(len(chosen), generator=generator)
-            chosen = shuffled[torch.argsort(self.users[shuffled], stable=True)]
-            users = self.users[chosen]
-            nth = torch.arange(len(users)) - torch.searchsorted(users, users)  # users are sorted: their first place
-            chosen = chosen[nth < self.config.per_user]
-        for batch in by_length(self.cost[chosen], self.batch_size, generator):
-            yield chosen[batch]
+        yield from few_of_each(self.users, self.config.per_user, self.alike, self.batch_size, generator)
 
     def draw(self, examples: Tensor, generator: torch.Generator) -> Batch:
         device = self.items.device
@@ -108,18 +89,10 @@ class _Examples:
         history = gather_last(self.items, ends, lengths, int(lengths.max()), self.pad)
         return history, self.items[ends]
 
-    def targets(self, batch: Batch) -> Tensor:
-        return torch.ones(len(batch[0]), dtype=torch.int64, device=batch[0].device)
-
-    def after_step(self, model: Any) -> None:
-        pass
-
-    def begin_training(self, model: Recformer) -> None:
-        pass
-
 
 class FineTuning(_Examples):
-    """Cross-entropy over the catalogue. The item matrix is the model's buffer, so that it is in every checkpoint."""
+    """Cross-entropy over the catalogue. The item matrix is the model's buffer, so that it is in every checkpoint; a model is
+    validated with the matrix of the epoch, as in Algorithm 1."""
 
     @property
     def frozen(self) -> bool:
@@ -141,9 +114,6 @@ class FineTuning(_Examples):
         if not self.frozen:
             model.refresh()
 
-    def end_epoch(self, model: Recformer) -> None:
-        pass  # validated with the matrix of the epoch, as in Algorithm 1
-
     def loss(self, model: Recformer, batch: Batch) -> Tensor:
         history, targets = batch
         return losses.cross_entropy(model.query(history), model.matrix, None, targets)
@@ -153,9 +123,6 @@ class Pretraining(_Examples):
     """L = L_IIC + λ · L_MLM (2.2, equations 8 to 10)."""
 
     later_half = True
-
-    def begin_epoch(self, model: Recformer) -> None:
-        pass
 
     def end_epoch(self, model: Recformer) -> None:
         model.refresh()
