@@ -326,8 +326,8 @@ def categories(items: pa.Table) -> tuple[str, np.ndarray] | None:
     if column is None:
         return None
     paths = [
-        value if isinstance(value, list) else [part.strip() for part in str(value or "").split(",") if part.strip()]
-        for value in items[column].to_pylist()
+        value if isinstance(value, list) else [part.strip() for part in str(value).split(",") if part.strip()]
+        for value in ("" if value is None else value for value in items[column].to_pylist())
     ]
     depth = 0
     if pa.types.is_list(items.schema.field(column).type):

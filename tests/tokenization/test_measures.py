@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from engine.data.identifiers import NONE
@@ -89,3 +90,9 @@ def test_squeeze() -> None:
     assert found["tail"]["perplexity"] == pytest.approx(1)
     assert found["ratio"] == pytest.approx(1 / 30)
     assert found["tail"]["sharing"] == 1
+
+
+def test_a_category_may_be_the_number_0_and_an_item_may_have_none() -> None:
+    items = pa.table({"category": pa.array([0, 2, None, 0])})
+    categories = report.categories(items)
+    assert categories is not None and categories[1].tolist() == [0, 1, -1, 0]

@@ -1,7 +1,10 @@
 """What every objective is to the training loop."""
 
+# ruff: noqa: B027 (most objectives do without the hooks)
+
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,7 +16,7 @@ from engine.training.sampling import by_length, shuffled
 Batch = tuple[Tensor, ...]
 
 
-class Objective:
+class Objective(ABC):
     """How training examples are made from a log, and which loss they get.
 
     items: int64 [events] on the device, the training log; offsets: int64 [users + 1] beside it. A batch is a tuple of tensors
@@ -50,17 +53,17 @@ class Objective:
         else:
             yield from by_length(self.alike, self.batch_size, generator)
 
+    @abstractmethod
     def draw(self, examples: Tensor, generator: torch.Generator) -> Batch:
         """The batch of these examples, on the device, with its random parts (negatives, masks) drawn."""
-        raise TypeError(f"{type(self).__name__} draws nothing")
 
     def targets(self, batch: Batch) -> Tensor:
         """How many targets each example of the batch has, int64 [examples]: the weight of its share of the mean loss."""
         return torch.ones(len(batch[0]), dtype=torch.int64, device=batch[0].device)
 
+    @abstractmethod
     def loss(self, model: Any, batch: Batch) -> Tensor:
         """Mean over the batch's targets, float32 scalar."""
-        raise TypeError(f"{type(self).__name__} has no loss")
 
     # --- for what changes with the steps of a training, or is kept up to date though no gradient reaches it; every process does
     # the same
