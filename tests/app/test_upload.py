@@ -125,6 +125,8 @@ def test_columns_that_only_their_values_tell_are_named(root: Path) -> None:
     rows = "".join(f"c{row % 3},SKU-{row % 5},2025-0{1 + row % 9}-02 10:00:00\n" for row in range(40))
     drop(test, "log", f"customer,article,when\n{rows}".encode())
     assert not test.exception and "Guessed from values: “when” is the time. Please check." in said(test)
+    test.selectbox(key="upload_role_log_time_0").select("").run()
+    assert "Guessed from values" not in said(test)  # it is the visitor's own choice now
     test = page(root, BEN)
     drop(test, "catalogue", b"3,Small wooden boat\n1,Tin robot\n2,Large plush bear\n")
     assert "“column 1” is the item id and “column 2” is the title. Please check." in said(test)

@@ -114,9 +114,11 @@ def _columns(draft: Draft, what: FileKind, reading: Reading, seen: dict[str, See
     choice = guess.choice("columns")
     if choice is not None:
         complete = {*NEEDED[what]} <= {column.role for column in guess.reading.columns}
-        why = views.by_values(guess) if choice.sure == "unsure" and complete else choice.why
-        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            _sure(choice.model_copy(update={"why": why or choice.why}))
+        changed = any(name.startswith("role:") for name in draft.fixed.get(what, {}))
+        why = views.by_values(guess, reading) if choice.sure == "unsure" and complete else choice.why
+        if why or not changed:
+            with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+                _sure(choice.model_copy(update={"why": why or choice.why}))
     names = [column.name for column in reading.columns]
     with st.container(horizontal=True, gap="medium"):
         for role, label in _ROLES[what]:

@@ -91,13 +91,15 @@ _NAMED: dict[FileKind, tuple[Role, ...]] = {
 """Roles that the name of a column may say."""
 
 
-def by_values(guess: Guess) -> str:
+def by_values(guess: Guess, reading: Reading) -> str:
     """Which columns have a role that not their names say but their values, and which one, in a sentence; "" where none has. Not
-    escaped."""
+    escaped. reading: what the visitor made of the guess; a role that went to another column was not guessed."""
     parts = [
         f"“{clean(column.name, 40)}” is the {ROLE_WORDS[column.role]}"
         for column in guess.reading.columns
-        if column.role in _NAMED[guess.what] and not called_alike(NAMES[column.role], [column.name])
+        if column.role in _NAMED[guess.what]
+        and not called_alike(NAMES[column.role], [column.name])
+        and any((other.name, other.role) == (column.name, column.role) for other in reading.columns)
     ]
     return f"Guessed from values: {listed(parts)}. Please check." if parts else ""
 
