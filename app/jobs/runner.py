@@ -178,9 +178,9 @@ class Runner:
         if left is None and self.job.timed:
             left = max(0.0, step.weight - seconds)
         whole = None if left is None or (rest is None and number + 1 < len(self.job.steps)) else left + (rest or 0.0)
-        titled = step.title.lower().startswith(words.lower())  # Evaluate SASRec: evaluate
+        repeated = step.title.lower().startswith(words.lower())  # Evaluate SASRec: evaluate
         self._note(
-            words=step.title if titled else f"{step.title}: {words}",
+            words=step.title if repeated else f"{step.title}: {words}",
             progress=max(self._share(number, 0.0), self._share(number, share or 0.0)),
             left=whole,
         )

@@ -20,11 +20,9 @@ from engine.tabular.reading import (
     QUOTES,
     ROLE_WORDS,
     TIMES,
-    FileKind,
     Guess,
     Reading,
     ReadingChoice,
-    Role,
     Seen,
     UploadColumn,
 )
@@ -84,20 +82,13 @@ def summary(guess: Guess) -> str:
     return _capital(" · ".join(parts))
 
 
-_NAMED: dict[FileKind, tuple[Role, ...]] = {
-    "catalogue": ("item_id", "title"),
-    "log": ("user", "item", "time", "weight", "quantity"),
-}
-"""Roles that the name of a column may say."""
-
-
 def by_values(guess: Guess, reading: Reading) -> str:
     """Which columns have a role that not their names say but their values, and which one, in a sentence; "" where none has. Not
     escaped. reading: what the visitor made of the guess; a role that went to another column was not guessed."""
     parts = [
         f"“{clean(column.name, 40)}” is the {ROLE_WORDS[column.role]}"
         for column in guess.reading.columns
-        if column.role in _NAMED[guess.what]
+        if column.role in NAMES
         and not called_alike(NAMES[column.role], [column.name])
         and any((other.name, other.role) == (column.name, column.role) for other in reading.columns)
     ]
@@ -107,7 +98,7 @@ def by_values(guess: Guess, reading: Reading) -> str:
 def foreign_table(guess: Guess) -> pd.DataFrame:
     """The lines that the encoding decides on, as each one reads them."""
     rows = [
-        {"Encoding": ENCODINGS[name], **{f"Line {place}": clean(line, 120) for place, line in enumerate(lines, 1)}}
+        {"Encoding": ENCODINGS[name], **{f"Example {place}": clean(line, 120) for place, line in enumerate(lines, 1)}}
         for name, lines in guess.foreign.items()
     ]
     return pd.DataFrame(rows)
