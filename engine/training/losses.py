@@ -192,6 +192,57 @@ def cross_entropy(
     return _LinearCrossEntropy.apply(hidden, table, bias, targets, dtype)
 
 
+def consistent_cross_entropy(
+    first: Tensor, second: Tensor, table: Tensor, bias: Tensor | None, targets: Tensor, weight: float
+) -> Tensor:
+    """Half of R-Drop's loss (Liang et al., NeurIPS 2021, 2.2): ½ Σ −log p(target) + ¼ weight · (KL(p₁‖p₂) + KL(p₂‖p₁)), with p₁
+    and p₂ the probabilities over the catalogue of two readings, each with dropout of its own.
+
+    first, second: [targets, dim]; bias: [items] or None; targets: int64 [targets]; weight: α, above 0. Computed a block of
+    targets at a time.
+    """
+    offset = table.new_zeros(len(table)) if bias is None else bias
+
+    def summed(rows: slice, *tensors: Tensor) -> Tensor:
+        readings, (vectors, shift) = tensors[:2], tensors[2:]
+        scores = torch.addmm(shift, torch.cat(readings), vectors.T)
+        total: Tensor = _Consistent.apply(scores, targets[rows, None], weight)
+        return total
+
+    block = max(32, _block(len(table), first.device) // 2)
+    return by_blocks(summed, (first, second), (table, offset), block) / len(targets)
+
+
+class _Consistent(torch.autograd.Function):
+    """`consistent_cross_entropy` of scores, summed. scores: [2 · targets, items], of both readings; labels: int64 [targets, 1].
+
+    With d = log p₁ − log p₂, the gradient for the scores of the first reading is ½ (p₁ − one-hot) + ¼ weight (p₁ (d − KL(p₁‖p₂))
+    + p₁ − p₂): half of the passes that autograd makes.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, labels: Tensor, weight: float) -> Tensor:
+        logs = scores.float().log_softmax(1)
+        shares = logs.exp()
+        likelihood = logs.gather(1, labels.repeat(2, 1)).sum() / 2
+        (first, second), (log_first, log_second) = shares.chunk(2), logs.chunk(2)
+        apart = log_first.sub_(log_second)
+        divergence = torch.linalg.vecdot(first, apart).unsqueeze(1), -torch.linalg.vecdot(second, apart).unsqueeze(1)
+        gradient = torch.empty_like(shares)
+        for own, other, sign, kl, into in zip(
+            (first, second), (second, first), (1, -1), divergence, gradient.chunk(2), strict=True
+        ):
+            torch.mul(apart, sign, out=into).add_(1 - kl + 2 / weight).mul_(own).sub_(other).mul_(weight / 4)
+        gradient.scatter_add_(1, labels.repeat(2, 1), gradient.new_full((len(gradient), 1), -0.5))
+        ctx.save_for_backward(gradient.to(scores.dtype))
+        return weight / 4 * (divergence[0].sum() + divergence[1].sum()) - likelihood
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        (gradient,) = ctx.saved_tensors
+        return gradient.mul_(grad), None, None
+
+
 def _block(items: int, device: torch.device) -> int:
     """Targets per block: logits that stay in the CPU's last cache, or that fill a GPU without filling its memory."""
     budget = (1 << 20) if device.type == "cpu" else (1 << 28)

@@ -32,7 +32,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     "attributes_weight": (0, math.inf), "masked_items_weight": (0, math.inf), "masked_attributes_weight": (0, math.inf),
     "segments_weight": (0, math.inf), "sequence_weight": (0, math.inf), "drop_share": (0, 0.99),
     "negatives": (1, math.inf), "gbce_t": (0, 1), "mask_share": (POSITIVE, 1), "max_masked": (1, math.inf), "last_only": (0, 1),
-    "shared_negatives": (0, 1 << 20), "popularity_power": (0, 10), "score_penalty": (0, math.inf),
+    "shared_negatives": (0, 1 << 20), "popularity_power": (0, 10), "score_penalty": (0, math.inf), "consistency": (0, math.inf),
     "step": (0, 1), "targets": (1, math.inf), "margin": (0, math.inf), "l2": (0, math.inf), "anneal_steps": (0, math.inf),
     "covariance": (0, math.inf),
     # optimiser and training

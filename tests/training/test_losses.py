@@ -69,6 +69,24 @@ def test_cross_entropy_in_low_precision_is_near() -> None:
         assert (one - other).norm() < 0.01 * other.norm()
 
 
+@pytest.mark.parametrize(("bias", "block"), [(True, 70), (False, 1000)])
+def test_two_readings_have_the_loss_and_the_gradients_of_r_drop(
+    monkeypatch: pytest.MonkeyPatch, bias: bool, block: int
+) -> None:
+    monkeypatch.setattr(losses, "_block", lambda items, device: block)
+    first, table, offset, targets = problem(bias)
+    second = torch.randn(first.shape, generator=torch.Generator().manual_seed(2)).requires_grad_()
+    tensors = [tensor for tensor in (first, second, table, offset) if tensor is not None]
+    ours = losses.consistent_cross_entropy(first, second, table, offset, targets, 1.7)
+    scores = [state @ table.T + (0 if offset is None else offset) for state in (first, second)]
+    p, q = (each.log_softmax(1) for each in scores)
+    apart = [F.kl_div(a, b, log_target=True, reduction="batchmean") for a, b in ((p, q), (q, p))]
+    theirs = sum(F.cross_entropy(each, targets) for each in scores) / 2 + 1.7 / 4 * sum(apart)
+    torch.testing.assert_close(ours, theirs)
+    for one, other in zip(*(torch.autograd.grad(3 * loss, tensors) for loss in (ours, theirs)), strict=True):
+        torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-5)
+
+
 def test_a_hopeless_target_has_a_finite_loss_and_the_full_gradient() -> None:
     hidden = torch.tensor([[200.0]], requires_grad=True)
     table = torch.tensor([[1.0], [-1.0]])

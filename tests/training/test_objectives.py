@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from engine.errors import UsageError
 from engine.models.attrec import AttRec
 from engine.models.bert4rec import BERT4Rec
 from engine.registry import MODELS
@@ -168,6 +169,22 @@ def test_the_vector_of_whoever_took_the_items_is_added_to_their_states(loss: str
     states = plain.hidden
     plain.hidden = lambda inputs: states(inputs) + network.users.weight[users][:, None]
     torch.testing.assert_close(what.loss(network, batch), objective("sasrec", loss=loss).loss(plain, batch[:-1]))
+
+
+def test_a_sequence_is_read_twice_with_dropout_of_its_own() -> None:
+    network = model("sasrec", dropout=0.3)
+    once, twice = (objective("sasrec", model_of=network, loss="cross-entropy", consistency=weight) for weight in (0, 4))
+    batch = drawn(once)
+    network.eval()
+    torch.testing.assert_close(twice.loss(network, batch), once.loss(network, batch))  # both readings say the same
+    network.train()
+    torch.manual_seed(0)
+    losses = [objective("sasrec", model_of=network, loss="cross-entropy", consistency=4).loss(network, batch)]
+    torch.manual_seed(0)
+    losses.append(objective("sasrec", model_of=network, loss="cross-entropy", consistency=1e-9).loss(network, batch))
+    assert losses[0] > losses[1] + 1e-3
+    with pytest.raises(UsageError, match="cross-entropy"):
+        objective("sasrec", loss="bce", consistency=1)
 
 
 # --- negatives

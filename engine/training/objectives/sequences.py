@@ -50,6 +50,9 @@ class NextItemConfig:
     """bpr-max: weight λ of the squared scores of negatives (authors: .5 to 2)."""
     activation: Literal["linear", "tanh", "elu"] = added("linear")
     """Of scores within the loss, all losses but cross-entropy (2016: tanh; 2018: elu). Ranks stay as they are."""
+    consistency: float = added(0.0)
+    """cross-entropy: weight α of R-Drop (Liang et al., NeurIPS 2021). A sequence is read twice, each time with dropout of its
+    own, and what both predict is drawn together, in twice the time or more; 0: it is read once."""
 
 
 class NextItem(Objective):
@@ -72,6 +75,10 @@ class NextItem(Objective):
             raise UsageError(
                 "objective.loss=cross-entropy is over the whole catalogue and takes no negatives; "
                 "sampled-softmax is the same over shared_negatives and batch_negatives"
+            )
+        if config.consistency and self.sampled:
+            raise UsageError(
+                "objective.consistency compares two readings over the whole catalogue: take objective.loss=cross-entropy"
             )
         self.taken = Taken(items, offsets, model.num_items) if self.sampled and not self.together else None
         self.chances = torch.bincount(items, minlength=model.num_items).double().pow(config.popularity_power)
@@ -125,7 +132,13 @@ class NextItem(Objective):
         bias: Tensor | None = getattr(model, "bias", None)
         hidden_of: Callable[..., Tensor] = model.hidden
         names = ["users"] * self.personal + ["times"] * (self.times is not None)  # what `draw` put last into the batch
-        hidden = hidden_of(inputs, **dict(zip(names, batch[len(batch) - len(names) :], strict=True)))
+        beside = dict(zip(names, batch[len(batch) - len(names) :], strict=True))
+        if self.config.consistency:
+            twice = {name: tensor.repeat(2, *[1] * (tensor.ndim - 1)) for name, tensor in beside.items()}
+            first, second = (states[real] for states in hidden_of(inputs.repeat(2, 1), **twice).chunk(2))
+            table = model.table[: self.num_items]
+            return losses.consistent_cross_entropy(first, second, table, bias, targets[real], self.config.consistency)
+        hidden = hidden_of(inputs, **beside)
         if self.together:
             return self._loss_together(hidden, targets, batch[2][0], model.table, bias)
         hidden = hidden[real]  # [targets, dim]
