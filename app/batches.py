@@ -55,7 +55,9 @@ def start(
             raise SeqscopeError(f"Lists are written as {' or '.join(FORMS.values())}.")
         uploads = sorted(path.name for path in given.iterdir())
         open_store().quota.check(owner, bytes=max(1, home.size(given)))
-        few = home.size(given) <= kinds.FEW_BYTES and not any(_writes_codes(zoo / model) for model in models)
+        manifests = [read_json(zoo / model / "manifest.json") for model in models]
+        # one that writes codes answers one history after the other
+        few = home.size(given) <= kinds.FEW_BYTES and not any(about.get("generator") for about in manifests)
 
         def make(job: str) -> spec.Job:
             jobs = home.root() / "jobs"
@@ -96,11 +98,6 @@ def summary(job: Work) -> str:
     """What the command said at its end."""
     lines = work.log(job.row.owner, job.row.id).strip().splitlines()
     return lines[-1].partition(": ")[2] if lines else ""
-
-
-def _writes_codes(bundle: Path) -> bool:
-    """Whether it answers one history after the other, which takes long."""
-    return bool(read_json(bundle / "manifest.json").get("generator"))
 
 
 def _output(form: str) -> str:

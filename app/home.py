@@ -92,6 +92,11 @@ class Folder:
         return self.path / "exports"
 
     @property
+    def opens(self) -> bool:
+        """Whether there is something to look at: as soon as the first model is there, not only when all are."""
+        return any(self.exports.glob("*/manifest.json")) and (self.exports / "dataset.json").is_file()
+
+    @property
     def cache(self) -> Path:
         """What can be computed again, such as vectors of texts."""
         return self.path / "cache"

@@ -86,6 +86,14 @@ def style(zoo: Zoo, model: str) -> Style:
     return _looks(tuple(dict.fromkeys([*zoo.bundles, model])), _colours("models"))[model]
 
 
+def is_fixed(model: str) -> bool:
+    """Whether a model looks the same whichever others there are: no other one declares its colour before it."""
+    first: dict[Colour, str] = {}
+    for name, colour in _colours("models"):
+        first.setdefault(colour, name)
+    return model in first.values()
+
+
 def tokenizer_style(zoo: Zoo, name: str) -> Style:
     """The look of a tokenizer."""
     return _looks(tuple(dict.fromkeys([*zoo.tokenizations, name])), _colours("tokenizers"))[name]

@@ -145,12 +145,9 @@ def add_log(owner: str, id: str, staged: Path, *, exports: Path) -> StoredDatase
         raise SeqscopeError("The log has not been checked yet.")
     store.quota.check(owner, bytes=store.quota.more(owner, staged), rows=events)
     files.add_log(staged, folder.path)
-    reading: dict[str, Any] = {
-        kind: entry.model_dump(mode="json") for kind, entry in files.readings(folder.path).items()
-    }
     made = fingerprint(sorted(folder.clean.iterdir()))
     try:
-        store.datasets.change(owner, id, rows_events=events, reading=reading, fingerprint=made)
+        store.datasets.change(owner, id, rows_events=events, reading=files.as_stored(folder.path), fingerprint=made)
     except BaseException:
         files.take_back_log(staged, folder.path)
         raise
@@ -173,11 +170,6 @@ def _write_title(folder: home.Folder, title: str) -> None:
         if about and about.get("title") != title:
             with contextlib.suppress(OSError):
                 write_json(path, {**about, "title": title})
-
-
-def can_open(folder: home.Folder) -> bool:
-    """Whether there is something to look at: as soon as the first model is there, not only when all are."""
-    return any(folder.exports.glob("*/manifest.json")) and (folder.exports / "dataset.json").is_file()
 
 
 def log_prepared(folder: home.Folder) -> bool | None:
@@ -463,7 +455,7 @@ def _settle_batch(store: Store, job: spec.Job, now: Status) -> None:
 def _settle(store: Store, job: spec.Job, now: Status) -> None:
     """What a job that is over means for its dataset."""
     dataset, folder = store.datasets.get(job.owner, job.dataset), store.home.dataset(job.owner, job.dataset)
-    if can_open(folder):
+    if folder.opens:
         if dataset.state != "ready":
             store.datasets.change(job.owner, job.dataset, state="ready")
     elif job.kind == "prepare" and now.state != "cancelled":

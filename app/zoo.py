@@ -21,7 +21,6 @@ from app.store import prepared
 from app.store.catalogue import Catalogue
 from app.store.server import open_store
 from app.styles import Style, style, titled, with_users  # noqa: F401  (pages take them from here)
-from app.work import can_open
 from engine.bundle import items
 from engine.errors import SeqscopeError
 from engine.files import read_json
@@ -83,7 +82,7 @@ def _own(who: str | None) -> dict[str, Place]:
         store.on_delete(_close)
         if not home.here().datasets(who).is_dir():
             return {}  # as for nearly everybody, and sooner known than by asking the store
-        ready = [dataset for dataset in store.datasets.of(who) if can_open(home.here().dataset(who, dataset.id))]
+        ready = [dataset for dataset in store.datasets.of(who) if home.here().dataset(who, dataset.id).opens]
     except SeqscopeError:  # the page Your data says why
         return {}
     titles = [dataset.title for dataset in ready]

@@ -1,6 +1,7 @@
 """How fast every model trains, and how long it takes to its best epoch; beside the authors' own code where that runs here.
 
     python -m benchmarks.zoo_speed [--dataset data/ml-1m] [--models sasrec gru4rec-plus …] [--gru4rec DIR] [--caser DIR]
+        [--recbole PYTHON]
 
 Steps of each recipe (its own for the dataset, else the default one) are carried out for some seconds, models and peers taking
 turns; figures are medians over rounds, in targets (items to be found) a second. Seconds to the best epoch are those of the
@@ -8,8 +9,10 @@ recorded training (benchmarks/results), on the machine that its table names.
 
 --gru4rec: a checkout of hidasib/GRU4Rec_PyTorch_Official, which trains an epoch with the settings of our recipe gru4rec-plus.
 --caser: a checkout of graytowne/caser_pytorch, which trains one with L 5, T 3, d 50 in batches of 512. --python: that of an
-environment for both where this one is too new (GRU4Rec needs numpy 1). A peer that is not given is left out, and the output says
-so. LightGCN has a command of its own (`benchmarks.graph_speed`), and so has SASRec (`benchmarks.training_speed`).
+environment for both where this one is too new (GRU4Rec needs numpy 1). --recbole: that of an environment with RecBole 1.2 (which
+needs numpy 1, too): it trains what both have with the sizes, lengths and batches of our recipes, on examples as it makes them, a
+prefix and its next item each. A peer that is not given is left out, and the output says so. LightGCN beside its authors' code has
+a command of its own (`benchmarks.graph_speed`), and so has SASRec (`benchmarks.training_speed`).
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -40,8 +44,33 @@ from engine.training.run import build_model, build_trainer
 WARM, SECONDS = 3, 5.0
 """Steps that are not counted; seconds of a turn that are."""
 PEERS = {"gru4rec-plus": "GRU4Rec_PyTorch_Official", "caser": "caser_pytorch"}
-"""Recipe → the peer that it is compared with."""
+"""Recipe → the peer that it is compared with; those of `RECBOLE` with RecBole."""
 GOAL = 2.0
+RECBOLE: dict[str, tuple[str, Callable[[Any], dict[str, Any]]]] = {
+    "gru4rec": ("GRU4Rec", lambda model: {
+        "embedding_size": model.dim, "hidden_size": model.dim, "dropout_prob": model.dropout, "loss_type": "BPR"}),
+    "narm": ("NARM", lambda model: {
+        "embedding_size": model.dim, "hidden_size": model.hidden, "dropout_probs": [model.input_dropout, model.dropout],
+        "loss_type": "CE"}),
+    "bert4rec": ("BERT4Rec", lambda model: {
+        "hidden_size": model.dim, "inner_size": 4 * model.dim, "n_layers": model.layers, "n_heads": model.heads,
+        "hidden_dropout_prob": model.dropout, "attn_dropout_prob": model.attention_dropout}),
+    "hgn": ("HGN", lambda model: {
+        "embedding_size": model.dim, "MAX_ITEM_LIST_LENGTH": model.window, "loss_type": "BPR"}),
+    "transrec": ("TransRec", lambda model: {"embedding_size": model.dim}),
+    "fpmc": ("FPMC", lambda model: {"embedding_size": model.dim}),
+    "neumf": ("NeuMF", lambda model: {
+        "mf_embedding_size": model.dim, "mlp_embedding_size": model.dim << (model.layers - 2),
+        "mlp_hidden_size": [model.dim << layer for layer in reversed(range(model.layers))]}),
+    "lightgcn": ("LightGCN", lambda model: {"embedding_size": model.dim, "n_layers": model.layers}),
+    "ngcf": ("NGCF", lambda model: {
+        "embedding_size": model.dim, "hidden_size_list": [model.dim] * model.layers,
+        "message_dropout": model.message_dropout}),
+    "bpr-mf": ("BPR", lambda model: {"embedding_size": model.dim}),
+    "mult-vae": ("MultiVAE", lambda model: {"mlp_hidden_size": [model.hidden], "latent_dimension": model.dim}),
+    "mult-dae": ("MultiDAE", lambda model: {"mlp_hidden_size": [], "latent_dimension": model.dim}),
+}  # fmt: skip
+"""Recipe → RecBole's model, and its settings of sizes from ours."""
 
 
 class Training:
@@ -153,6 +182,70 @@ def caser(python: str, checkout: Path, dataset: Dataset) -> float:
     return 3 * int(windows[1]) / float(seconds[-1])
 
 
+_RECBOLE = """
+import json, sys, time, torch
+from recbole.config import Config
+from recbole.data import create_dataset, data_preparation
+from recbole.utils import get_model, init_seed
+name, settings, warm, seconds = sys.argv[1], json.loads(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
+config = Config(model=name, dataset="log", config_dict=settings)
+init_seed(1, True)
+batches = data_preparation(config, create_dataset(config))[0]
+model = get_model(name)(config, batches._dataset).to(config["device"])
+optimiser = torch.optim.Adam(model.parameters(), lr=config["learning_rate"])
+model.train()
+step = targets = 0
+while True:
+    for batch in batches:
+        if step == warm:
+            targets, began = 0, time.perf_counter()
+        optimiser.zero_grad()
+        loss = model.calculate_loss(batch.to(config["device"]))
+        (sum(loss) if isinstance(loss, tuple) else loss).backward()
+        optimiser.step()
+        step += 1
+        if name == "BERT4Rec":
+            targets += int((batch[model.MASK_INDEX] > 0).sum())
+        elif name == "NeuMF":
+            targets += int(batch["label"].sum())
+        else:
+            targets += len(batch)
+        if step > warm and time.perf_counter() - began > seconds:
+            sys.exit(print("targets a second:", targets / (time.perf_counter() - began)))
+"""
+
+
+def recbole(python: str, name: str, dataset: Dataset, recipe: Recipe, seconds: float) -> float:
+    """Targets a second of RecBole's model of that name, trained as `recipe` says."""
+    their_name, sizes = RECBOLE[name]
+    pairs = getattr(recipe.objective, "negatives", 1)
+    settings = {
+        "train_batch_size": recipe.training.batch_size * (1 + pairs if name == "neumf" else 1),
+        "learning_rate": recipe.optimiser.lr, "MAX_ITEM_LIST_LENGTH": getattr(recipe.model, "max_length", 50),
+        "load_col": {"inter": ["user_id", "item_id", "timestamp"]}, "use_gpu": compute.choose("auto").type == "cuda",
+        "eval_args": {"split": {"LS": "valid_and_test"}, "order": "TO", "group_by": "user", "mode": "full"},
+        "show_progress": False, "state": "ERROR", **sizes(recipe.model),
+    }  # fmt: skip
+    if settings.get("loss_type") == "CE" or name == "bert4rec" or name.startswith("mult-"):
+        settings["train_neg_sample_args"] = None
+    elif name == "neumf":
+        settings["train_neg_sample_args"] = {"distribution": "uniform", "sample_num": pairs}
+    users = np.repeat(np.arange(len(dataset.training)), dataset.training.lengths)
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "log" / "log.inter"
+        log.parent.mkdir()
+        with log.open("w") as file:
+            file.write("user_id:token\titem_id:token\ttimestamp:float\n")
+            np.savetxt(
+                file, np.stack([users, dataset.training.values, np.arange(len(users))], 1), fmt="%d", delimiter="\t"
+            )
+        settings["data_path"] = folder
+        words = [python, "-W", "ignore", "-c", _RECBOLE, their_name, json.dumps(settings), str(WARM), str(seconds)]
+        done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    rate = re.search(r"targets a second: ([\d.]+)", done.stdout)
+    return float(rate[1]) if rate else sys.exit(f"{their_name} stopped: {(done.stderr or done.stdout)[-1500:]}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dataset", type=Path, default=Path("data/ml-1m"))
@@ -160,6 +253,7 @@ def main() -> None:
     parser.add_argument("--gru4rec", type=Path)
     parser.add_argument("--caser", type=Path)
     parser.add_argument("--python", default=sys.executable, help="the peers' Python")
+    parser.add_argument("--recbole", metavar="PYTHON")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=SECONDS, help="of a turn")
     args = parser.parse_args()
@@ -178,6 +272,10 @@ def main() -> None:
         )
     if args.caser and "caser" in trainings:
         others["caser"] = partial(caser, args.python, args.caser.resolve(), dataset)
+    if args.recbole:
+        for name in RECBOLE.keys() & trainings.keys():
+            recipe = trainings[name].trainer.recipe
+            others[name] = partial(recbole, args.recbole, name, dataset, recipe, args.seconds)
     rates: dict[str, list[tuple[float, float]]] = {name: [] for name in trainings}
     peers: dict[str, list[float]] = {name: [] for name in others}
     for _ in range(args.rounds):
@@ -191,10 +289,11 @@ def main() -> None:
     for name, training in trainings.items():
         rate, step = (statistics.median(values) for values in zip(*rates[name], strict=True))
         theirs = statistics.median(peers[name]) if name in peers else None
+        peer = PEERS.get(name, "RecBole" if name in RECBOLE else "")
         beside = (
-            [PEERS[name], f"{theirs:,.0f}", f"{rate / theirs:.1f} (at least {GOAL:g})"]
+            [peer, f"{theirs:,.0f}", f"{rate / theirs:.1f} (at least {GOAL:g})"]
             if theirs
-            else [f"{PEERS[name]}: not given" if name in PEERS else "", "", ""]
+            else [f"{peer}: not given" if peer else "", "", ""]
         )
         cells = [
             name,

@@ -133,6 +133,15 @@ def by_kind(kinds: Mapping[str, Kind | None]) -> dict[str, list[str]]:
     return {title: names for title, names in every.items() if names}
 
 
+def kind_of(family: str, *, writes: bool, reads: bool, ordered: bool) -> Kind:
+    """As the family declares; of one that is not known here, by what its bundle has: identifiers that it writes, words of items
+    that it reads, a use for the order of a history."""
+    declared = declarations().models.get(family)
+    if declared is not None and declared.kind is not None:
+        return declared.kind
+    return "generative" if writes else "text" if reads else "sequential" if ordered else "collaborative"
+
+
 def place(kind: Kind | None, order: int) -> tuple[int, int]:
     """The key by which every list of models is sorted that no figure sorts: by kind, as in `KINDS`, then by the card's order."""
     return (list(KINDS).index(kind) if kind is not None else len(KINDS), order)

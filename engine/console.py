@@ -22,6 +22,8 @@ from typing import TextIO
 PROGRESS = "SEQSCOPE_PROGRESS"
 EVERY = 1.0
 """Seconds between two writings of the file."""
+LINE = 10.0
+"""Seconds between two lines in a pipe."""
 _parts: list[tuple[float, int, str]] = []
 """(done, of, words) of the whole that the work in hand is a part of; see `part`."""
 _warnings: list[str] = []
@@ -42,31 +44,34 @@ def duration(seconds: float) -> str:
 class Progress:
     """Shows how far a piece of work of known size has come.
 
-    On a terminal one line is redrawn in place; in a pipe a whole line is written at most every `every` seconds.
+    On a terminal one line is redrawn in place; in a pipe a whole line is written at most every `LINE` seconds.
     """
 
     def __init__(
-        self, total: int, label: str = "", *, begun: int = 0, stream: TextIO | None = None, every: float = 10.0
+        self, total: int, label: str = "", *, title: str | None = None, begun: int = 0, stream: TextIO | None = None
     ) -> None:
-        """begun: what was done before, in another run."""
-        self.total, self.label, self.begun, self.every = max(total, 1), label, begun, every
+        """title: what the file has for `label`, where that is another. begun: what was done before, in another run."""
+        self.total, self.label, self.begun = max(total, 1), label, begun
+        self.title = label if title is None else title
         self.stream = sys.stderr if stream is None else stream
         self.terminal = self.stream.isatty()
         self.started = self.shown = time.monotonic()
         self.noted = -EVERY
         self.width = 0
-        self.note = ""
+        self.note = self.brief = ""
 
-    def update(self, done: float, note: str | None = None) -> None:
-        """done: of `total`, and parts of one count; note: further words, those of before where there are none."""
+    def update(self, done: float, note: str | None = None, brief: str | None = None) -> None:
+        """done: of `total`, and parts of one count; note: further words, those of before where there are none; brief: what the
+        file has of them, without the figures that only a log needs; None: all of it."""
         now = time.monotonic()
-        self.note = self.note if note is None else note
+        if note is not None:
+            self.note, self.brief = note, note if brief is None else brief
         fresh = done - self.begun
         left = (now - self.started) * (self.total - done) / fresh if fresh > 0 else None
         if done >= self.total or now - self.noted >= EVERY:
             self.noted = now
-            tell(f"{self.label} {self.note}".strip(), done, self.total, left)
-        if done < self.total and now - self.shown < (0.1 if self.terminal else self.every):
+            tell(f"{self.title} {self.brief}".strip(), done, self.total, left)
+        if done < self.total and now - self.shown < (0.1 if self.terminal else LINE):
             return
         self.shown = now
         share, rest = done / self.total, "" if left is None else f"{duration(left)} left"

@@ -59,6 +59,22 @@ def test_a_program_reads_how_far_it_is(clock: Clock, file: Path) -> None:
     assert [path.name for path in file.parent.iterdir()] == ["progress.json"]
 
 
+def test_the_file_is_spared_names_and_figures_of_the_log(clock: Clock, file: Path) -> None:
+    stream = io.StringIO()
+    progress = Progress(9, "films/sasrec", title="", stream=stream)
+    progress.update(0.5)
+    assert read(file)["words"] == ""
+    clock.now += 20
+    progress.update(2, "epoch 2/9 loss 3.1", "epoch 2 of 9")
+    assert read(file)["words"] == "epoch 2 of 9"
+    clock.now += 20
+    progress.update(2.5)
+    assert read(file)["words"] == "epoch 2 of 9"
+    assert all(
+        line.startswith("films/sasrec ") and "epoch 2/9 loss 3.1 " in line for line in stream.getvalue().splitlines()
+    )
+
+
 def test_nothing_can_be_said_before_the_first_is_done(clock: Clock, file: Path) -> None:
     clock.now += 5
     Progress(10, "train", stream=io.StringIO()).update(0)

@@ -235,8 +235,8 @@ def test_a_page_is_one_folder(carried: Carried) -> None:
 
 
 def test_a_metric_that_lacks_something_says_what() -> None:
-    with pytest.raises(TypeError, match="'brief'"):
-        metrics.Beyond(name="x", title="x", meaning="x", source="x", of_lists=lambda exposure, popularity: 0.0)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="'of_lists'"):
+        metrics.Beyond(name="x", title="x", meaning="x", source="x")  # type: ignore[call-arg]
     with pytest.raises(SeqscopeError, match="no source"):
         metrics.Accuracy(name="x", title="x", meaning="x", source="", gain=metrics.hit)
     for taken in metrics.METRICS.values():

@@ -376,7 +376,7 @@ def effect_words(table: pd.DataFrame, item: str) -> str:
     valid = table.dropna(subset=["rank_without"])
     if valid.empty:
         return "The model has no answer without its only event."
-    name, now = f"**{md(short(item, 60))}**", ordinal(float(valid["rank"].iloc[0]))
+    name, now = quoted(item), ordinal(float(valid["rank"].iloc[0]))
     changes = moves(valid)
     if not changes.any():
         if not valid["score"].any():
@@ -386,12 +386,12 @@ def effect_words(table: pd.DataFrame, item: str) -> str:
         most = valid.loc[valid[beside].idxmax()]
         if most[beside] > 0:
             fall = "It becomes least probable" if beside == "log_probability" else "Its score falls most"
-            text += f" {fall} without **{md(short(most['title'], 60))}**."
+            text += f" {fall} without {quoted(most['title'])}."
         return text
 
     def title_and_change(at: int) -> tuple[str, str]:
         row = valid.iloc[at]
-        return f"**{md(short(row['title'], 60))}**", f"{now} → {ordinal(float(row['rank_without']))} without it"
+        return quoted(row["title"]), f"{now} → {ordinal(float(row['rank_without']))} without it"
 
     parts = []
     if changes.max() > 0:

@@ -16,6 +16,7 @@ from app.analysis import floor, metrics
 from app.analysis.cache import cached, of_content
 from app.store.attributes import numbers, tidied
 from app.text import clean, listed, md, together
+from engine.bundle.tables import is_number
 from engine.runtime import STILL_IMPROVING, Bundle, Zoo, judge
 from engine.runtime import protocols as naming
 from engine.tabular.columns import RESERVED
@@ -211,7 +212,7 @@ def by_year(values: npt.NDArray[np.number], parts: int) -> Groups:
 
 def by_attribute(column: pa.ChunkedArray, targets: npt.NDArray[np.integer]) -> Groups:
     """Groups by an attribute of the held-out item: fifths of a number that has many values, else its values."""
-    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+    if is_number(column.type):
         values = numbers(column)[targets]
         if len(np.unique(values[np.isfinite(values)])) > MAX_SLICES:
             return by_year(values, 5)

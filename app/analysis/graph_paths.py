@@ -90,11 +90,12 @@ def sentence(branches: Sequence[Branch], item: int, titles: Titles, model: str, 
     return f"{words}{score}"
 
 
-def _rounded(parts: Sequence[float], digits: int = 3) -> list[float]:
-    """Rounded so that they sum to their rounded sum: what rounding leaves over goes to the largest part, where it shows least."""
-    rounded = [round(part, digits) for part in parts]
+def _rounded(parts: Sequence[float]) -> list[float]:
+    """To three digits, so that they sum to their rounded sum: what rounding leaves over goes to the largest part, where it
+    shows least."""
+    rounded = [round(part, 3) for part in parts]
     largest = max(range(len(parts)), key=lambda place: abs(parts[place]))
-    rounded[largest] += round(sum(parts), digits) - sum(rounded)
+    rounded[largest] += round(sum(parts), 3) - sum(rounded)
     return rounded
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 from app.store.attributes import caption, is_place, names_items, numbers, prose
 from app.styles import GREY, PALE_GREY, SERIES
 from app.text import clean
+from engine.bundle.tables import is_list, is_number
 from engine.tabular.columns import RESERVED
 
 Scale = Literal["linear", "log", "quantile"]
@@ -103,8 +104,7 @@ def categorical(items: pa.Table) -> Iterator[Colouring]:
 
 
 def _groups(items: pa.Table, name: str) -> bool:
-    kind = items[name].type
-    if not _is_list(kind) and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+    if is_number(items[name].type):
         values = numbers(items[name])
         known = values[np.isfinite(values)]
         return bool(len(known) and np.ptp(known) > 0)
@@ -119,7 +119,7 @@ def colouring(items: pa.Table, name: str, scale: Scale | None = None) -> Colouri
     """
     title = caption(name)
     kind = items[name].type
-    if not _is_list(kind) and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+    if is_number(kind):
         values = numbers(items[name])
         if scale is None:
             known = values[np.isfinite(values)]
@@ -130,7 +130,7 @@ def colouring(items: pa.Table, name: str, scale: Scale | None = None) -> Colouri
     top = frequent[:GROUPS]
     group = np.where(of < 0, len(top) + 1, np.minimum(of, len(top))).astype(np.int16)
     names = _with_rest([clean(value, 40) for value in top], group)
-    return Colouring(name, title, groups=names, group=group, several=_is_list(kind))
+    return Colouring(name, title, groups=names, group=group, several=is_list(kind))
 
 
 def by_frequency(items: pa.Table, name: str) -> tuple[list[str], npt.NDArray[np.int32]]:
@@ -160,10 +160,6 @@ def _with_rest(names: list[str], group: npt.NDArray[np.int16]) -> tuple[str, ...
             group[group == place] = len(names)
             names.append(extra)
     return tuple(names)
-
-
-def _is_list(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
 
 
 def _counts(items: pa.Table, name: str) -> Counter[str]:

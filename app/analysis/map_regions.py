@@ -20,6 +20,7 @@ from scipy import ndimage, sparse
 from app.analysis.map_points import Points
 from app.store.attributes import caption, is_place, is_year, names_items, numbers, prose
 from app.text import clean, spaced
+from engine.bundle.tables import is_number
 
 SMOOTHED = (0.045, 0.018)
 """Standard deviation of the Gaussian as a share of the map's longer side: for the whole map, and for whoever zooms in."""
@@ -179,7 +180,7 @@ def attributes(items: pa.Table) -> list[Attribute]:
         if name in ("item", "item_id", TITLE, described) or names_items(name) or is_place(name):
             continue
         kind = items[name].type
-        if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        if is_number(kind):
             attribute = _of_numbers(name, numbers(items[name]))
         else:
             attribute = _of_texts(name, items[name].to_pylist())

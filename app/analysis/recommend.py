@@ -52,8 +52,10 @@ class TopK(NamedTuple):
     that it writes the item's, which items that share an identifier have in common. None where `cannot("probability")`."""
 
 
-def recommend(bundle: Bundle, history: Sequence[int], k: int) -> TopK:
+@cached(2_000, by=of_model)
+def top_k(models: Zoo, model: str, history: History, k: int) -> TopK:
     """The k best items after the history. Raises SeqscopeError where the model cannot answer."""
+    bundle = models.bundles[model]
     if bundle.manifest.generator is not None:
         # scores are log-probabilities already, and those of all items would be a long walk
         written = bundle.recommend_one(history, k)
@@ -75,12 +77,6 @@ def of_trace(bundle: Bundle, trace: Trace, history: Sequence[int], k: int) -> To
     scores = np.repeat(trace.scores[rows], [len(trace.items[row]) for row in rows])
     some = np.flatnonzero(bundle.candidates(history)[items])[:k]
     return TopK(items[some], scores[some], np.exp(scores[some].astype(np.float64)))
-
-
-@cached(2_000, by=of_model)
-def top_k(models: Zoo, model: str, history: History, k: int) -> TopK:
-    """`recommend`, kept for all who ask the same."""
-    return recommend(models.bundles[model], history, k)
 
 
 @cached(2_000, by=of_model)

@@ -24,11 +24,15 @@ def normalised_by_chance(items: int, size: int) -> float:
 
 def alike(codes: Ints) -> list[float]:
     """Per level: the share of items whose codes up to this level are another item's as well; see `alike_by_chance`."""
-    shares = []
-    for depth in range(1, codes.shape[1] + 1):
-        _, inverse, counts = np.unique(codes[:, :depth], axis=0, return_inverse=True, return_counts=True)
-        shares.append(float((counts[inverse.reshape(-1)] > 1).mean()) if len(codes) else 0.0)
-    return shares
+    if not len(codes):
+        return [0.0] * codes.shape[1]
+    return [float(_shared(codes[:, :depth]).mean()) for depth in range(1, codes.shape[1] + 1)]
+
+
+def _shared(codes: Ints) -> npt.NDArray[np.bool_]:
+    """bool [items]: whether the codes are another item's as well."""
+    _, inverse, counts = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
+    return np.asarray(counts[inverse.reshape(-1)] > 1)
 
 
 def alike_by_chance(items: int, sizes: Sequence[int]) -> list[float]:
@@ -126,8 +130,7 @@ class Third(NamedTuple):
 
 def thirds(codes: Ints, events: Ints) -> list[Third]:
     """Whether rarely taken items are squeezed into few codes: the most taken third, the middle one and the rarest."""
-    _, inverse, counts = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
-    sharing = counts[inverse.reshape(-1)] > 1
+    sharing = _shared(codes)
     parts = np.array_split(np.argsort(-events, kind="stable"), 3)
     measured = []
     for name, rows in zip(("most popular", "middle", "rarest"), parts, strict=True):

@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from app.analysis import map_colouring, prefix_tree, semantic_ids
+from app.analysis import map_colouring, metrics, prefix_tree, semantic_ids
 from app.analysis.cache import cached, of_digest, stamp
 from app.analysis.prefix_tree import Colours, Tree, name
 from app.analysis.semantic_ids import Bias, Popular, path, spelled
@@ -114,18 +114,17 @@ def written(bundle: Bundle, k: int) -> Written | None:
     exposure, ranks = bundle.exposure_table(), bundle.ranks_table()
     if exposure is None or ranks is None:
         return None
-    exposure = exposure.filter(pc.equal(exposure["protocol"], bundle.protocol))
     ranks = ranks.filter(pc.equal(ranks["protocol"], bundle.protocol))
     width = judge.beam_width(bundle.manifest.metrics, bundle.protocol)
-    lengths = sorted(at for at in set(exposure["k"].to_pylist()) if judge.beyond_beam(at, width) is None)
+    evaluated = exposure.filter(pc.equal(exposure["protocol"], bundle.protocol))["k"].unique().to_pylist()
+    lengths = sorted(at for at in evaluated if judge.beyond_beam(at, width) is None)
     if not lengths or not len(ranks):
         return None
     chosen = max((length for length in lengths if length <= k), default=lengths[0])
-    exposure = exposure.filter(pc.equal(exposure["k"], chosen))
     items = bundle.manifest.num_items
     taken = np.bincount(ranks["target"].to_numpy(), minlength=items)
-    shown = np.zeros(items, np.int64)
-    np.add.at(shown, exposure["item"].to_numpy(), exposure["count"].to_numpy())
+    shown = metrics.exposure(exposure, bundle.protocol, chosen, items)
+    assert shown is not None
     return Written(taken, shown, int(chosen), len(ranks))
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from app.analysis.attention import quoted
 from app.analysis.cache import cached, of_model
 from app.text import clean, count, listed, md, short
 from engine.bundle.ranks import ranks_among
@@ -231,11 +232,11 @@ def sentence(model: str, found: WordAttention, weights: Float, shares: Parts) ->
     first = int(np.argmax(shares.totals))
     word = found.words[int(np.argmax(weights))]
     place = shares.places.index(word.position)
-    where = "" if place == first else f" of {_bold(shares.titles[place])}"
+    where = "" if place == first else f" of {quoted(shares.titles[place])}"
     called = f"the name of the attribute {md(word.attribute)}" if word.key else md(word.attribute)
     text = (
-        f"{md(model)} gave the most to {_bold(shares.titles[first])} ({shares.totals[first]:.0%} of its weight), and of all "
-        f"words the most to {_bold(word_text(word))} ({called}{where}, {weights.max():.0%})."
+        f"{md(model)} gave the most to {quoted(shares.titles[first])} ({shares.totals[first]:.0%} of its weight), and of all "
+        f"words the most to {quoted(word_text(word))} ({called}{where}, {weights.max():.0%})."
     )
     if len(shares.attributes) > 1:
         sums = shares.weights.sum(axis=0)
@@ -272,10 +273,6 @@ def left_out(found: WordAttention, shares: Parts, drawn: int, limit: int, shorte
             f"Shown: the {drawn} items with the most weight of {count(len(shares), 'item')}; the table has all."
         )
     return " ".join(said)
-
-
-def _bold(title: str) -> str:
-    return f"**{md(short(title, 60))}**"
 
 
 @cached(100, by=of_model)
@@ -387,7 +384,7 @@ def strongest(table: pd.DataFrame, many: int) -> pd.DataFrame:
 
 def occlusion_sentence(found: OwnWords, item: str) -> str:
     """What of the item does the most for it, in words."""
-    name = f"**{md(short(item, 60))}**"
+    name = quoted(item)
     whole, words = (found.table[(found.table["word"] == "") == is_whole] for is_whole in (True, False))
     said = []
     for rows, kind in ((whole, "attributes"), (words, "single words")):

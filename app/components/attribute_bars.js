@@ -10,7 +10,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const act = values => setTriggerValue("act", values)
 
   const body = element("div", "body")
-  if (data.selection) body.append(selection(data.selection))
+  if (data.selection) body.append(listed(data.selection))
   if (data.filtered) body.append(button("Clear filters", "clear", { do: "clear" }))
   data.attributes.forEach((attribute, place) => body.append(bars(attribute, place)))
 
@@ -18,7 +18,9 @@ export default function ({ data, parentElement, setTriggerValue }) {
   fold.dataset.key = "fold"
   const panel = element("section", "panel")
   panel.setAttribute("aria-label", "Attributes of the items on the map")
-  panel.append(fold, legend(), body)
+  panel.append(fold)
+  if (data.selection) panel.append(selection(data.selection))
+  panel.append(legend(), body)
   const map = (parentElement.host ?? parentElement).closest("[class*='st-key-map_maps']")
   const hides = () => {
     const chart = map?.querySelector(".stPlotlyChart")
@@ -74,7 +76,8 @@ export default function ({ data, parentElement, setTriggerValue }) {
     return part
   }
 
-  function selection({ words, items, more, isolated, held }) {
+  // What is selected, and what can be done with it: while the bars are folded away as well.
+  function selection({ words, isolated }) {
     const part = element("div", "selection")
     const actions = element("div", "actions")
     actions.append(
@@ -82,6 +85,12 @@ export default function ({ data, parentElement, setTriggerValue }) {
       button("Zoom", "zoom", { do: "zoom" }),
       button("Deselect", "deselect", { do: "deselect" }),
     )
+    part.append(element("h2", "", words), actions)
+    return part
+  }
+
+  function listed({ items, more, held }) {
+    const part = element("div", "listed")
     const list = element("ol")
     for (const { id, title } of items) {
       const item = element("li")
@@ -91,7 +100,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
       item.append(open)
       list.append(item)
     }
-    part.append(element("h2", "", words), actions, list)
+    part.append(list)
     if (more) part.append(element("p", "note", `and ${more.toLocaleString("en")} more, in the table below the map`))
     if (held) part.append(element("p", "note", "Too long for a link: a reload forgets this selection."))
     return part

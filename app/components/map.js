@@ -45,6 +45,13 @@ export default function ({ data, parentElement, setStateValue }) {
     ]
     return { at, left, top, right, bottom, west, east, south, north }
   }
+  // Boxes of what Plotly says about the point that is pointed at: no name is written over it.
+  const words = () => {
+    const around = root.getBoundingClientRect()
+    return [...plot.querySelectorAll(".hoverlayer .hovertext")]
+      .map(word => word.getBoundingClientRect())
+      .map(({ left, top, right, bottom }) => [left - around.x, top - around.y, right - around.x, bottom - around.y])
+  }
   const draw = () => {
     frame = 0
     const view = screen()
@@ -57,6 +64,7 @@ export default function ({ data, parentElement, setStateValue }) {
       .filter(trace => trace.meta === "mark")
       .flatMap(({ x, y }) => Array.from(x, (value, place) => view.at(value, y[place])))
       .map(([x, y]) => [x - MARK, y - MARK, x + MARK, y + MARK])
+      .concat(words())
     names.forEach(({ x, y, level, name }, place) => {
       const [[width, height], [across, down]] = [sizes[place], view.at(x, y)]
       const box = [across - width / 2, down - height / 2, across + width / 2, down + height / 2]
@@ -79,8 +87,14 @@ export default function ({ data, parentElement, setStateValue }) {
     return places
   }
   const tell = (event, detail) => data.linked && window.dispatchEvent(new CustomEvent(event, { detail: { from: root, ...detail } }))
-  const hovered = event => tell(HOVERED, { id: event.points?.[0]?.customdata })
-  const unhovered = () => tell(HOVERED, {})
+  const hovered = event => {
+    redraw()
+    tell(HOVERED, { id: event.points?.[0]?.customdata })
+  }
+  const unhovered = () => {
+    redraw()
+    tell(HOVERED, {})
+  }
   const circle = ({ detail }) => {
     ringed = detail.from === root ? undefined : detail.id
     redraw()

@@ -174,7 +174,7 @@ def baselines(request: JobRequest, items: int = 0) -> Job:
     into = _into(request.folder, True)
     words = ("baselines", *baseline_names(), "--dataset", "data", "--runs", "runs", "--to", into)
     made = JobStep(title="Fit, evaluate and export", words=words, goal=True, weight=30)
-    steps = [*_begun(request, into), made, *_searched(items, into), *_turn(into)]
+    steps = _between(request, into, [made], items)
     return _job(request, "baselines", f"Models that need no training, of {request.title}", steps, short=True)
 
 
@@ -183,8 +183,7 @@ def prepare(request: JobRequest, items: int, sources: Sequence[Path] = ()) -> Jo
 
     sources: bundles that know items by their words, to be carried over.
     """
-    into = _into(request.folder, bool(request.log))
-    steps = _begun(request, into)
+    into, steps = _into(request.folder, bool(request.log)), list[JobStep]()
     for source in sources:
         words = ("zero-shot", os.path.abspath(source), "--dataset", "data", "--to", into)
         steps.append(
@@ -215,15 +214,14 @@ def prepare(request: JobRequest, items: int, sources: Sequence[Path] = ()) -> Jo
         ]
     if (request.folder / INDEX).is_file():
         steps.append(_indexed(INDEX, into).model_copy(update={"may_fail": True}))
-    steps += [*_searched(items, into), *_turn(into)]
-    return _job(request, "prepare", f"Prepare {request.title}", steps)
+    return _job(request, "prepare", f"Prepare {request.title}", _between(request, into, steps, items))
 
 
 def index(request: JobRequest) -> Job:
     """Shows the semantic IDs in `BROUGHT_INDEX`, and keeps them where they can be read."""
     into = _into(request.folder, bool(request.log))
     keeping = JobStep(title="Keep them", program="app.jobs.keep", words=(BROUGHT_INDEX, INDEX))
-    steps = [*_begun(request, into), _indexed(BROUGHT_INDEX, into), keeping, *_turn(into)]
+    steps = _between(request, into, [_indexed(BROUGHT_INDEX, into), keeping])
     return _job(request, "prepare", f"Semantic IDs for {request.title}", steps, short=True)
 
 
@@ -241,7 +239,7 @@ def train(request: JobRequest, choices: Sequence[TrainingChoice]) -> Job:
     if not choices or len({choice.model for choice in choices}) < len(choices):
         raise ValueError("each model once, and at least one")
     into, items = _into(request.folder, True), fresh.count(request.folder / "data", "items")
-    steps = _begun(request, into)
+    steps: list[JobStep] = []
     for choice in choices:
         alone = len(choices) == 1
         needs: tuple[str, ...] = ()
@@ -252,7 +250,7 @@ def train(request: JobRequest, choices: Sequence[TrainingChoice]) -> Job:
             steps.append(_learned(choice.before, pages[choice.model].first_title, optional=not alone))
             needs = (steps[-1].key,)
         steps += _trained(choice, True, into, needs=needs, optional=not alone)
-    steps += [*_searched(items, into), *_turn(into)]
+    steps = _between(request, into, steps, items)
     timed = all(choice.estimate is not None for choice in choices)
     timed = timed and all(choice.before is None or choice.before.estimate is not None for choice in choices)
     called = ", ".join(models()[name].title for name in named)
@@ -290,11 +288,18 @@ def batches(model: str, people: int) -> dict[str, int]:
     return {} if batch == page.batch else {"training.batch_size": batch}
 
 
-def _begun(request: JobRequest, into: str) -> list[JobStep]:
-    return [
-        _import(request),
-        JobStep(title="Make room", program="app.jobs.fresh", words=("data", into, "runs"), weight=1),
-    ]
+def _between(request: JobRequest, into: str, made: Sequence[JobStep], items: int = 0) -> list[JobStep]:
+    """With what comes before and after the steps of every job that makes something to be shown. items: of a catalogue that has to
+    be searched; 0: that is done."""
+    room = JobStep(title="Make room", program="app.jobs.fresh", words=("data", into, "runs"), weight=1)
+    steps = [_import(request), room, *made]
+    if items > FEW:  # the first one to look at so many would otherwise wait
+        search, long = "Make the catalogue ready to be searched", 5 + items / 20_000
+        steps.append(JobStep(title=search, program="app.store.prepared", words=(into,), may_fail=True, weight=long))
+    if into != SHOWN:
+        show = "Show it in place of what was there"
+        steps.append(JobStep(title=show, program="app.jobs.turn", words=("data", into, SHOWN)))
+    return steps
 
 
 def _import(request: JobRequest) -> JobStep:
@@ -332,20 +337,6 @@ def _into(folder: Path, log: bool) -> str:
 def _indexed(file: str, into: str) -> JobStep:
     words = ("export", file, "--dataset", "data", "--to", into, "--name", "uploaded", "--title", "Uploaded")
     return JobStep(title="Read the semantic IDs", words=words, goal=True, weight=10)
-
-
-def _searched(items: int, into: str) -> list[JobStep]:
-    """What the first one to look at many items would otherwise wait for."""
-    if items <= FEW:
-        return []
-    title = "Make the catalogue ready to be searched"
-    return [JobStep(title=title, program="app.store.prepared", words=(into,), may_fail=True, weight=5 + items / 20_000)]
-
-
-def _turn(into: str) -> list[JobStep]:
-    if into == SHOWN:
-        return []
-    return [JobStep(title="Show it in place of what was there", program="app.jobs.turn", words=("data", into, SHOWN))]
 
 
 def _trained(

@@ -12,7 +12,6 @@ import ctypes
 import fcntl
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -307,37 +306,18 @@ class Gone(Exception):
     """The job's folder was taken away."""
 
 
-_OWN = re.compile(r"^[a-z0-9_.-]+/[a-z0-9_.-]+ ?")
-"""What a training calls itself, dataset/recipe: the step's title says it in words; the dataset's name is a random one."""
-_LOSS = re.compile(r" loss \S+$")
-_EPOCH = re.compile(r"epoch (\d+)/(\d+) loss \S+(?: NDCG@10 (\S+) \(epoch (\d+)\))?(?: \S+ sequences/s)?")
-"""What trainings say after an epoch (engine/training/loop.py, engine/tokenizers/rqvae.py)."""
-
-
 def read_progress(path: Path) -> tuple[float | None, str, float | None]:
     """(share 0 to 1, words, seconds left) as a command wrote them; None where it does not say."""
     try:
         progress = json.loads(path.read_text("utf-8"))
         done, of, left = float(progress["done"]), float(progress["of"]), progress["left"]
-        words = _phase(str(progress["words"])[:300])
         return (
             min(1.0, max(0.0, done / of)) if of > 0 else None,
-            words,
+            str(progress["words"])[:300],
             None if left is None else max(0.0, float(left)),
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None, "", None
-
-
-def _phase(line: str) -> str:
-    """What a command does, without the numbers that its log has and nobody needs in a page's status."""
-    words = _OWN.sub("", line).removesuffix(", at most")
-    epoch = _EPOCH.search(words)
-    if epoch is None:
-        return _LOSS.sub("", words)
-    number, of, best, at = epoch.groups()
-    trained = f"epoch {number} of {of}" + (f", best NDCG@10 {best} in epoch {at}" if best else "")
-    return words[: epoch.start()] + trained + words[epoch.end() :]
 
 
 def read_warnings(path: Path) -> list[str]:

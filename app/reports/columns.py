@@ -118,18 +118,15 @@ def _lists(path: Path, rows: Mapping[str, Sequence[str]], taken: set[str]) -> st
     if columns:
         return columns[0]
     # Texts such as "a b c" are lists where the name says so.
-    separated = [name for name, values in rows.items() if name not in taken and any(map(_is_separated, values))]
     usual = match(list(rows), "items")
-    return usual if usual in separated else None
+    if usual is None or usual in taken:
+        return None
+    return usual if any(sign in value for value in rows[usual] for sign in _SEPARATORS) else None
 
 
 def _mostly(values: Sequence[str], holds: Callable[[str], bool]) -> bool:
     filled = [value for value in values if value]
     return bool(filled) and 2 * sum(map(holds, filled)) >= len(filled)
-
-
-def _is_separated(value: str) -> bool:
-    return any(sign in value for sign in _SEPARATORS)
 
 
 def _bracketed(text: str) -> bool:

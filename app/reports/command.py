@@ -218,7 +218,7 @@ def _batch(args: argparse.Namespace, path: Path, source: str) -> int:
     from app.reports.histories import PEOPLE, Bounds
     from engine.runtime import Zoo
 
-    signal.signal(signal.SIGTERM, _stopped)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     if args.memory is not None:
         resource.setrlimit(resource.RLIMIT_DATA, (args.memory << 20, args.memory << 20))
     roles = ("user", "item", "items", "time")
@@ -243,10 +243,6 @@ def _batch(args: argparse.Namespace, path: Path, source: str) -> int:
         raise
     print(f"{args.to}: {summary}")
     return 0
-
-
-def _stopped(number: int, frame: object) -> None:
-    raise KeyboardInterrupt
 
 
 def _tell(words: str) -> None:

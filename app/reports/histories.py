@@ -266,7 +266,11 @@ def _load(
         query = (
             f"SELECT coalesce({user}, line::VARCHAR) AS name, {cell[columns.items]} AS items FROM rows ORDER BY line"
         )
-        return _of_rows(con, query, models, limits, lambda text: list_of(text, _knows(models)), str(columns))
+
+        def known(item_id: str) -> bool:
+            return models.position(item_id) is not None
+
+        return _of_rows(con, query, models, limits, lambda text: list_of(text, known), str(columns))
     moment = cell[columns.time] if columns.time else "NULL::VARCHAR"
     return _of_events(con, user, cell[columns.items], moment, models, str(columns))
 
@@ -325,10 +329,6 @@ def _list_of_line(text: str) -> list[str]:
     if not text.startswith("["):
         raise Refused(f"“{short(text, 40)}” is no list of items, as the lines before it are.")
     return list_of(text, lambda _: False)
-
-
-def _knows(models: Zoo) -> Callable[[str], bool]:
-    return lambda item_id: models.position(item_id) is not None
 
 
 # --- histories that are sorted from events

@@ -15,7 +15,7 @@ from app.reports.blocks import Block, Table, h3, quiet, sign, table
 from app.reports.document import Asked, Dataset, Model, Program, Report
 from app.reports.part import Checked, same
 from app.reports.parts import PARTS
-from app.styles import style
+from app.styles import is_fixed, style
 from app.text import clean, count, listed
 from engine import __version__
 from engine.bundle.curve import WITH_VALIDATION
@@ -204,8 +204,7 @@ def check(report: Report, models: Zoo) -> Iterator[Checked]:
 
 
 def _models(report: Report, models: Zoo, names: list[str]) -> Iterator[Checked]:
-    # a model without a look of its own takes one of the spare ones by its place among all
-    unsure = {"provider"} if set(models.bundles) == set(names) else {"provider"} | _LOOK
+    whole = set(models.bundles) == set(names)
     for told in report.models:
         claim = f"model {report.titles[told.name]}"
         if told.name not in models.bundles:
@@ -215,7 +214,9 @@ def _models(report: Report, models: Zoo, names: list[str]) -> Iterator[Checked]:
             yield Checked(claim, False, words)
         else:
             # a report of before does not say
-            left_out = unsure | {name for name in ("improving", "unsettled") if not getattr(told, name)}
+            left_out = {"provider"} | {name for name in ("improving", "unsettled") if not getattr(told, name)}
+            if not whole and not is_fixed(told.name):  # it takes one of the spare looks, by its place among all
+                left_out |= _LOOK
             then, now = (some.model_dump(exclude=left_out) for some in (told, model(models, told.name)))
             yield same(claim, then, now, "the same bundle, title, family, seed and commit")
     here = [name for name in names if name in models.bundles]

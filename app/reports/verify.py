@@ -7,9 +7,7 @@ builds of ONNX Runtime add in another order. All else must be the same to the le
 
 from __future__ import annotations
 
-import contextlib
 import copy
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +20,7 @@ from app.reports.parts import PARTS
 from app.reports.summary import says_so
 from app.text import listed
 from engine.errors import SeqscopeError
+from engine.files import read_json
 from engine.runtime import Zoo
 
 
@@ -31,10 +30,8 @@ def find(where: Path, fingerprint: str, others: Iterable[Path] = ()) -> Path:
     for folder in (*folders, *others):
         if not any(folder.glob("*/manifest.json")):
             continue  # the prepared data of the same dataset, say
-        with contextlib.suppress(OSError, ValueError):
-            info = json.loads((folder / "dataset.json").read_text("utf-8"))
-            if isinstance(info, dict) and info.get("fingerprint") == fingerprint:
-                return folder
+        if read_json(folder / "dataset.json").get("fingerprint") == fingerprint:
+            return folder
     raise SeqscopeError(
         f"No dataset of the fingerprint {fingerprint[:16]}… lies in {where}. Name its folder with --exports."
     )

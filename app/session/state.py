@@ -271,10 +271,9 @@ def link(page_url: str) -> str:
     return f"{page}?{urlencode({**_others(), **params(now)}, doseq=True)}"
 
 
-def link_params(*, item: str | None = None, **own: str) -> dict[str, str]:
-    """The parameters of a link to a page that has `own` for itself. item: item_id to select there; None: the one of now."""
-    now = get()
-    return params(dataclasses.replace(now, own=own, item=now.item if item is None else item))
+def link_params(**own: str) -> dict[str, str]:
+    """The parameters of a link to a page that has `own` for itself."""
+    return params(dataclasses.replace(get(), own=own))
 
 
 def link_to(page: str, **own: str) -> dict[str, str]:

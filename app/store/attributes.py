@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engine.bundle.tables import is_text
 from engine.tabular.columns import RESERVED
 
 EXACT = 2**53
@@ -32,7 +33,7 @@ _LONGEST = 60  # characters of a value of a list; longer ones are prose
 def tidied(items: pa.Table) -> pa.Table:
     """The same table with texts that are lists as lists: "Horror, Mystery" → ["Horror", "Mystery"]."""
     for index, field in enumerate(items.schema):
-        if field.name in RESERVED or field.name in PROSE or not _is_text(field.type):
+        if field.name in RESERVED or field.name in PROSE or not is_text(field.type):
             continue
         split = _split(items[field.name], field.name.casefold() in _LISTS)
         if split is not None:
@@ -49,13 +50,13 @@ def caption(name: str) -> str:
 
 def prose(items: pa.Table) -> str | None:
     """The column that describes an item in sentences."""
-    return next((name for name in PROSE if name in items.column_names and _is_text(items[name].type)), None)
+    return next((name for name in PROSE if name in items.column_names and is_text(items[name].type)), None)
 
 
 def series(items: pa.Table) -> tuple[str, str | None] | None:
     """(column that names the series an item belongs to, column of its place there or None); None without such a column."""
     for name in _SERIES:
-        if name in items.column_names and _is_text(items[name].type):
+        if name in items.column_names and is_text(items[name].type):
             order = (f"{name}_{place}" for place in _PLACES)
             return name, next((column for column in order if column in items.column_names), None)
     return None
@@ -79,10 +80,6 @@ def names_items(name: str) -> bool:
 def is_place(name: str) -> bool:
     """Whether a column numbers the items of a series."""
     return any(name == f"{of}_{place}" for of in _SERIES for place in _PLACES)
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _split(column: pa.ChunkedArray, is_list: bool) -> pa.ChunkedArray | None:

@@ -86,10 +86,7 @@ def backup(target: Path) -> Backup:
 
 def _archived(file: IO[bytes], tables: Path) -> Backup:
     with closing(Store(tables, home=home.here())) as store:
-        counts = rows_of(store)
-        folders = [home.here().dataset(owner, id).path for owner, id in store.file.ask("select owner, id from dataset")]
-        folders += [home.here().job(id) for (id,) in store.file.ask("select id from job")]
-        folders += [home.here().report(id) for (id,) in store.file.ask("select id from report")]
+        counts, folders = rows_of(store), store.folders()
     sums: dict[str, str] = {}
     total = 0
     about = {"form": FORM, "made": now(), "rows": counts}

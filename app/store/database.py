@@ -60,6 +60,12 @@ class Store:
         self.closed.set()
         self.file.close()
 
+    def folders(self) -> list[Path]:
+        """Of every row that has one, there or not: datasets, jobs, reports."""
+        folders = [self.home.dataset(owner, id).path for owner, id in self.file.ask("select owner, id from dataset")]
+        folders += [self.home.job(id) for (id,) in self.file.ask("select id from job")]
+        return folders + [self.home.report(id) for (id,) in self.file.ask("select id from report")]
+
     def on_delete(self, listener: Callable[[Path], None]) -> None:
         """Calls it with the folder of every dataset that was deleted or has expired, such as to close what is open of it."""
         if listener not in self._listeners:

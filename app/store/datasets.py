@@ -46,7 +46,20 @@ class Owned(Generic[Record]):
             raise NotFound(f"There is no such {self.table} here. {why} been deleted, or it is somebody else's.")
         return matches[0]
 
-    def _latest(self, owner: str, dataset: str | None = None) -> list[Record]:
+    def get(self, owner: str, id: str) -> Record:
+        """Raises NotFound."""
+        return records.of_row(self._record, self._row(owner, id))
+
+    def use(self, owner: str, id: str) -> Record:
+        """As `get`; it is kept for so many days more."""
+        record = records.of_row(self._record, self._row(owner, id))
+        if records.worth_renewing(owner, record.expires):  # type: ignore[attr-defined]  # nobody uses jobs, which have none
+            with self._file.transaction() as transaction:
+                self._update(transaction.execute, owner, id, expires=records.until(owner))
+            record = records.of_row(self._record, self._row(owner, id))
+        return record
+
+    def of(self, owner: str, dataset: str | None = None) -> list[Record]:
         """The latest first; those of one dataset, or all."""
         which, values = ("", []) if dataset is None else ("and dataset = ?", [dataset])
         rows = self._rows(owner, f"{which} order by {self._order} desc, id", values, listed=True)
@@ -103,14 +116,6 @@ class Datasets(Owned[StoredDataset]):
             self._home.place(staged, self._home.dataset(owner, id).path)
         return self.get(owner, id)
 
-    def get(self, owner: str, id: str) -> StoredDataset:
-        """Raises NotFound."""
-        return records.of_row(StoredDataset, self._row(owner, id))
-
-    def of(self, owner: str) -> list[StoredDataset]:
-        """The newest first."""
-        return self._latest(owner)
-
     def change(
         self,
         owner: str,
@@ -140,15 +145,6 @@ class Datasets(Owned[StoredDataset]):
             changes = {name: value for name, value in values.items() if value is not None}
             if changes:
                 self._update(transaction.execute, owner, id, **changes)
-        return self.get(owner, id)
-
-    def use(self, owner: str, id: str) -> StoredDataset:
-        """The dataset, kept for so many days more. Raises NotFound."""
-        dataset = self.get(owner, id)
-        if not records.worth_renewing(owner, dataset.expires):
-            return dataset
-        with self._file.transaction() as transaction:
-            self._update(transaction.execute, owner, id, expires=records.until(owner))
         return self.get(owner, id)
 
     def measure(self, owner: str, id: str) -> StoredDataset:
@@ -227,14 +223,6 @@ class Jobs(Owned[Job]):
                 [id, owner, dataset, kind, records.written(spec), records.now()],
             )
         return self.get(owner, id)
-
-    def get(self, owner: str, id: str) -> Job:
-        """Raises NotFound."""
-        return records.of_row(Job, self._row(owner, id))
-
-    def of(self, owner: str, dataset: str | None = None) -> list[Job]:
-        """The newest first; those of one dataset, or all."""
-        return self._latest(owner, dataset)
 
     def change(self, owner: str, id: str, state: JobState, message: str = "") -> Job:
         """Its state, and why it failed. Back to queued: it is to be tried again, which counts as a job. Raises NotFound."""

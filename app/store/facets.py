@@ -10,6 +10,7 @@ import duckdb
 import pyarrow as pa
 
 from app.store.attributes import EXACT
+from engine.bundle.tables import is_list, is_number
 from engine.tabular.columns import RESERVED
 
 MAX_VALUES = 1_000  # distinct values of an attribute that can be filtered by
@@ -81,9 +82,9 @@ def facets_of(con: duckdb.DuckDBPyConnection, items: pa.Table) -> list[Facet]:
 
 def _facet(con: duckdb.DuckDBPyConnection, field: pa.Field) -> Facet:
     name, column, kind = field.name, quoted(field.name), field.type
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+    if is_list(kind):
         return _valued(con, name, "tags", f"unnest({column})", f"{column} is null or len({column}) = 0")
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+    if is_number(kind):
         ((low, high, missing),) = con.execute(
             f"select min({column}), max({column}), count(*) - count({column}) from catalogue"
         ).fetchall()

@@ -234,20 +234,16 @@ def _dataset(at: Home, owner: str, id: str) -> dict[str, Any]:
     )
     clean = sorted(folder.clean.glob("*.parquet"))
     damaged = _damaged(folder.path)
-    opens = (folder.exports / "dataset.json").is_file() and any(folder.exports.glob("*/manifest.json"))
-    readings: dict[str, Any] = {
-        kind: reading.model_dump(mode="json") for kind, reading in files.readings(folder.path).items()
-    }
     return {
         "id": id,
         "owner": owner,
         "title": records.named(title or "Recovered dataset", "title"),
         "created": records.now(),
-        "state": "ready" if opens else "failed" if damaged else "checked" if clean else "uploaded",
+        "state": "ready" if folder.opens else "failed" if damaged else "checked" if clean else "uploaded",
         "rows_items": _count(folder.clean / "items.parquet"),
         "rows_events": _count(folder.clean / "log.parquet"),
         "bytes": home.size(folder.path),
-        "reading": records.written(readings),
+        "reading": records.written(files.as_stored(folder.path)),
         "fingerprint": fingerprint(clean) if clean else "",
     }
 

@@ -32,16 +32,7 @@ class Saved(Owned[T]):
 
     def get(self, owner: str, id: str) -> T:
         """It is kept for so many days more. Raises NotFound."""
-        saved = records.of_row(self._record, self._row(owner, id))
-        if not records.worth_renewing(owner, saved.expires):
-            return saved
-        with self._file.transaction() as transaction:
-            self._update(transaction.execute, owner, id, expires=records.until(owner))
-        return records.of_row(self._record, self._row(owner, id))
-
-    def of(self, owner: str, dataset: str | None = None) -> list[T]:
-        """The latest first; those of one dataset, or all."""
-        return self._latest(owner, dataset)
+        return self.use(owner, id)
 
     def rename(self, owner: str, id: str, name: str) -> T:
         """Raises NotFound, and SeqscopeError where the name is taken."""

@@ -12,6 +12,7 @@ import pyarrow as pa
 from app.store.attributes import PROSE, is_year, names_items
 from app.store.facets import Values, column
 from app.text import MAX_QUERY, WORD, fold, spaced, title_words, words_and_numbers, words_of
+from engine.bundle.tables import is_list, is_text
 from engine.tabular.columns import RESERVED
 
 _NEAR = 4  # words that a mistyped one is taken for
@@ -96,10 +97,8 @@ def searched(items: pa.Table | pa.RecordBatch) -> list[str]:
 
 
 def _is_words(kind: pa.DataType, name: str) -> bool:
-    inner = kind.value_type if pa.types.is_list(kind) or pa.types.is_large_list(kind) else kind
-    return bool(pa.types.is_string(inner) or pa.types.is_large_string(inner)) or (
-        pa.types.is_integer(kind) and is_year(name, 1_000, 1_000)
-    )
+    inner = kind.value_type if is_list(kind) else kind
+    return is_text(inner) or (pa.types.is_integer(kind) and is_year(name, 1_000, 1_000))
 
 
 def _words(items: pa.RecordBatch, names: Sequence[str], words_in: Callable[[str], str]) -> list[str]:

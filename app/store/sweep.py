@@ -120,9 +120,7 @@ def left_over(store: Store, *, older: bool = False) -> list[Path]:
     at = store.home
     with store.file.alone():  # nothing appears meanwhile
         ((born,),) = store.file.ask("select epoch(min(applied)) from migration")
-        known = {at.dataset(owner, id).path for owner, id in store.file.ask("select owner, id from dataset")}
-        known |= {at.job(id) for (id,) in store.file.ask("select id from job")}
-        known |= {at.report(id) for (id,) in store.file.ask("select id from report")}
+        known = {*store.folders()}
         known |= {at.path / name for (name,) in store.file.ask("select path from deleted")}
         jobs = [path for path in _folders(at.path / "jobs") if not is_running(path) and not _is_new(path)]
         there = [path for _, path in dataset_folders(at)] + jobs + _folders(at.path / "reports")

@@ -17,7 +17,7 @@ from app.store.attributes import caption
 from app.uploads.limits import UploadLimits
 from app.uploads.row_checks import YES
 from engine.tabular.columns import DECIMAL, INTEGER, RESERVED
-from engine.tabular.database import sql, value
+from engine.tabular.database import sql, value, write_parquet
 from engine.tabular.html import has_html, without_html
 from engine.tabular.problems import CONTROLS, MAX_TITLE
 from engine.tabular.reading import Reading, Role, UploadColumn
@@ -53,10 +53,7 @@ def write_items(con: duckdb.DuckDBPyConnection, reading: Reading, folder: Path, 
     flags = [column for column in reading.columns if column.role == "flag"]
     if flags:
         selected.append(f"{_flags(flags, cell_of)} AS {_quoted(names[_FLAGS])}")
-    con.execute(
-        f"COPY (SELECT {', '.join(selected)} FROM kept ORDER BY line) TO {sql(str(folder / ITEMS))} "
-        "(FORMAT parquet, COMPRESSION zstd)"
-    )
+    write_parquet(con, f"SELECT {', '.join(selected)} FROM kept ORDER BY line", folder / ITEMS)
     con.execute(f"CREATE OR REPLACE TABLE known AS SELECT {cell_of[item.name]} AS item_id FROM kept")
     con.execute("DROP VIEW kept")
 
@@ -66,7 +63,7 @@ def write_items_of_log(con: duckdb.DuckDBPyConnection, reading: Reading, folder:
     often, of several the first; else with their ids as titles."""
     if reading.column("title") is None:
         query = "SELECT item AS item_id, item AS title FROM events GROUP BY item ORDER BY min(line)"
-        con.execute(f"COPY ({query}) TO {sql(str(folder / ITEMS))} (FORMAT parquet, COMPRESSION zstd)")
+        write_parquet(con, query, folder / ITEMS)
         return
     con.execute("CREATE OR REPLACE TABLE of_log AS SELECT item, min(line) AS line FROM events GROUP BY item")
     cells = []
@@ -95,10 +92,7 @@ def write_log(con: duckdb.DuckDBPyConnection, reading: Reading, folder: Path) ->
     fine = value(con, "SELECT count(*) FROM events WHERE fraction <> 0")
     order = "time, fraction, line" if fine else "line"
     selected = ['"user"', "item", *(role for role in ("time", "weight", "quantity") if reading.column(role))]
-    con.execute(
-        f"COPY (SELECT {', '.join(selected)} FROM events ORDER BY {order}) TO {sql(str(folder / LOG))} "
-        "(FORMAT parquet, COMPRESSION zstd)"
-    )
+    write_parquet(con, f"SELECT {', '.join(selected)} FROM events ORDER BY {order}", folder / LOG)
 
 
 def fingerprint(files: Iterable[Path]) -> str:

@@ -15,7 +15,7 @@ import secrets
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from app.uploads import archive
 from app.uploads.archive import Unpacked
@@ -200,6 +200,11 @@ def readings(folder: Path) -> dict[FileKind, Reading]:
         return {kind: Reading.model_validate(reading) for kind, reading in stored.items()}
     except (OSError, ValueError):
         return {}
+
+
+def as_stored(folder: Path) -> dict[str, Any]:
+    """`readings`, as the store has them."""
+    return {kind: reading.model_dump(mode="json") for kind, reading in readings(folder).items()}
 
 
 def _write_readings(folder: Path, readings: Mapping[FileKind, Reading]) -> None:

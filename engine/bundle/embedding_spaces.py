@@ -68,7 +68,7 @@ class Space:
         self.folder, self.about, self.digest = folder, about, digest
         self.name, self.order = about.name, about.order
         self._vectors = Lazy(self._read)
-        self._map = Lazy(self._read_map)
+        self._map = Lazy(lambda: read_places(folder, MAP, about.files[MAP], about.num_items))
 
     @classmethod
     def open(cls, path: Path, catalogue: Catalogue) -> Space:
@@ -105,6 +105,3 @@ class Space:
         if empty != about.without:
             raise self.folder.fault(VECTORS, f"{empty:,} rows are zeros where {ABOUT} announces {about.without:,}")
         return vectors
-
-    def _read_map(self) -> pa.Table:
-        return read_places(self.folder, MAP, self.about.files[MAP], self.about.num_items)

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from engine.bundle.files import Folder
-from engine.bundle.tables import Column, read_parts, read_table
+from engine.bundle.tables import Column, is_list, is_text, read_parts, read_table
 from engine.errors import SeqscopeError
 
 FILE, MAPPED, BY_ID = "items.parquet", "items.arrow", "by_id.npy"
@@ -209,10 +209,10 @@ def _map(path: Path) -> pa.Table:
 def _look_at_offsets(array: pa.Array) -> None:
     array.validate()  # sizes, and the first and the last offset
     kind = array.type
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+    if is_list(kind):
         offsets = array.offsets.to_numpy()
         _look_at_offsets(array.values)
-    elif (pa.types.is_string(kind) or pa.types.is_large_string(kind)) and len(array):
+    elif is_text(kind) and len(array):
         wide = np.int64 if pa.types.is_large_string(kind) else np.int32
         offsets = np.frombuffer(array.buffers()[1], wide)[array.offset : array.offset + len(array) + 1]
     else:

@@ -85,7 +85,7 @@ def _chosen(
         if name not in schema.names:
             raise folder.fault(file, f"the column {name} is missing")
     names = list(columns) + ([name for name in schema.names if name not in columns] if rest else [])
-    texts = [field.name for field in schema if field.name in names and _is_text(field.type)]
+    texts = [field.name for field in schema if field.name in names and _is_any_text(field.type)]
     return _open(folder, file, content, texts), names
 
 
@@ -102,7 +102,7 @@ def _checked(
     table = table.select(names)
     for place, name in enumerate(names):
         values = table[name]
-        if _is_text(values.type):
+        if _is_any_text(values.type):
             values = _text(folder, file, name, values, unfolded)
         if name in columns:
             values = _cast(folder, file, name, values, columns[name])
@@ -135,14 +135,26 @@ def _open(folder: Folder, file: str, content: bytes, dictionaries: list[str] | N
     return parquet
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind))
+def is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
+
+
+def is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def _is_any_text(kind: pa.DataType) -> bool:
+    return is_text(kind) or bool(pa.types.is_dictionary(kind))
 
 
 def _is_plain(kind: pa.DataType) -> bool:
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+    if is_list(kind):
         return _is_plain(kind.value_type) and not pa.types.is_list(kind.value_type)
-    return bool(pa.types.is_primitive(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind))
+    return bool(pa.types.is_primitive(kind)) or is_text(kind)
 
 
 def _text(folder: Folder, file: str, name: str, column: pa.ChunkedArray, unfolded: dict[str, int]) -> pa.ChunkedArray:
@@ -158,13 +170,12 @@ def _text(folder: Folder, file: str, name: str, column: pa.ChunkedArray, unfolde
 
 def _cast(folder: Folder, file: str, name: str, column: pa.ChunkedArray, wanted: Column) -> pa.ChunkedArray:
     kind = column.type
-    numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind)
     if pa.types.is_list(wanted.type):
-        same = (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and pa.types.is_integer(kind.value_type)
+        same = is_list(kind) and pa.types.is_integer(kind.value_type)
     elif pa.types.is_string(wanted.type):
-        same = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+        same = is_text(kind)
     else:
-        same = numeric and (pa.types.is_floating(wanted.type) or pa.types.is_integer(kind))
+        same = is_number(kind) and (pa.types.is_floating(wanted.type) or pa.types.is_integer(kind))
         same = same or (wanted.nulls and pa.types.is_null(kind))
     if not same:
         raise folder.fault(file, f"the column {name} must be {wanted.type}, not {kind}")

@@ -82,8 +82,6 @@ class Beyond(Metric):
 
     of_lists: Callable[[np.ndarray, np.ndarray], float]
     """(how often each item is in a list, its training events) → value. Both int64 [items]."""
-    brief: str
-    """Its meaning in a line below a table: "share of the catalogue in anybody's list"."""
     form: str = "{:.3f}"
     """How a value is written."""
     unit: str = ""
@@ -242,7 +240,6 @@ register(
             source="Ge, Delgado-Battenfeld & Jannach, RecSys 2010",
             later=False,
             of_lists=coverage,
-            brief="share of the catalogue in at least one list",
             form="{:.1%}",
         ),
         Beyond(
@@ -253,7 +250,6 @@ register(
             source="Gini 1912; Fleder & Hosanagar, Management Science 2009",
             later=False,
             of_lists=gini,
-            brief="0: all items equally often, 1: one item only",
         ),
         Beyond(
             name="novelty",
@@ -263,7 +259,6 @@ register(
             source="Zhou et al., PNAS 2010",
             later=False,
             of_lists=novelty,
-            brief="mean −log₂ of an item's share of training events; higher is less known",
             form="{:.2f}",
             unit="bits",
         ),

@@ -35,6 +35,7 @@ from engine.data.identifiers import LEVELS, NONE, TABLE, Identifiers
 from engine.errors import SeqscopeError
 from engine.export import umap_map
 from engine.export.staging import TITLE, USERS, check_name_and_title, exported, provenance, read_back
+from engine.files import read_json
 from engine.machine import now
 from engine.runtime.zoo import IDENTIFIERS
 from engine.tabular.rows import codes_of
@@ -51,11 +52,8 @@ CLUSTERS = 4
 
 def is_tokenizer(run: Path) -> bool:
     """Whether a run folder is one of `seqscope tokenize`."""
-    try:
-        report = json.loads((run / RECORD).read_text("utf-8"))
-    except (OSError, ValueError):
-        return False  # the export of a model says what is wrong
-    return isinstance(report, dict) and report.get("kind") == "tokenizer"
+    report = read_json(run / RECORD)  # what is wrong with a damaged one the export of a model says
+    return report.get("kind") == "tokenizer"
 
 
 def export_tokenization(

@@ -18,7 +18,7 @@ from engine.bundle.manifest import SCHEMA_VERSION, Manifest
 from engine.bundle.onnx_graph import WEIGHTS
 from engine.bundle.ranks import ranks_among
 from engine.bundle.tables import ARRAY_BYTES, TABLE_BYTES
-from engine.cards import Kind, declarations
+from engine.cards import Kind, kind_of
 from engine.cards import place as place_in_lists
 from engine.data.identifiers import Identifiers
 from engine.evaluation import protocols
@@ -49,18 +49,6 @@ History = Sequence[int] | npt.NDArray[np.integer]
 _WEIGHTS = 1 << 26  # of one attention map: 256 MiB, far beyond what a page can draw
 
 
-def _kind(manifest: Manifest) -> Kind:
-    """As its family declares; of one that is not known here, by what its bundle has."""
-    declared = declarations().models.get(manifest.family)
-    if declared is not None and declared.kind is not None:
-        return declared.kind
-    if manifest.generator is not None:
-        return "generative"
-    if manifest.text is not None or manifest.sentence is not None:
-        return "text"
-    return "sequential" if manifest.capabilities.reads_order else "collaborative"
-
-
 class Bundle(BundleTables):
     """A model to ask. All methods may be called from many threads at once.
 
@@ -79,7 +67,13 @@ class Bundle(BundleTables):
         self, folder: Folder, manifest: Manifest, digest: str, repeats: str | None = None, split: str | None = None
     ) -> None:
         super().__init__(folder, manifest)
-        self.name, self.kind = manifest.name, _kind(manifest)
+        self.name = manifest.name
+        self.kind: Kind = kind_of(
+            manifest.family,
+            writes=manifest.generator is not None,
+            reads=manifest.text is not None or manifest.sentence is not None,
+            ordered=manifest.capabilities.reads_order,
+        )
         self.order = place_in_lists(self.kind, manifest.order)
         self.digest = digest
         self.protocol = protocols.main(repeats, split, manifest.refitted)

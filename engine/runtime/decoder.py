@@ -116,23 +116,18 @@ class Decoder:
 
     def write(self, memory: Memory, tokens: Int64, step: int, past: Past) -> tuple[Float32, Past]:
         """One step. tokens: int64 [prefixes], written last (anything at step 0) → (logits [prefixes, vocabulary], past)."""
-        logits, keys, values = self._step(["logits", "keys", "values"], memory, tokens, step, past)
-        g = self.shape
-        grown = (len(tokens), g.layers, g.heads, step + 1, g.head_dim)
-        check = self._decoder.checked  # keys that are not finite would show in the logits of this step or of the next
-        checked_logits = check(logits, (len(tokens), g.vocabulary))
-        return checked_logits, Past(check(keys, grown, finite=False), check(values, grown, finite=False))
+        return self._step("logits", (len(tokens), self.shape.vocabulary), memory, tokens, step, past)
 
     def look(self, memory: Memory, tokens: Int64, step: int, past: Past) -> tuple[Float32, Past]:
         """As `write`, for one prefix, with cross-attention [layers, heads, memory] in place of logits."""
-        weights, keys, values = self._step(["cross_attention", "keys", "values"], memory, tokens, step, past)
-        g = self.shape
-        grown = (len(tokens), g.layers, g.heads, step + 1, g.head_dim)
-        check = self._decoder.checked
-        shares = check(weights, (len(tokens), g.layers, g.heads, memory.size))
-        return shares[0], Past(check(keys, grown), check(values, grown))
+        promised = (len(tokens), self.shape.layers, self.shape.heads, memory.size)
+        weights, grown = self._step("cross_attention", promised, memory, tokens, step, past)
+        return weights[0], grown
 
-    def _step(self, outputs: list[str], memory: Memory, tokens: Int64, step: int, past: Past) -> list[object]:
+    def _step(
+        self, output: str, promised: tuple[int, ...], memory: Memory, tokens: Int64, step: int, past: Past
+    ) -> tuple[Float32, Past]:
+        """(the output, of the promised shape; the past with this step)"""
         if step == 0:
             tokens = np.full(len(tokens), self.shape.vocabulary, np.int64)
         inputs: dict[str, npt.NDArray[np.generic]] = {
@@ -144,7 +139,10 @@ class Decoder:
             "past_keys": past.keys,
             "past_values": past.values,
         }
-        return self._decoder.call(outputs, inputs)
+        answer, keys, values = self._decoder.call([output, "keys", "values"], inputs)
+        grown = (len(tokens), self.shape.layers, self.shape.heads, step + 1, self.shape.head_dim)
+        check = self._decoder.checked  # keys that are not finite would show in the output of this step or of the next
+        return check(answer, promised), Past(check(keys, grown, finite=False), check(values, grown, finite=False))
 
     def batch(self, step: int) -> int:
         """How many prefixes to write at a time where there are many: their pasts and logits stay within bounds."""

@@ -84,6 +84,10 @@ def sql_path(path: Path) -> str:
     return sql(re.sub(r"[*?\[]", lambda match: f"[{match[0]}]", str(path)))
 
 
+def write_parquet(con: duckdb.DuckDBPyConnection, query: str, path: Path) -> None:
+    con.execute(f"COPY ({query}) TO {sql(str(path))} (FORMAT parquet, COMPRESSION zstd)")
+
+
 def value(con: duckdb.DuckDBPyConnection, query: str) -> int:
     """The one number that a query finds; 0 for NULL."""
     return int(con.execute(query).fetchall()[0][0] or 0)

@@ -20,7 +20,7 @@ import duckdb
 import pyarrow as pa
 from pydantic import Field
 
-from engine.tabular.database import sql, value
+from engine.tabular.database import sql, value, write_parquet
 from engine.tabular.problems import PROBLEMS, Kind
 from engine.tabular.reading import Record
 
@@ -347,7 +347,7 @@ class Findings:
             "UNION ALL SELECT file, NULL, '', '', problem, note FROM rest) JOIN problems USING (problem) "
             'ORDER BY file, line NULLS FIRST, place, "column", value'
         )
-        self.con.execute(f"COPY ({query}) TO {sql(str(parquet))} (FORMAT parquet, COMPRESSION zstd)")
+        write_parquet(self.con, query, parquet)
         self.con.unregister("rest")
         names = ("column", "value", "problem", "note", "what to do")
         safe = ", ".join(

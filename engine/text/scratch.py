@@ -158,7 +158,7 @@ def _train(items: Attributes, config: ScratchConfig, target: Path, identity: str
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
-        progress.update(step + 1, f"loss {loss.item():.2f}")
+        progress.update(step + 1, f"loss {loss.item():.2f}", "")
         if time.monotonic() - saved > CHECKPOINT_SECONDS:
             _save(target / CHECKPOINT, identity, module, optimiser, step + 1)
             saved = time.monotonic()

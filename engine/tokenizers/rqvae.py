@@ -155,7 +155,8 @@ def learn(
         if path is not None and (state.finished or time.monotonic() - saved >= training.checkpoint_seconds):
             checkpoint.save(path, network, optimiser, state)
             saved = time.monotonic()
-        progress.update(state.epoch, f"epoch {state.epoch}/{training.epochs} loss {means['loss']:.4f}")
+        words = f"epoch {state.epoch}/{training.epochs} loss {means['loss']:.4f}"
+        progress.update(state.epoch, words, f"epoch {state.epoch} of {training.epochs}")
     return state
 
 

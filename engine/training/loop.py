@@ -200,7 +200,7 @@ class Trainer:
             if self.world.leads:
                 note(f"{self.label} {self.compute}")
         self.model.train()
-        progress = self.progress = Progress(epochs, self.label) if self.world.leads else None
+        progress = self.progress = Progress(epochs, self.label, title="") if self.world.leads else None
         if progress:
             progress.started -= state.seconds  # what was done before an interruption took its time too
         validates_first = self.objective.begins_with_validation and self.validation is not None
@@ -210,9 +210,13 @@ class Trainer:
             rate = self._epoch()
             if self.world.leads and progress:
                 entry = state.curve[-1]
-                ndcg = f" NDCG@10 {state.best:.4f} (epoch {state.best_epoch})" if state.best >= 0 else ""
-                words = f"epoch {state.epoch}/{epochs} loss {entry['loss']:.4f}{ndcg} {rate:,.0f} sequences/s"
-                progress.update(epochs if state.finished else state.epoch, words + ", at most")
+                ndcg = brief = ""
+                if state.best >= 0:
+                    ndcg = f" NDCG@10 {state.best:.4f} (epoch {state.best_epoch})"
+                    brief = f", best NDCG@10 {state.best:.4f} in epoch {state.best_epoch}"
+                words = f"epoch {state.epoch}/{epochs} loss {entry['loss']:.4f}{ndcg} {rate:,.0f} sequences/s, at most"
+                done = epochs if state.finished else state.epoch
+                progress.update(done, words, f"epoch {state.epoch} of {epochs}{brief}")
         state.finished = True
         if self.validation is None:
             self._keep()

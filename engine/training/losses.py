@@ -229,10 +229,10 @@ class _Consistent(torch.autograd.Function):
         apart = log_first.sub_(log_second)
         divergence = torch.linalg.vecdot(first, apart).unsqueeze(1), -torch.linalg.vecdot(second, apart).unsqueeze(1)
         gradient = torch.empty_like(shares)
-        for own, other, sign, kl, into in zip(
+        for share, other, sign, kl, into in zip(
             (first, second), (second, first), (1, -1), divergence, gradient.chunk(2), strict=True
         ):
-            torch.mul(apart, sign, out=into).add_(1 - kl + 2 / weight).mul_(own).sub_(other).mul_(weight / 4)
+            torch.mul(apart, sign, out=into).add_(1 - kl + 2 / weight).mul_(share).sub_(other).mul_(weight / 4)
         gradient.scatter_add_(1, labels.repeat(2, 1), gradient.new_full((len(gradient), 1), -0.5))
         ctx.save_for_backward(gradient.to(scores.dtype))
         return weight / 4 * (divergence[0].sum() + divergence[1].sum()) - likelihood

@@ -137,8 +137,10 @@ def _script() -> None:
 def test_the_page_shows_what_the_address_says(draw: Draw) -> None:
     page, tables = draw(first="alpha", second="beta", sort="difference", order="down", hits="neither", k="5")
     assert [row["id"] for row in tables[-1]["rows"]] == ["u2"] and tables[-1]["chosen"] == "u2"
+    assert any("Share of the listed user whose" in caption.value for caption in page.caption)
     page.segmented_control(key="users_hits_toys").set_value("all").run()
     assert [row["id"] for row in tables[-1]["rows"]] == ["u3", "u0", "u2", "u1"]
+    assert any("Share of all 4 users whose" in caption.value for caption in page.caption)
     assert [cell["text"] for cell in tables[-1]["rows"][0]["cells"]][3:5] == ["40", "2"]
     assert "hits" not in page.query_params and page.query_params["sort"] == "difference"
     page.query_params["user"] = "u0"

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from app.analysis import model_card
 from app.analysis.attention import Names
 from app.figures import attention, compare, graph_paths
-from app.styles import _colours, _looks, style
+from app.styles import _colours, _looks, is_fixed, style
 from engine.runtime import Zoo
 
 
@@ -21,6 +21,14 @@ def test_no_two_of_many_models_look_alike_and_those_of_before_stay_as_they_are()
     looks = _looks(names, _colours("models"))
     assert len({(look.colour, look.marker) for look in looks.values()}) == len(names)
     assert looks["sasrec"] == _looks(("sasrec",), _colours("models"))["sasrec"]
+
+
+def test_some_look_the_same_beside_any_others() -> None:
+    declared = _colours("models")
+    looks = _looks(tuple(name for name, _ in declared)[::-1], declared)
+    fixed = [name for name, _ in declared if is_fixed(name)]
+    assert "sasrec" in fixed and not is_fixed("other")
+    assert all(looks[name] == _looks((name,), declared)[name] for name in fixed)
 
 
 def test_models_differ_by_colour_or_sign_and_those_of_a_kind_by_both(root: Path) -> None:

@@ -10,6 +10,7 @@ Where chromium is missing these tests are skipped, but never in CI (CI=true): th
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import time
@@ -101,16 +102,47 @@ def server(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[Ser
     clients.stop(running)
 
 
+@dataclass
+class Running:
+    """The browser, while a worker has tests of this folder."""
+
+    ends: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    browser: Browser | None = None
+    pages: dict[str, Page] = field(default_factory=dict)
+    """The one that tests share, by its options."""
+
+    def end(self) -> None:
+        self.browser = None
+        self.pages.clear()
+        self.ends.close()
+
+
+RUNNING = Running()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> Iterator[None]:
+    """The browser ends before a test of another folder: while Playwright runs, the thread has an event loop, which none may
+    meet."""
+    try:
+        return (yield)
+    finally:
+        if nextitem is None or nextitem.path.parent != Path(__file__).parent:
+            RUNNING.end()
+
+
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Ends with its file: while Playwright runs, the thread has an event loop, which no other test may meet."""
+def browser() -> Browser:
+    """One for all files that a worker takes one after the other."""
     from playwright.sync_api import expect, sync_playwright
 
-    expect.set_options(timeout=PATIENCE * 1_000)
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=find_chromium())
-        yield running
-        running.close()
+    if RUNNING.browser is None or not RUNNING.browser.is_connected():
+        RUNNING.end()
+        expect.set_options(timeout=PATIENCE * 1_000)
+        playwright = RUNNING.ends.enter_context(sync_playwright())
+        RUNNING.browser = playwright.chromium.launch(executable_path=find_chromium())
+        RUNNING.ends.callback(RUNNING.browser.close)
+    return RUNNING.browser
 
 
 @dataclass
@@ -144,31 +176,39 @@ def foreign_requests(heard: Heard) -> list[str]:
 def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
     """open_page(**options) opens a page of a visitor of its own; options as for Browser.new_context, 1440 × 900 unless told,
     and without motion, which takes a fifth of what a page computes."""
-    contexts = []
+    pages = []
 
     def make(**options: object) -> Page:
-        context = browser.new_context(**{"viewport": WIDE, "reduced_motion": "reduce", **options})
-        contexts.append(context)
-        context.add_init_script(_TRAFFIC)
-        page = context.new_page()
-        page.set_default_timeout(PATIENCE * 1_000)
-        return page
+        pages.append(new_visitor(browser, options))
+        return pages[-1]
 
     yield make
-    for context in contexts:
-        context.close()
+    for page in pages:
+        page.context.close()
+
+
+def new_visitor(browser: Browser, options: dict[str, Any]) -> Page:
+    context = browser.new_context(**{"viewport": WIDE, "reduced_motion": "reduce", **options})
+    context.add_init_script(_TRAFFIC)
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE * 1_000)
+    return page
 
 
 @pytest.fixture(scope="module")
 def screen() -> dict[str, Any]:
-    """Of the page that the tests of a file share, as options of `open_page`: a file about telephones has its own."""
+    """Of the page that tests share, as options of `open_page`: a file about telephones has its own."""
     return {"viewport": WIDE}
 
 
 @pytest.fixture(scope="module")
-def first_page(open_page: Callable[..., Page], screen: dict[str, Any]) -> Page:
-    """The page that the tests of a file share: a browser reads the app's scripts anew for every context, 2 to 10 seconds."""
-    return open_page(**screen)
+def first_page(browser: Browser, screen: dict[str, Any]) -> Page:
+    """The page that tests with the same screen share: a browser reads the app's scripts anew for every context, 2 to 10
+    seconds."""
+    page = RUNNING.pages.get(str(screen))
+    if page is None or page.is_closed():
+        page = RUNNING.pages[str(screen)] = new_visitor(browser, screen)
+    return page
 
 
 @pytest.fixture
@@ -190,6 +230,7 @@ def new_page(open_page: Callable[..., Page], heard: Heard) -> Iterator[Callable[
 def page(first_page: Page, screen: dict[str, Any], heard: Heard) -> Iterator[Page]:
     """A visitor who was never here before, at 1440 × 900 unless `screen` says otherwise, in light colours."""
     first_page.context.clear_cookies()
+    first_page.context.clear_permissions()
     first_page.set_viewport_size(screen["viewport"])
     first_page.emulate_media(color_scheme="light", reduced_motion="reduce")
     stop = _listen(first_page, heard)

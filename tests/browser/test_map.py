@@ -121,6 +121,13 @@ def test_two_maps_are_linked_and_bars_filter_both(visit: Callable[[str], Page]) 
     for plot in (left, right):
         page.wait_for_function(drawn.format(plot, plot))
     settle(page)
+    lasso(page, right)
+    expect(
+        page.get_by_role("heading", name=re.compile("^[0-9,]+ items? selected$"))
+    ).to_be_visible()  # the bars are folded
+    page.get_by_role("button", name="Deselect").click()
+    page.get_by_text("Nothing is selected").wait_for()
+    settle(page)
 
     # a figure that is being replaced is not there for a moment: then it is as large as ever
     def seen(plot: str) -> float:
@@ -143,6 +150,21 @@ def test_two_maps_are_linked_and_bars_filter_both(visit: Callable[[str], Page]) 
     page.get_by_role("button", name=re.compile("^Horror: ")).click()
     page.wait_for_url(re.compile(r"[?&]only=genres(~|%7E)Horror(&|$)"))
     until(page, lambda: shown(left) < items and shown(right) < items, True)
+
+
+def lasso(page: Page, plot: str) -> None:
+    """Draws around the middle of a map, with its own tool."""
+    page.locator(plot).hover()
+    page.locator(f'{plot} [data-title="Lasso Select"]').click()
+    page.wait_for_function(f"document.querySelector('{plot}')._fullLayout.dragmode === 'lasso'")
+    frame = page.locator(f"{plot} .nsewdrag").first.bounding_box()
+    assert frame is not None
+    x, y = frame["x"] + frame["width"] / 2, frame["y"] + frame["height"] / 2
+    page.mouse.move(x - 80, y - 80)
+    page.mouse.down()
+    for across, down in ((80, -80), (80, 80), (-80, 80), (-80, -80)):
+        page.mouse.move(x + across, y + down, steps=3)
+    page.mouse.up()
 
 
 def wait_for_codes(page: Page) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
@@ -15,7 +14,7 @@ import pytest
 
 from app.jobs import runner as module
 from app.jobs import status
-from app.jobs.runner import CANCEL, LOG, Failed, Gone, Runner, read_progress
+from app.jobs.runner import CANCEL, LOG, Failed, Gone, Runner
 from app.jobs.spec import Job, JobStep
 from app.jobs.status import Status
 from tests.jobs.conftest import gone, job, step
@@ -269,21 +268,3 @@ def test_a_status_that_cannot_be_read_is_that_of_a_job_nobody_has_begun(
         assert now() == Status()
         assert carry_out(wanted).state == "done"
     assert lines(folder / "out") == ["1", "2", "3"]
-
-
-def test_what_a_training_calls_itself_is_left_out(tmp_path: Path) -> None:
-    path = tmp_path / "progress.json"
-    for words, told in (
-        ("8o6lvt132lkqlum8/sasrec epoch 2/9 loss 3.1 40 sequences/s, at most", "epoch 2 of 9"),
-        (
-            "toys/sasrec epoch 2/9 loss 3.1 NDCG@10 0.1234 (epoch 1) 1,040 sequences/s",
-            "epoch 2 of 9, best NDCG@10 0.1234 in epoch 1",
-        ),
-        ("tokenizer epoch 3/20 loss 0.5", "tokenizer epoch 3 of 20"),
-        ("Training a text encoder on the catalogue loss 2.31", "Training a text encoder on the catalogue"),
-        ("8o6lvt132lkqlum8/sasrec", ""),
-        ("evaluate", "evaluate"),
-        ("words 3/4", "words 3/4"),
-    ):
-        path.write_text(json.dumps({"words": words, "done": 1, "of": 4, "left": None}))
-        assert read_progress(path) == (0.25, told, None)

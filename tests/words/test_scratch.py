@@ -55,7 +55,7 @@ class TestTraining:
         monkeypatch.setattr(module, "CHECKPOINT_SECONDS", 0.0)
 
         class Stops(module.Progress):  # type: ignore[misc, name-defined]
-            def update(self, done: int, note: str = "") -> None:
+            def update(self, done: int, *words: str) -> None:
                 if done == 4:
                     raise KeyboardInterrupt
 

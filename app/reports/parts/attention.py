@@ -148,8 +148,9 @@ class AttentionPart(ByModel[list[Attention]]):
         for entry in content:
             blocks.append(h3(sign(report, entry.model)))
             if entry.gates is not None:
+                openings, names = np.array(entry.gates.openings), _names(entry.gates.positions, report)
                 blocks += [
-                    p(_gate_words(entry.gates, entry.model, report)),
+                    p(analysis.gate_words(report.titles[entry.model], openings, names, plain=True)),
                     figures(_gate_bars(entry.gates, entry.model, report)),
                 ]
             if entry.cannot is not None:
@@ -294,12 +295,6 @@ def _bars(one: Attention, report: Report) -> Figure:
         return drawing.bars(shown, colour, float(np.mean(weights)))
 
     return Figure(f"attention-{one.model}", alt, draw, live)
-
-
-def _gate_words(gates: Gates, model: str, report: Report) -> str:
-    return analysis.gate_words(
-        report.titles[model], np.array(gates.openings), _names(gates.positions, report), plain=True
-    )
 
 
 def _gate_bars(gates: Gates, model: str, report: Report) -> Figure:

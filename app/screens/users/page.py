@@ -69,10 +69,12 @@ def _distribution(models: Zoo, rows: users.Ints, row: int | None, shown: users.U
         curves.append(figures.Curve(title, zoo.style(models, name), at, shares))
         if row is not None and math.isfinite(rank := float(table.of(name)[row])):
             marks[title] = rank
-    which = f"all {len(rows):,}" if len(rows) == _with_held_out(models) else f"the {len(rows):,} listed"
+    number = f"{len(rows):,}"
+    which = f"all {number} users" if len(rows) == _with_held_out(models) else f"the {number} listed users"
+    which = "the listed user" if len(rows) == 1 else which
     sections.heading("Ranks over users")
     st.caption(
-        f"Share of {which} users whose held-out item is among the first x. Dotted: top {shown.k}. Marks: the chosen user."
+        f"Share of {which} whose held-out item is among the first x. Dotted: top {shown.k}. Marks: the chosen user."
     )
     frame = users.summary(table, rows, some, _CUTOFFS)
     frame["model"] = [clean(models.bundles[name].manifest.title) for name in frame["model"]]

@@ -12,7 +12,7 @@ from app.analysis import floor, model_card
 from app.jobs import kinds
 from app.store.records import StoredDataset
 from app.text import count, md, together
-from engine.cards import Declaration, declarations, place
+from engine.cards import Declaration, declarations, kind_of, place
 from engine.files import read_json
 from engine.runtime import judge, protocols
 
@@ -99,8 +99,14 @@ def answering(exports: Path) -> list[Able]:
 
 def _place(manifest: dict[str, Any]) -> tuple[int, int]:
     """In lists."""
-    declared, order = declarations().models.get(str(manifest.get("family"))), manifest.get("order")
-    return place(declared.kind if declared is not None else None, order if isinstance(order, int) else 0)
+    able, order = manifest.get("capabilities"), manifest.get("order")
+    kind = kind_of(
+        str(manifest.get("family")),
+        writes=bool(manifest.get("generator")),
+        reads=bool(manifest.get("text") or manifest.get("sentence")),
+        ordered=not isinstance(able, dict) or able.get("reads_order", True) is not False,
+    )
+    return place(kind, order if isinstance(order, int) else 0)
 
 
 def _able(name: str, about: dict[str, Any], words: str, unknown: object) -> Able:

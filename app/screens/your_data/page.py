@@ -103,7 +103,7 @@ def _datasets(owner: str) -> int:
 def _card(owner: str, dataset: StoredDataset) -> None:
     works = work.of(owner, dataset.id)
     active = next((job for job in works if not job.over), None)
-    ready = work.can_open(home.here().dataset(owner, dataset.id))
+    ready = home.here().dataset(owner, dataset.id).opens
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.subheader(md(dataset.title, 100), anchor=False, width="content")
         if active is not None:

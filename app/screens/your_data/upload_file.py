@@ -90,7 +90,7 @@ class Draft:
     @property
     def stored(self) -> dict[str, Any]:
         """How the files are read, as the store keeps it."""
-        return {kind: reading.model_dump(mode="json") for kind, reading in files.readings(self.folder).items()}
+        return files.as_stored(self.folder)
 
 
 _MOST_PASTED = 500_000  # characters; more is better a file
