@@ -16,11 +16,12 @@ from engine.doctor import find_public_data
 ROOT = Path(__file__).resolve().parents[1]
 STAND_IN = ROOT / "tests" / "stand_in"
 LONGEST = (
+    "export/test_bundle.py",
     *(f"browser/test_{name}.py" for name in (
         "whole_path", "pages", "report", "owner", "compare", "map", "phone", "attention", "films", "catalogue",
         "semantic_ids", "metrics", "users",
     )),
-    "jobs/test_engine.py", "export/test_bundle.py", "test_extending.py", "generation/test_export.py",
+    "jobs/test_engine.py", "test_extending.py", "generation/test_export.py",
     "training/test_resume.py",
 )  # fmt: skip
 """Files that take longest, in that order: begun last, one of them would keep its worker busy when all the others are done. All
