@@ -62,6 +62,7 @@ BAD = {  # one for each check of a page; choices of a few words have all the sam
         ("layer", "0", "layer “0”"),
         ("head", "٢", "head “٢”"),
         ("head", "9" * 5_000, "possible is 1 to 2"),
+        ("beside", "writer", "model to compare with “writer”; possible is "),
     ],
     "semantic_ids": [
         ("left", "nobody", "a tokenizer that this dataset does not have"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from app.session.pages import Check, Own, Page, Parameter, is_model, one_of, script, section, up_to
+from app.session.pages import Check, Own, Page, Parameter, is_model, one_of, refused, script, section, up_to
+from app.text import listed
 
 if TYPE_CHECKING:
     from engine.runtime import Zoo
@@ -72,7 +73,13 @@ def compared(models: Zoo, name: str) -> list[str]:
 
 
 def _is_beside(text: str, models: Zoo, parameters: Own) -> str:
-    return "" if text in (NOT_BESIDE, A_AND_B) else is_model(text, models, parameters)
+    if text in (NOT_BESIDE, A_AND_B):
+        return ""
+    if text not in models.bundles:
+        return is_model(text, models, parameters)
+    first = attended(models, parameters)
+    able = compared(models, first)  # with none, no choice is offered, and that of the model before is kept
+    return "" if not able or text in (first, *able) else refused("model to compare with", text, listed(able, "or"))
 
 
 def _mean_or(name: str, most: Callable[[Zoo, Own], int]) -> Check:
