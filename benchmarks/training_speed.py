@@ -6,6 +6,11 @@
 from ours). A peer that is not given is left out, and the output says so. The processor is named, and the precision and threads
 that ours measured and took. Programs take turns, so that a machine whose speed drifts does so for all; figures are medians over
 rounds, in sequences per second on the same log.
+
+Of a step of ours the output says what share of its time the machine itself would take: for its matrix products at the rate of one
+large product in the same precision and on as many threads, and for its bytes, each input of an operator read from memory once and
+each output written once, at the rate of a copy; both rates are measured right after the steps. What stays in a cache needs less,
+so the second can be above 100 %.
 """
 
 from __future__ import annotations
@@ -30,6 +35,7 @@ from engine.training import compute as devices
 OURS = """
 import json, sys, time, torch
 from pathlib import Path
+from benchmarks import gpu_times
 from engine.data.dataset import Dataset
 from engine.training import compute, recipe, run
 dataset, steps = Dataset(sys.argv[1]), int(sys.argv[2])
@@ -48,7 +54,27 @@ began = time.perf_counter()
 for batch in plan:
     trainer._step(batch, len(plan))
 sync()
-print(json.dumps([sum(map(len, plan)) / (time.perf_counter() - began), str(trainer.compute)]))
+taken = time.perf_counter() - began
+some = plan[len(plan) // 2]  # batches are in no order of length
+began = time.perf_counter()
+trainer._step(some, len(plan))
+sync()
+step = time.perf_counter() - began
+work = gpu_times.work(lambda: trainer._step(some, len(plan)))
+kind = torch.bfloat16 if trainer.compute.precision == "bfloat16" else torch.float32
+large, block = torch.ones(2048, 2048, dtype=kind, device=where), torch.ones(1 << 26, device=where)
+def fastest(program):
+    seconds = []
+    for _ in range(5):
+        sync()
+        began = time.perf_counter()
+        program()
+        sync()
+        seconds.append(time.perf_counter() - began)
+    return min(seconds)
+products = work.flops / (2 * 2048**3 / fastest(lambda: large @ large))
+moved = work.bytes / (8 * block.numel() / fastest(lambda: block.clone()))
+print(json.dumps([sum(map(len, plan)) / taken, str(trainer.compute), products / step, moved / step]))
 """
 
 RECTOOLS = """
@@ -77,7 +103,7 @@ print(json.dumps(frame[Columns.User].nunique() / (marks[3] - marks[2])))
 
 
 def ours(dataset: Path, recipe: str, steps: int, precision: str, *overrides: str) -> tuple[float, str]:
-    """Sequences per second of our training loop, and how it computed."""
+    """Sequences per second of our training loop, and how it computed, with the shares of the machine's limit."""
     words = [
         sys.executable,
         "-c",
@@ -91,8 +117,8 @@ def ours(dataset: Path, recipe: str, steps: int, precision: str, *overrides: str
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(done.stderr)
-    rate, compute = json.loads(done.stdout.splitlines()[-1])
-    return float(rate), str(compute)
+    rate, compute, products, moved = json.loads(done.stdout.splitlines()[-1])
+    return float(rate), f"{compute}; matrix products {products:.0%}, bytes {moved:.0%} of a step at the machine's limit"
 
 
 def pmixer(checkout: Path, text: Path, steps: int) -> float:
