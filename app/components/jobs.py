@@ -26,7 +26,8 @@ def progress(one: Work) -> None:
     if now.state == "queued":
         waits = one.ahead.words("job", "jobs")
         words = waits if now.words in ("", WAITING) else f"{now.words}. {waits}"
-        st.markdown(f":material/hourglass_empty: {md(words, 300)}")
+        title = "" if one.job is None else f"**{md(one.job.title)}.** "
+        st.markdown(f":material/hourglass_empty: {title}{md(words, 300)}")
     else:
         left = "" if now.left is None else f", about {span(now.left)} left"
         st.progress(now.progress, text=md(f"{now.words}{left}", 300))

@@ -123,9 +123,9 @@ class Reading(Record):
         """Why the file cannot be read like this, a sentence each; empty where it can."""
         faults = []
         roles = [column.role for column in self.columns]
-        for role in NEEDED[kind]:
-            if role not in roles:
-                faults.append(f"Choose the column that holds the {ROLE_WORDS[role]}.")
+        if missing := [f"the {ROLE_WORDS[role]}" for role in NEEDED[kind] if role not in roles]:
+            holding = "column that holds" if len(missing) == 1 else "columns that hold"
+            faults.append(f"Choose the {holding} {' and '.join(missing)}.")
         for role in ONCE:
             if roles.count(role) > 1:
                 named = " and ".join(f"“{column.name}”" for column in self.columns if column.role == role)

@@ -114,7 +114,7 @@ def learn(
     else:
         prepare(_generator(training.seed, "prepare"))
         state.identity = learning.identity
-    progress = Progress(training.epochs, learning.label)
+    progress = Progress(training.epochs, learning.label, title="")
     progress.started -= state.seconds
     steps = math.ceil(items / training.batch_size)
     saved = time.monotonic()

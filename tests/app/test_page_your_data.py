@@ -161,7 +161,8 @@ def test_a_log_has_the_models_that_need_no_training_first(root: Path, launcher: 
     put(fitted.row.id, Status(state="running", progress=0.5, words="Fit, evaluate and export: Markov chain, fit"))
     test = page(root, ANNA)
     (bar,) = test.get("progress")  # what waits has none
-    assert "Markov chain, fit" in bar.text and "Waiting for its turn: 1 job of yours comes first" in said(test)
+    assert "Markov chain, fit" in bar.text
+    assert "**Prepare My log.** Waiting for its turn: 1 job of yours comes first" in said(test)
     put(prepared.row.id, Status(progress=0.25, step=3, words="Interrupted; it goes on from here"))
     assert len(test.run().get("progress")) == 1
     assert "it goes on from here. Waiting for its turn: 1 job of yours comes first" in said(test)

@@ -198,6 +198,8 @@ def test_a_role_that_the_visitor_chose_is_kept(desk: Desk) -> None:
     assert not reading.faults("catalogue")
     faults = reading.with_role("a", "skip").faults("catalogue")
     assert faults == ["Choose the column that holds the item id."]
+    faults = reading.with_role("a", "skip").with_role("b", "skip").faults("catalogue")
+    assert faults == ["Choose the columns that hold the item id and the title."]
 
 
 # --- times

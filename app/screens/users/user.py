@@ -89,7 +89,7 @@ def _similar(models: Zoo, row: int) -> None:
         return
     if not models.info.sets:
         st.caption(
-            f"{similar.have_target} of these {len(similar.rows)} have this user's held-out item in their histories."
+            f"This user's held-out item is in the histories of {similar.have_target} of these {len(similar.rows)}."
         )
     with st.container(gap=None):
         for other, similarity, shared in zip(similar.rows, similar.similarity, similar.shared, strict=True):

@@ -164,7 +164,7 @@ def _go_on(draft: Draft, checked: CheckResult, use: Callable[[str], None], disca
             args=(use, key),
         )  # fmt: skip
         st.button("Start over", key=draft.key("discard"), on_click=guard.callback(discard))
-    st.caption(md(f"{views.usable_words(checked)} will be in it."))
+    st.caption(md(f"The dataset will have {views.usable_words(checked)}."))
 
 
 def _take(use: Callable[[str], None], key: str) -> None:
