@@ -9,10 +9,10 @@ recorded training (benchmarks/results), on the machine that its table names.
 
 --gru4rec: a checkout of hidasib/GRU4Rec_PyTorch_Official, which trains an epoch with the settings of our recipe gru4rec-plus.
 --caser: a checkout of graytowne/caser_pytorch, which trains one with L 5, T 3, d 50 in batches of 512. --python: that of an
-environment for both where this one is too new (GRU4Rec needs numpy 1). --recbole: that of an environment with RecBole 1.2 (which
-needs numpy 1, too): it trains what both have with the sizes, lengths and batches of our recipes, on examples as it makes them, a
-prefix and its next item each. A peer that is not given is left out, and the output says so. LightGCN beside its authors' code has
-a command of its own (`benchmarks.graph_speed`), and so has SASRec (`benchmarks.training_speed`).
+environment for both where this one is too new (GRU4Rec needs numpy 1). --recbole: that of an environment with RecBole 1.2 (numpy
+1, scipy before 1.12): it trains what both have with the sizes, lengths and batches of our recipes, on examples as it makes them,
+a prefix and its next item each. A peer that is not given is left out, and the output says so. LightGCN beside its authors' code
+has a command of its own (`benchmarks.graph_speed`), and so has SASRec (`benchmarks.training_speed`).
 """
 
 from __future__ import annotations
@@ -251,7 +251,9 @@ def recbole(python: str, name: str, dataset: Dataset, recipe: Recipe, seconds: f
         words = [python, "-W", "ignore", "-c", _RECBOLE, their_name, json.dumps(settings), str(WARM), str(seconds)]
         done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
     rate = re.search(r"targets a second: ([\d.]+)", done.stdout)
-    return float(rate[1]) if rate else sys.exit(f"{their_name} stopped: {(done.stderr or done.stdout)[-1500:]}")
+    if rate is None:
+        raise SeqscopeError(f"{their_name} stopped: {(done.stderr or done.stdout)[-500:]}")
+    return float(rate[1])
 
 
 def main() -> None:
@@ -290,13 +292,16 @@ def main() -> None:
         for name, training in trainings.items():
             rates[name].append(training.run(args.seconds))
             if name in others:
-                peers[name].append(others[name]())
+                try:
+                    peers[name].append(others[name]())
+                except SeqscopeError as error:
+                    left_out[f"the peer of {name}"] = str(error)
     print(f"training on {compute.describe(device)}, {dataset.info.name}; median of {args.rounds} rounds")
     print("| recipe | targets/s | an epoch | to the best epoch | peer | its targets/s | ratio |")
     print("|---|---|---|---|---|---|---|")
     for name, training in trainings.items():
         rate, step = (statistics.median(values) for values in zip(*rates[name], strict=True))
-        theirs = statistics.median(peers[name]) if name in peers else None
+        theirs = statistics.median(peers[name]) if peers.get(name) else None
         peer = PEERS.get(name, "RecBole" if name in RECBOLE else "")
         beside = (
             [peer, f"{theirs:,.0f}", f"{rate / theirs:.1f} (at least {GOAL:g})"]
