@@ -50,10 +50,10 @@ class Owned(Generic[Record]):
         """Raises NotFound."""
         return records.of_row(self._record, self._row(owner, id))
 
-    def use(self, owner: str, id: str) -> Record:
-        """As `get`; it is kept for so many days more."""
-        record = records.of_row(self._record, self._row(owner, id))
-        if records.worth_renewing(owner, record.expires):  # type: ignore[attr-defined]  # nobody uses jobs, which have none
+    def _used(self, owner: str, id: str) -> Record:
+        """Of a table whose rows expire: it is kept for so many days more. Raises NotFound."""
+        record: Any = records.of_row(self._record, self._row(owner, id))
+        if records.worth_renewing(owner, record.expires):
             with self._file.transaction() as transaction:
                 self._update(transaction.execute, owner, id, expires=records.until(owner))
             record = records.of_row(self._record, self._row(owner, id))
@@ -146,6 +146,10 @@ class Datasets(Owned[StoredDataset]):
             if changes:
                 self._update(transaction.execute, owner, id, **changes)
         return self.get(owner, id)
+
+    def use(self, owner: str, id: str) -> StoredDataset:
+        """As `get`; it is kept for so many days more."""
+        return self._used(owner, id)
 
     def measure(self, owner: str, id: str) -> StoredDataset:
         """Counts the bytes of its files anew, after something was written there. Raises NotFound."""

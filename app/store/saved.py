@@ -32,7 +32,7 @@ class Saved(Owned[T]):
 
     def get(self, owner: str, id: str) -> T:
         """It is kept for so many days more. Raises NotFound."""
-        return self.use(owner, id)
+        return self._used(owner, id)
 
     def rename(self, owner: str, id: str, name: str) -> T:
         """Raises NotFound, and SeqscopeError where the name is taken."""

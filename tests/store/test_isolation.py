@@ -17,7 +17,7 @@ from tests.store import ANNA, BEN
 
 PARTS = ("datasets", "histories", "comparisons", "reports", "jobs", "quota")
 # parts of a Store that no page may ask
-OF_THE_SERVER = {"home", "file", "queue", "closed", "close", "gone", "on_delete"}
+OF_THE_SERVER = {"home", "file", "queue", "closed", "close", "folders", "gone", "on_delete"}
 OF_ALL_OWNERS = {("quota", "being_made")}  # numbers of bytes, for the other parts
 SECRET, NAME = "annas-secret", "a name that both give"
 
