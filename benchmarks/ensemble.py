@@ -1,5 +1,5 @@
-"""What several exported models find together: NDCG@10 and HR@10 of the mean of their probabilities over the catalogue. Where even
-that mean misses a goal, no change to one of the models is likely to reach it.
+"""What several exported models find together: HR@10 and NDCG@10 of the mean of their probabilities over the catalogue, beside
+each of them. How far it lies above the best tells how much that one could learn from the others.
 
     python -m benchmarks.ensemble exports/films sasrec hstu bert4rec counting
 """
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from engine.bundle.ranks import mean_rank
 from engine.evaluation import metrics
 from engine.runtime import Zoo
 
@@ -26,8 +27,8 @@ def main() -> None:
     ranks = np.empty((len(bundles) + 1, zoo.users.num_rows))
     for user, (history, target) in enumerate(zip(users["history"], users["target"], strict=True)):
         shares = np.stack([_probabilities(bundle.scores(history), bundle.candidates(history)) for bundle in bundles])
-        for row, scores in enumerate([*shares, shares.mean(0)]):
-            ranks[row, user] = 1 + (scores > scores[target]).sum() + ((scores == scores[target]).sum() - 1) / 2
+        scores = np.vstack([shares, shares.mean(0)])
+        ranks[:, user] = mean_rank(scores, scores[:, target])
     warm = zoo.popularity[np.asarray(users["target"])] > 0
     print("| full, warm | HR@10 | NDCG@10 |\n|---|---|---|")
     for name, each in zip([*args.models, "the mean of their probabilities"], ranks[:, warm], strict=True):

@@ -47,33 +47,38 @@ WARM, SECONDS = 3, 5.0
 PEERS = {"gru4rec-plus": "GRU4Rec_PyTorch_Official", "caser": "caser_pytorch"}
 """Recipe → the peer that it is compared with; those of `RECBOLE` with RecBole."""
 GOAL = 2.0
-RECBOLE: dict[str, tuple[str, Callable[[Any], dict[str, Any]]]] = {
-    "gru4rec": ("GRU4Rec", lambda model: {
+ALL_ITEMS = {"loss_type": "CE", "train_neg_sample_args": None}
+"""RecBole's settings of a loss over the whole catalogue."""
+RECBOLE: dict[str, tuple[str, Callable[[Any, Recipe], dict[str, Any]]]] = {
+    "gru4rec": ("GRU4Rec", lambda model, _: {
         "embedding_size": model.dim, "hidden_size": model.dim, "dropout_prob": model.dropout, "loss_type": "BPR"}),
-    "narm": ("NARM", lambda model: {
-        "embedding_size": model.dim, "hidden_size": model.hidden, "dropout_probs": [model.input_dropout, model.dropout],
-        "loss_type": "CE"}),
-    "bert4rec": ("BERT4Rec", lambda model: {
+    "narm": ("NARM", lambda model, _: ALL_ITEMS | {
+        "embedding_size": model.dim, "hidden_size": model.hidden, "dropout_probs": [model.input_dropout, model.dropout]}),
+    "bert4rec": ("BERT4Rec", lambda model, _: ALL_ITEMS | {
         "hidden_size": model.dim, "inner_size": 4 * model.dim, "n_layers": model.layers, "n_heads": model.heads,
         "hidden_dropout_prob": model.dropout, "attn_dropout_prob": model.attention_dropout}),
-    "hgn": ("HGN", lambda model: {
+    "hgn": ("HGN", lambda model, _: {
         "embedding_size": model.dim, "MAX_ITEM_LIST_LENGTH": model.window, "loss_type": "BPR"}),
-    "transrec": ("TransRec", lambda model: {"embedding_size": model.dim}),
-    "fpmc": ("FPMC", lambda model: {"embedding_size": model.dim}),
-    "neumf": ("NeuMF", lambda model: {
+    "transrec": ("TransRec", lambda model, _: {"embedding_size": model.dim}),
+    "fpmc": ("FPMC", lambda model, _: {"embedding_size": model.dim}),
+    "neumf": ("NeuMF", lambda model, recipe: {
         "mf_embedding_size": model.dim, "mlp_embedding_size": model.dim << (model.layers - 2),
-        "mlp_hidden_size": [model.dim << layer for layer in reversed(range(model.layers))]}),
-    "lightgcn": ("LightGCN", lambda model: {"embedding_size": model.dim, "n_layers": model.layers}),
-    "ngcf": ("NGCF", lambda model: {
+        "mlp_hidden_size": [model.dim << layer for layer in reversed(range(model.layers))],
+        "train_neg_sample_args": {"distribution": "uniform", "sample_num": recipe.objective.negatives},
+        "train_batch_size": recipe.training.batch_size * (1 + recipe.objective.negatives)}),  # negatives are rows, too
+    "lightgcn": ("LightGCN", lambda model, _: {"embedding_size": model.dim, "n_layers": model.layers}),
+    "ngcf": ("NGCF", lambda model, _: {
         "embedding_size": model.dim, "hidden_size_list": [model.dim] * model.layers,
         "message_dropout": model.message_dropout}),
-    "bpr-mf": ("BPR", lambda model: {"embedding_size": model.dim}),
-    "mult-vae": ("MultiVAE", lambda model: {"mlp_hidden_size": [model.hidden], "latent_dimension": model.dim}),
-    "mult-dae": ("MultiDAE", lambda model: {"mlp_hidden_size": [], "latent_dimension": model.dim}),
+    "bpr-mf": ("BPR", lambda model, _: {"embedding_size": model.dim}),
+    "mult-vae": ("MultiVAE", lambda model, _: {
+        "mlp_hidden_size": [model.hidden], "latent_dimension": model.dim, "train_neg_sample_args": None}),
+    "mult-dae": ("MultiDAE", lambda model, _: {
+        "mlp_hidden_size": [], "latent_dimension": model.dim, "train_neg_sample_args": None}),
 }  # fmt: skip
-"""Recipe → RecBole's model, and its settings of sizes from ours."""
+"""Recipe → RecBole's model, and its settings from our model's, and from the recipe."""
 FIRST_EVENTS = 100_000
-"""Of the log, for models of RecBole's that read an order: what a step takes hardly depends on how many more there are."""
+"""Of the log, for models of RecBole's that read an order: they make a row of every prefix, for minutes, before the first step."""
 
 
 class Training:
@@ -129,6 +134,13 @@ def to_the_best(dataset: str, name: str) -> str:
     return f"{run['seconds'] * run['best_epoch'] / max(1, run['epochs']):,.0f} s, {run['device']}"
 
 
+def _write_log(path: Path, header: str, dataset: Dataset, first: int | None = None) -> None:
+    """User, item and time of every training event, or of the first so many, separated by tabs. The time is the event's place."""
+    users = np.repeat(np.arange(len(dataset.training)), dataset.training.lengths)
+    events = np.stack([users, dataset.training.values, np.arange(len(users))], 1)[:first]
+    np.savetxt(path, events, fmt="%d", delimiter="\t", header=header, comments="")
+
+
 def gru4rec(python: str, checkout: Path, dataset: Dataset, recipe: Recipe) -> float:
     """Targets a second of an epoch of its run.py, which prints them."""
     config, settings, training = recipe.model, recipe.objective, recipe.training
@@ -137,14 +149,9 @@ def gru4rec(python: str, checkout: Path, dataset: Dataset, recipe: Recipe) -> fl
         "n_epochs": 1, "batch_size": training.batch_size, "dropout_p_hidden": config.dropout,
         "dropout_p_embed": config.input_dropout, "learning_rate": recipe.optimiser.lr, "n_sample": settings.shared_negatives,
     }  # fmt: skip
-    users = np.repeat(np.arange(len(dataset.training)), dataset.training.lengths)
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log.tsv"
-        with log.open("w") as file:
-            file.write("SessionId\tItemId\tTime\n")
-            np.savetxt(
-                file, np.stack([users, dataset.training.values, np.arange(len(users))], 1), fmt="%d", delimiter="\t"
-            )
+        _write_log(log, "SessionId\tItemId\tTime", dataset)
         words = [python, "run.py", str(log), "-d", compute.choose("auto").type, "-ps"]
         words.append(",".join(f"{name}={value}" for name, value in parameters.items()))
         done = subprocess.run(words, cwd=checkout, capture_output=True, text=True, check=False)
@@ -220,33 +227,19 @@ while True:
 
 def recbole(python: str, name: str, dataset: Dataset, recipe: Recipe, seconds: float) -> float:
     """Targets a second of RecBole's model of that name, trained as `recipe` says."""
-    their_name, sizes = RECBOLE[name]
-    pairs = getattr(recipe.objective, "negatives", 1)
+    their_name, settings_of = RECBOLE[name]
     settings = {
-        "train_batch_size": recipe.training.batch_size * (1 + pairs if name == "neumf" else 1),
+        "train_batch_size": recipe.training.batch_size,
         "learning_rate": recipe.optimiser.lr, "MAX_ITEM_LIST_LENGTH": getattr(recipe.model, "max_length", 50),
         "load_col": {"inter": ["user_id", "item_id", "timestamp"]}, "use_gpu": compute.choose("auto").type == "cuda",
         "eval_args": {"split": {"LS": "valid_and_test"}, "order": "TO", "group_by": "user", "mode": "full"},
-        "show_progress": False, "state": "ERROR", **sizes(recipe.model),
+        "show_progress": False, "state": "ERROR", **settings_of(recipe.model, recipe),
     }  # fmt: skip
-    if settings.get("loss_type") == "CE" or name == "bert4rec" or name.startswith("mult-"):
-        settings["train_neg_sample_args"] = None
-    elif name == "neumf":
-        settings["train_neg_sample_args"] = {"distribution": "uniform", "sample_num": pairs}
-    users = np.repeat(np.arange(len(dataset.training)), dataset.training.lengths)
-    if MODELS[recipe.family].reads_order:  # it makes a row of every prefix, for minutes, before the first step
-        users = users[:FIRST_EVENTS]
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log" / "log.inter"
         log.parent.mkdir()
-        with log.open("w") as file:
-            file.write("user_id:token\titem_id:token\ttimestamp:float\n")
-            np.savetxt(
-                file,
-                np.stack([users, dataset.training.values[: len(users)], np.arange(len(users))], 1),
-                fmt="%d",
-                delimiter="\t",
-            )
+        some = FIRST_EVENTS if MODELS[recipe.family].reads_order else None
+        _write_log(log, "user_id:token\titem_id:token\ttimestamp:float", dataset, some)
         settings["data_path"] = folder
         words = [python, "-W", "ignore", "-c", _RECBOLE, their_name, json.dumps(settings), str(WARM), str(seconds)]
         done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)

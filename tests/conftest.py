@@ -24,8 +24,8 @@ LONGEST = (
     "jobs/test_engine.py", "test_extending.py", "generation/test_export.py",
     "training/test_resume.py",
 )  # fmt: skip
-"""Files that take longest, in that order: begun last, one of them would keep its worker busy when all the others are done. All
-of the browser's come first, so that a worker has them in a row, and one browser for them."""
+"""Files that take longest, in that order: begun last, one of them would keep its worker busy when all the others are done. The
+browser's stand together, so that a worker has several in a row, and one browser for them."""
 COLLECTED = Path(tempfile.gettempdir(), f"seqscope-collected-{os.environ.get('PYTEST_XDIST_TESTRUNUID')}")
 """There once the first worker of this run has collected."""
 

@@ -60,7 +60,7 @@ class Owned(Generic[Record]):
         return record
 
     def of(self, owner: str, dataset: str | None = None) -> list[Record]:
-        """The latest first; those of one dataset, or all."""
+        """The latest first; those of one dataset, where rows belong to one, or all."""
         which, values = ("", []) if dataset is None else ("and dataset = ?", [dataset])
         rows = self._rows(owner, f"{which} order by {self._order} desc, id", values, listed=True)
         return [records.of_row(self._record, row) for row in rows]

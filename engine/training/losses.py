@@ -209,7 +209,7 @@ def consistent_cross_entropy(
         total: Tensor = _Consistent.apply(scores, targets[rows, None], weight)
         return total
 
-    block = max(32, _block(len(table), first.device) // 2)
+    block = max(32, _block(len(table), first.device) // 2)  # a target has a row of scores of each reading
     return by_blocks(summed, (first, second), (table, offset), block) / len(targets)
 
 

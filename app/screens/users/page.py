@@ -69,12 +69,14 @@ def _distribution(models: Zoo, rows: users.Ints, row: int | None, shown: users.U
         curves.append(figures.Curve(title, zoo.style(models, name), at, shares))
         if row is not None and math.isfinite(rank := float(table.of(name)[row])):
             marks[title] = rank
-    number = f"{len(rows):,}"
-    which = f"all {number} users" if len(rows) == _with_held_out(models) else f"the {number} listed users"
-    which = "the listed user" if len(rows) == 1 else which
+    if len(rows) == 1:
+        listed = "the listed user"
+    else:
+        everybody = len(rows) == _with_held_out(models)
+        listed = f"all {len(rows):,} users" if everybody else f"the {len(rows):,} listed users"
     sections.heading("Ranks over users")
     st.caption(
-        f"Share of {which} whose held-out item is among the first x. Dotted: top {shown.k}. Marks: the chosen user."
+        f"Share of {listed} whose held-out item is among the first x. Dotted: top {shown.k}. Marks: the chosen user."
     )
     frame = users.summary(table, rows, some, _CUTOFFS)
     frame["model"] = [clean(models.bundles[name].manifest.title) for name in frame["model"]]
