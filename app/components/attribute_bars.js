@@ -21,12 +21,13 @@ export default function ({ data, parentElement, setTriggerValue }) {
   panel.append(fold)
   if (data.selection) panel.append(selection(data.selection))
   panel.append(legend(), body)
-  const map = (parentElement.host ?? parentElement).closest("[class*='st-key-map_maps']")
+  const map = (parentElement.host ?? parentElement).closest(".st-key-map_maps")
   const hides = () => {
     const chart = map?.querySelector(".stPlotlyChart")
     return data.maps > 1 || (chart && chart.offsetWidth - chart.offsetHeight * data.aspect < ROOM)
   }
   const folded = () => kept.folded ?? (BELOW.matches || hides())
+  root.classList.toggle("row", data.maps > 1)
   const arrange = () => {
     fold.textContent = folded() ? "Attributes" : "Hide"
     fold.setAttribute("aria-expanded", String(!folded()))

@@ -80,7 +80,7 @@ export default function ({ data, setStateValue }) {
   }
   // A section that is opened from far down in another one begins at its beginning. It may be short: below it is as much room as
   // leaves the row of tabs where it was, until the page is scrolled up.
-  const SECTIONS = '[class*="st-key-sections_"]'
+  const SECTIONS = '[data-testid="stTabs"]'
   const tabs = event => {
     const row = event.target.closest?.("[role=tablist]")
     const section = row?.closest(SECTIONS)

@@ -29,10 +29,11 @@ def opened(titles: Mapping[str, str], *, key: str, default: str = "") -> Iterato
     titles: name → its tab, of those that have something to show; one that the address names and that has nothing gives way to
     the first. key: the page's name. default: the one that is open where the address names none.
     """
-    key = f"sections_{key}"  # browser.css and browser.js know the row by it
+    key = f"sections_{key}"
     chosen = state.get().own.get("section", default)
     chosen = chosen if chosen in titles else next(iter(titles))
     st.session_state[key] = titles[chosen]
+    # browser.css and browser.js hold the row in view, as they do every st.tabs
     tabs = st.tabs(list(titles.values()), key=key, on_change=guard.callback(_take), args=(key, dict(titles)))
     with tabs[list(titles).index(chosen)]:
         widgets.reveal_tab(key, key=key, tab=chosen)

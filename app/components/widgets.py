@@ -94,11 +94,9 @@ def _signed(form: str, value: float) -> str:
     return judge.signed(value, form.removeprefix("%").removesuffix(" %%")) + (" %" if form.endswith(" %%") else "")
 
 
-def terms(words: Mapping[str, str], *, key: str, alt: str) -> None:
-    """A table of two columns that wraps on a phone. words: term → what there is to say of it, both Markdown. key: unique on the
-    page."""
-    with st.container(key=f"facts_{key}"):  # browser.css knows it by this: Streamlit's tables do not wrap
-        st.table({f"**{term}**": text for term, text in words.items()}, border="horizontal", hide_header=True, alt=alt)
+def terms(words: Mapping[str, str], *, alt: str) -> None:
+    """A table of two columns that wraps on a phone (browser.css). words: term → what there is to say of it, both Markdown."""
+    st.table({f"**{term}**": text for term, text in words.items()}, border="horizontal", hide_header=True, alt=alt)
 
 
 def history(items: list[dict[str, Any]], *, key: str, on_act: Callable[[], None], label: str, empty: str) -> None:

@@ -121,6 +121,8 @@ def test_two_maps_are_linked_and_bars_filter_both(visit: Callable[[str], Page]) 
     for plot in (left, right):
         page.wait_for_function(drawn.format(plot, plot))
     settle(page)
+    legend, plots = page.locator(".st-key-map_bars").bounding_box(), page.locator(right).bounding_box()
+    assert legend and plots and legend["y"] + legend["height"] <= plots["y"]  # no points under it
     lasso(page, right)
     expect(
         page.get_by_role("heading", name=re.compile("^[0-9,]+ items? selected$"))

@@ -55,7 +55,7 @@ def _data(models: Zoo) -> None:
     remarks = cards.source(info)[1:]
     if remarks:
         st.markdown("\n".join(f"- {remark}" for remark in remarks))
-    widgets.terms(cards.data_card(info), key="dataset", alt=f"The dataset {md(info.title)}.")
+    widgets.terms(cards.data_card(info), alt=f"The dataset {md(info.title)}.")
 
 
 def _protocol(models: Zoo) -> None:
@@ -71,7 +71,7 @@ def _protocol(models: Zoo) -> None:
         "Significance": metrics.SIGNIFICANCE,
     }
     known = {md(term): md(words, 2_000) for term, words in protocol.items() if words}
-    widgets.terms(known, key="protocol", alt="How models are evaluated.")
+    widgets.terms(known, alt="How models are evaluated.")
 
 
 def _model(models: Zoo, name: str) -> None:
@@ -85,7 +85,7 @@ def _model(models: Zoo, name: str) -> None:
     if not folded.open:
         return
     with folded:
-        widgets.terms(cards.model_card(bundle), key=f"model_{name}", alt=f"The model {title}.")
+        widgets.terms(cards.model_card(bundle), alt=f"The model {title}.")
         missing = cards.cannot(bundle)
         if missing:
             st.markdown("\n".join([f"**Limitations ({len(missing)})**\n", *(f"- {words}" for words in missing)]))

@@ -184,7 +184,7 @@ def show_figure(
 ) -> DeltaGenerator:
     """Draws a place with the names of its regions; returns where words about it stand. take: called on a selection."""
     name = chart_key(place)
-    with st.container(key=f"map_frame_{place.slug}"):
+    with st.container(key=f"map_frame_{1 + page.places.index(place)}"):
         if page.beside:
             st.markdown(f"**{place.style.sign} {md(place.title)}**")
         export.figure(

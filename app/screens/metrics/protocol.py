@@ -15,7 +15,7 @@ from engine.runtime import protocols as naming
 
 def show(this: MetricsChoices) -> None:
     known = {term: md(words, 2_000) for term, words in _facts(this).items() if words}
-    widgets.terms(known, key="protocol", alt="The protocol of the evaluation.")
+    widgets.terms(known, alt="The protocol of the evaluation.")
     _references(this)
 
 

@@ -31,11 +31,13 @@ def show(page: Selection) -> None:
     if prefix:
         branch = page.models.tokenizations[name]
         _breadcrumb(page, branch, prefix)
-        _tree(page, branch, column, prefix)
-    else:
-        for tokenization in page.shown:  # one below the other: a box of one code in a hundred needs all the width
-            st.markdown(page.heading(tokenization))
-            _tree(page, tokenization, column, ())
+    with st.container(key="semantic_trees"):  # browser.css knows by it what can be clicked
+        if prefix:
+            _tree(page, branch, column, prefix)
+        else:
+            for tokenization in page.shown:  # one below the other: a box of one code in a hundred needs all the width
+                st.markdown(page.heading(tokenization))
+                _tree(page, tokenization, column, ())
     words = "Each row adds a code; box width: number of items. Click a box to open its branch"
     words += ", the top one to go back." if prefix else "."
     if column in kinds:
