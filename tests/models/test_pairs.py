@@ -8,6 +8,7 @@ import torch
 
 from engine.models.base import Comparing
 from engine.models.factorisation import RIDGE
+from engine.models.metric import squared_distances
 from engine.models.neumf import NeuMF, NeuMFConfig
 from engine.training.objectives import OBJECTIVES
 from engine.training.objectives.sets import WARP, PairsConfig, Transitions, WARPConfig
@@ -133,3 +134,12 @@ def test_the_fold_in_is_a_ridge_regression(name: str) -> None:
         expected = numpy_pairs.folded(taken, of["users"], of["taste"], history, RIDGE)
         found = model.user_vectors(torch.tensor([history]), None)[0].detach().numpy()
         np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+def test_squared_distances_have_their_gradient() -> None:
+    generator = torch.Generator().manual_seed(0)
+    points, rows = (
+        torch.randn(*shape, dtype=torch.float64, requires_grad=True, generator=generator)
+        for shape in ((3, 5), (3, 4, 5))
+    )
+    assert torch.autograd.gradcheck(squared_distances, (points, rows))
