@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from benchmarks import gpu, identifiers, leave_one_out, quality, quality_tables, systems, verdicts
+from benchmarks import gpu, identifiers, leave_one_out, peers, quality, quality_tables, systems, verdicts, zoo_speed
 from engine.bundle.curve import NOT_SETTLED, STILL_IMPROVING
 from engine.cards import declarations
 from engine.data.split import SplitOptions
 from engine.evaluation.verdict import sentences
 from engine.runtime import Zoo
+from engine.training import recipe as recipes
 from engine.training import refit
 from engine.training.run import train
 from tests.runtime.bundles import TOYS, count_repeats, make_zoo
@@ -210,3 +213,22 @@ def test_every_model_stands_in_the_table_of_systems_and_the_table_is_of_today() 
     }
     # a floor of ours and a path to pretrained networks; the others are systems of somebody's
     assert set(absent) == {"recent-popularity", "counting-text", "language-model"}
+
+
+def test_every_peer_is_of_a_recipe_and_runs_where_all_of_its_flags_are_given() -> None:
+    for name, peer in peers.PEERS.items():
+        assert recipes.load(name, "ml-1m", None, []).name == name
+        assert peer.flags and set(peer.flags) <= set(zoo_speed.FLAGS), name
+
+
+def test_the_clock_of_peers_counts_targets_of_steps_after_the_first(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["-c", json.dumps({"warm": 2, "seconds": 0.3})])
+    names: dict[str, Any] = {}
+    exec(peers._CLOCK, names)  # noqa: S102 (our text, as a peer's process runs it)
+    with pytest.raises(SystemExit):
+        for targets in names["Clock"]([1000, 1000, 1000, 1000, *[5] * 100], int, together=2):
+            time.sleep(0.1 if targets == 5 else 0)
+    rate = float(capsys.readouterr().out.removeprefix("targets a second:"))
+    assert 25 < rate <= 50  # five targets in a tenth of a second or more
