@@ -22,7 +22,6 @@ LONGEST = (
         "semantic_ids", "metrics", "users",
     )),
     "jobs/test_engine.py", "test_extending.py", "generation/test_export.py",
-    "training/test_resume.py",
 )  # fmt: skip
 """Files that take longest, in that order: begun last, one of them would keep its worker busy when all the others are done. The
 browser's stand together, so that a worker has several in a row, and one browser for them."""
