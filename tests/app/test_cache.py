@@ -20,7 +20,7 @@ from engine.runtime import LeaveOneOut, Zoo
 from tests.runtime.bundles import make_zoo
 
 
-def test_one_computes_and_the_others_wait() -> None:
+def test_one_computes_for_all_who_ask_the_same_and_nobody_else_waits() -> None:
     made: list[int] = []
 
     @cached(5)
@@ -32,9 +32,6 @@ def test_one_computes_and_the_others_wait() -> None:
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(seven, ["a"] * 16)) == [7] * 16
     assert made == [1]
-
-
-def test_different_questions_do_not_wait_for_each_other() -> None:
     here = threading.Barrier(2, timeout=60)
 
     @cached(5)
@@ -59,7 +56,7 @@ def test_what_is_known_of_an_opened_dataset_does_not_keep_it_alive(tmp_path: Pat
     assert gone() is None and len(titles) == 1
 
 
-def test_the_oldest_question_goes_and_after_a_deletion_all_do() -> None:
+def test_the_oldest_question_goes_after_a_deletion_all_do_and_what_goes_wrong_is_tried_again() -> None:
     asked: list[str] = []
 
     @cached(2, by=lambda key, text: key)
@@ -72,9 +69,6 @@ def test_the_oldest_question_goes_and_after_a_deletion_all_do() -> None:
     cache.forget()
     record("b", "anything")
     assert asked[-2:] == ["b", "b"]
-
-
-def test_what_goes_wrong_is_tried_again() -> None:
     divisors = [0, 1]
 
     @cached(2)

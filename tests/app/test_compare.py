@@ -75,12 +75,9 @@ def test_a_model_that_cannot_answer_says_why_and_the_others_go_on(models: Zoo) -
     assert len(found["popular"].items) == 5
     shown = compare.cards(models, list(found.values()), ())
     assert [bool(card["rows"]) for card in shown] == [answer.cannot is None for answer in found.values()]
-
-
-def test_a_catalogue_that_is_used_up_gives_a_shorter_list(models: Zoo) -> None:
-    assert len(recommend.top_k(models, "alpha", tuple(range(38)), 10).items) == 2
-    nothing = recommend.top_k(models, "alpha", tuple(range(40)), 10)
-    assert len(nothing.items) == len(nothing.share) == 0
+    reasons = recommend.why(models, recommend.ask(models, list(models.bundles), (1,), 5), (1,), 9)
+    assert any("Alpha" in reason for reason in reasons.cannot)
+    assert [answer.name for answer in reasons.answers] == ["plain", "popular"]
 
 
 def test_agreement_of_a_pair(models: Zoo) -> None:
@@ -92,30 +89,16 @@ def test_agreement_of_a_pair(models: Zoo) -> None:
     assert frame.iloc[1]["shared"] == len(beta & set(found[0].items))
 
 
-def test_reasons_are_the_runtimes_leave_one_out_where_a_model_has_it(models: Zoo) -> None:
-    found = recommend.why(models, recommend.ask(models, ["alpha", "popular"], (1, 2, 3), 5), (1, 2, 3), 9)
-    said = models.bundles["alpha"].leave_one_out([1, 2, 3], 9)
-    assert [answer.name for answer in found.answers] == ["alpha", "popular"]
-    assert found.effects[0].rank_without.tolist() == said.rank_without.tolist()
-    assert found.effects[0].effect.tolist() == pytest.approx(said.effect.tolist())
-    found = recommend.why(models, recommend.ask(models, list(models.bundles), (1,), 5), (1,), 9)
-    assert any("Alpha" in reason for reason in found.cannot)
-    assert [answer.name for answer in found.answers] == ["plain", "popular"]
-
-
 # --- what is shown
 
 
-def test_badges_count_the_lists_an_item_is_in(models: Zoo) -> None:
+def test_badges_count_the_lists_an_item_is_in_and_what_came_next_is_marked(models: Zoo) -> None:
     shown = cards(models, (1, 2), 20)
     lists = [[row["id"] for row in card["rows"]] for card in shown]
     for card in shown:
         for row in card["rows"]:
             times = sum(row["id"] in ids for ids in lists)
             assert row.get("badge") == (f"{times} of 5" if times > 1 else None)
-
-
-def test_what_came_next_is_marked_in_the_list_or_after_it(models: Zoo) -> None:
     for target in range(0, 40, 3):
         for card in cards(models, (1, 2, 3), 5, target=target):
             truths = [row for row in card["rows"] if row.get("truth")]
@@ -159,15 +142,12 @@ def test_a_list_says_what_its_model_can_and_cannot_do(tmp_path: Path, monkeypatc
         assert ("does not read order" in card["note"]) == ("Order of the history" in said) == unordered
 
 
-def test_cards_are_plain_data(hostile: Zoo) -> None:
+def test_cards_are_plain_data_figures_escape_titles_and_a_move_is_as_long_for_every_model(hostile: Zoo) -> None:
     shown = cards(hostile, (0, 1, 2), 40, target=3)
     assert json.loads(json.dumps(shown)) == shown
     titles = {row["title"] for card in shown for row in card["rows"]}
     assert "기생충" in titles  # as it is: the widget writes text, never HTML
     assert any(title.startswith("\u2068") for title in titles)
-
-
-def test_figures_escape_titles_and_a_move_of_the_rank_is_as_long_for_every_model(hostile: Zoo) -> None:
     history = tuple(range(8))
     answers = recommend.ask(hostile, list(hostile.bundles), history, 5)
     found = recommend.why(hostile, answers, history, 9)
@@ -348,14 +328,11 @@ def test_people_are_found_by_name_or_number(models: Zoo) -> None:
 # --- edits of a history
 
 
-def test_moves_stop_at_the_ends() -> None:
+def test_moves_stop_at_the_ends_and_a_shuffle_changes_the_order_alone() -> None:
     assert history_edits.moved(LETTERS, 0, -1) == LETTERS
     assert history_edits.moved(LETTERS, 0, 1) == ("b", "a", "c", "d")
     assert history_edits.moved(LETTERS, 1, 99) == ("a", "c", "d", "b")
     assert history_edits.moved(LETTERS, 9, 1) == LETTERS
-
-
-def test_a_shuffle_changes_the_order_and_nothing_else() -> None:
     found = history_edits.shuffled(LETTERS, random.Random(1))
     assert sorted(found) == sorted(LETTERS)
     assert found != LETTERS

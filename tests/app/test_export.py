@@ -32,13 +32,10 @@ def test_tables_in_utf8_with_neutralised_cells() -> None:
     assert content.startswith(b"\xef\xbb\xbf")
 
 
-def test_file_names() -> None:
+def test_file_names_and_figures_that_send_nothing_anywhere() -> None:
     assert file_name("Leave one out", "../../etc/passwd", ending="csv") == "leave-one-out-etc-passwd.csv"
     assert file_name("기생충", ending="csv") == file_name(ending="csv") == "seqscope.csv"
     assert file_name("a" * 500, ending="csv") == f"{'a' * 80}.csv"
-
-
-def test_figures_send_nothing_anywhere() -> None:
     found = config("a figure")
     assert not (found["showSendToCloud"] or found["displaylogo"] or found["typesetMath"])
     assert found["toImageButtonOptions"]["filename"] == "seqscope-a-figure"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -16,7 +15,6 @@ from app.analysis import attention as views
 from app.analysis import beam_search, recommend
 from app.figures import beam_search as beam_figures
 from app.figures import compare
-from app.screens.about import cards
 from engine.runtime import AttentionMap, Bundle, Zoo
 from tests.app.conftest import HOSTILE, ODD_IDS, rename, run_without_fault
 from tests.app.writers import RAGGED, WRITER, make_writers
@@ -220,7 +218,7 @@ def codes(weights: np.ndarray, positions: list[int], levels: list[int], causal: 
     return AttentionMap(weights.astype(np.float32), items, items, causal, False, False, False, tuple(levels))
 
 
-def test_codes_are_grouped_by_item() -> None:
+def test_codes_are_grouped_by_item_and_cells_are_blank_only_where_all_are() -> None:
     weights = np.array([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4], [0.5, 0.25, 0.25]])[None, None]
     found = views.by_item(codes(weights, [4, 4, 5], [0, 1, 0]))
     assert found.weights[0, 0] == pytest.approx(np.array([[0.45, 0.55], [0.75, 0.25]]), abs=1e-6)
@@ -229,9 +227,6 @@ def test_codes_are_grouped_by_item() -> None:
     assert views.by_item(same) is same
     twice = AttentionMap(weights.astype(np.float32), (0, 0, 1), (7, 7, 7), False, False, False, False, (0, 1, 0))
     assert views.by_item(twice).positions == (0, 1)  # an item that stands twice is two events
-
-
-def test_grouped_cells_are_blank_only_where_all_are() -> None:
     nan = np.nan
     weights = np.array([[1.0, nan, nan], [0.5, 0.5, nan], [0.2, 0.3, 0.5]])[None, None]
     found = views.by_item(codes(weights, [0, 0, 1], [0, 1, 0], causal=True)).weights[0, 0]
@@ -242,18 +237,12 @@ def test_grouped_cells_are_blank_only_where_all_are() -> None:
     assert views.sees_whole_items(codes(weights, [0, 0, 1], [0, 1, 0], causal=True))
 
 
-@pytest.mark.parametrize("view", ["mean", "head", "rollout"])
-def test_grouped_rows_sum_to_one(models: Zoo, view: Any) -> None:
-    raw = models.bundles["writer"].attention([1, 2, 5, 1])
-    found = views.by_item_of(raw, views.matrix(raw, view, 0, 0))
-    assert found.shape == (4, 4) and np.nansum(found, axis=1) == pytest.approx(1, abs=1e-5)
-    assert np.isnan(found[np.triu_indices(4, 1)]).all()
-
-
-def test_positions_of_codes_are_told_apart() -> None:
+def test_positions_of_codes_are_told_apart_and_the_mean_over_people_is_of_items(models: Zoo) -> None:
     named = views.names([0, 0, 1, None], [0, 0, 1, None], ["a", "b"], [0, 1, -1, None])
     assert named.numbers == ("1a", "1b", "2", "next")
     assert len(set(named.ticks())) == 4
+    profile = views.measure(models, models.bundles["writer"])
+    assert profile is not None and profile.rows.shape[-1] == len(profile.back)
 
 
 def test_what_a_written_code_looked_at_is_the_sum_over_the_codes_of_an_item(models: Zoo) -> None:
@@ -269,11 +258,6 @@ def test_what_a_written_code_looked_at_is_the_sum_over_the_codes_of_an_item(mode
     assert "40% of its attention went to the codes" in beam_search.sentence("Writer", "Nine", 0.6 * whole, called)
     assert beam_search.wide(whole, called, rows)["mean"].sum() == pytest.approx(1, abs=1e-5)
     assert list(beam_search.by_event(found).values()) == pytest.approx(whole.mean(axis=0))
-
-
-def test_the_mean_over_people_is_of_items(models: Zoo) -> None:
-    profile = views.measure(models, models.bundles["writer"])
-    assert profile is not None and profile.rows.shape[-1] == len(profile.back)
 
 
 def test_the_page_attention_by_item_and_by_code(opened: Open) -> None:
@@ -294,24 +278,10 @@ def test_the_page_attention_by_item_and_by_code(opened: Open) -> None:
 # --- map, metrics, about
 
 
-def test_the_map_is_of_what_the_codes_were_made_from(opened: Open) -> None:
+def test_pages_say_what_a_model_that_writes_codes_has(opened: Open) -> None:
     page = opened("map", item="toy-3", space="writer")
     assert "Writer: its tokenizer's latents" in page.selectbox(key="map_space").options
     assert any("generates semantic IDs and has no item vectors" in caption.value for caption in page.caption)
-
-
-def test_the_page_metrics_says_so(opened: Open) -> None:
     page = opened("metrics", section="protocol")
     told = " ".join(map(str, page.table[0].value.to_numpy().ravel()))
     assert "Writer: ranks from a beam" in told and "Ragged: exact ranks" in told
-
-
-def test_the_card_says_what_a_writer_writes(models: Zoo) -> None:
-    card = cards.model_card(models.bundles["writer"])
-    assert card["Generates"] == "3 codes per item (4 × 5 × 6), with a beam of 5"
-    assert "share an identifier" in card["Ties"] and "none" in card["Invalid codes"]
-    assert cards.model_card(models.bundles["ragged"])["Generates"].startswith("up to 4 codes")
-    assert "Generates" not in cards.model_card(models.bundles["alpha"])
-    missing = " ".join(cards.cannot(models.bundles["ragged"]))
-    assert "Cross-attention of the codes it generates" in missing
-    assert "codes" not in " ".join(cards.cannot(models.bundles["alpha"])).lower()

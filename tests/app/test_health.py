@@ -12,6 +12,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
 from app import door
+from engine.runtime import time_limit
 
 PATH = "/_stcore/health"
 Ask = Callable[..., httpx.Response]
@@ -62,4 +63,13 @@ def test_a_page_that_fails_is_no_hanging_one(ask: Ask, works: list[Callable[[], 
         raise ValueError("damaged")
 
     works[0] = fails
+    assert ask().text == "ok"
+
+
+def test_models_that_hang_are_said_although_pages_are_answered(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Models that come to no end, and their places: tests/runtime/test_time_limit.py."""
+    monkeypatch.setattr(time_limit, "stalled", lambda: 2 * door.HANGS * time_limit.limit())
+    answer = ask()
+    assert answer.status_code == 503 and "Models are not answered" in answer.text
+    monkeypatch.setattr(time_limit, "stalled", lambda: 0.0)
     assert ask().text == "ok"

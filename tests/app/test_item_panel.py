@@ -69,16 +69,13 @@ def test_the_panel_shows_the_ranks_and_probabilities_that_the_models_give(models
     assert "needs at least one item" in row["cannot"]
 
 
-def test_leave_one_out_has_a_cell_per_event_and_model(models: Zoo) -> None:
+def test_leave_one_out_has_a_cell_per_event_and_model_and_the_same_reason_is_said_once(models: Zoo) -> None:
     reasons = contents.why(models, ["alpha", "popular"], HISTORY, 9, slow=False)
     assert [model["name"] for model in reasons["models"]] == ["alpha", "popular"]
     effect = recommend.leave_one_out(models, "alpha", HISTORY, 9)
     assert [event["cells"][0]["text"] for event in reasons["events"]] == [f"{rank:.0f}" for rank in effect.rank_without]
     moves = [event["cells"][0]["move"] for event in reasons["events"]]
     assert np.array_equal(np.sign(moves), np.sign(effect.move))
-
-
-def test_models_that_cannot_say_why_for_the_same_reason_share_a_sentence(models: Zoo) -> None:
     (refusal,) = contents.why(models, ["alpha", "beta"], (1,), 9, slow=False)["cannot"]
     assert refusal.startswith("Alpha and Beta: ") and "nothing can be left out" in refusal
 

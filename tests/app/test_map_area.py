@@ -32,13 +32,10 @@ def test_an_outline_keeps_its_items_and_loses_its_corners(scale: float) -> None:
     assert len(map_points.within(points, areas)) > 500
 
 
-def test_few_items_need_few_corners() -> None:
+def test_few_items_need_few_corners_and_some_areas_no_text_can_say() -> None:
     few = Points(np.array([3.0, 9.0], np.float32), np.array([3.0, 9.0], np.float32))
     text = map_points.outline_text(few, [circle(200)])
     assert text is not None and len(text) < 200
-
-
-def test_what_no_text_can_say() -> None:
     points = cloud(100)
     assert map_points.outline_text(points, []) is None
     assert map_points.outline_text(points, [([1.0], [2.0])]) is None

@@ -25,8 +25,9 @@ def codes(plane: bool = True) -> views.Codes:
     return views.Codes.read(table, clusters, OWN, np.array([5, 9, 1, 7], np.int64))
 
 
-def drawn(by: str = "level", **marks: object) -> dict:
-    figure = views.figure(codes(), by, views.Marks(**marks), LOOK, TITLES)  # type: ignore[arg-type]
+def drawn(by: str = "level") -> dict:
+    figure = views.figure(codes(), by, views.Marks(selection=(1,)), LOOK, TITLES)
+    assert [[*trace.selectedpoints] for trace in figure.data] == [[1], []] or by != "level", "what is selected is lit"
     found: dict = json.loads(figure.to_json())
     return found
 
@@ -42,16 +43,13 @@ def test_who_has_a_code() -> None:
     assert one.cluster.tolist() == [1, 0, 1, 0, 0, 1] and set(codes(plane=False).cluster.tolist()) == {-1}
 
 
-def test_shapes_are_levels_and_hollow_ones_nobodys() -> None:
+def test_shapes_are_levels_and_colours_clusters_or_use() -> None:
     crowd = drawn()["data"]
     assert [trace["name"] for trace in crowd] == ["level 1", "level 2"]
     assert crowd[0]["marker"]["symbol"] == ["circle", "circle", "circle-open"]
     assert crowd[1]["marker"]["symbol"] == ["square-open", "square", "square"]
     assert crowd[0]["customdata"] == ["1-0", "1-1", "1-2"] and crowd[1]["text"] == ["0", "1", "2"]
     assert crowd[0]["marker"]["color"] != crowd[1]["marker"]["color"]
-
-
-def test_colours_by_cluster_and_by_use() -> None:
     crowd = drawn("cluster")["data"]
     assert [(trace["name"], trace["customdata"]) for trace in crowd] == [
         ("cluster 1", ["1-1", "2-0", "2-1"]),
@@ -72,14 +70,3 @@ def test_a_code_says_its_most_taken_items_and_titles_are_text() -> None:
     assert words.index("&#36;x^2") < words.index("&lt;script&gt;")
     assert figure["data"][0]["hovertext"][2] == "Level 1, code 2, cluster 2<br>no item"
     assert "<script" not in json.dumps(figure)
-
-
-def test_what_stands_out() -> None:
-    marks = drawn(history=(0, 1, 0), found=(4,), path=(0, 4), chosen=5, selection=(1,))["data"]
-    traces = {(trace["name"], trace["mode"]): trace for trace in marks}
-    assert traces["History", "markers+text"]["text"] == ["3", "2"]
-    known = {name: trace.get("customdata") for (name, _), trace in traces.items()}
-    assert (known["History"], known["Found"], known["Chosen"]) == (["1-0", "1-1"], ["2-1"], ["2-2"])
-    assert known["Codes of the chosen item"] == ["1-0", "2-1"]
-    lit = views.figure(codes(), "level", views.Marks(selection=(1,)), LOOK, TITLES)
-    assert [list(trace.selectedpoints) for trace in lit.data] == [[1], []]

@@ -56,15 +56,12 @@ def test_the_same_map_has_the_same_names_and_a_jitter_of_its_points_leaves_most(
     assert len(coarse & after) >= 0.8 * len(coarse)
 
 
-def test_what_is_not_on_the_map_names_nothing() -> None:
+def test_what_is_not_on_the_map_and_words_that_many_titles_have_name_nothing() -> None:
     points = clusters()
     half = np.arange(len(points.x)) < 2 * EACH  # Horror and Comedy
     rest = Points(*(np.where(half, axis, np.float32(np.nan)) for axis in (points.x, points.y)))
     terms = {term for region in named(rest) for term in region.terms}
     assert {"Horror", "Comedy"} <= terms and not {"Western", "Musical"} & terms
-
-
-def test_words_that_many_titles_have_name_nothing() -> None:
     words = title_words(catalogue()["title"].to_pylist())
     assert words.values == ("Potter",) and words.counts(np.ones(600, bool)).tolist() == [12]
 
@@ -76,15 +73,12 @@ def test_a_map_of_no_extent_has_no_regions(points: Points) -> None:
     assert named(points) == []
 
 
-def test_numbers_that_differ_are_called_differently_and_ids_are_numbers_too() -> None:
+def test_attributes_are_values_that_items_share_and_numbers_that_differ_are_called_differently() -> None:
     ids = pa.array([782672936283815938 + n for n in range(9)], pa.int64())
     items = pa.table({"postcode": [10115, 10117, 10119] * 3, "tweet": ids, "price": [12341.0 + n for n in range(9)]})
     postcode, *_, price = attributes(items)
     assert postcode.values == ("10,115", "10,117", "10,119") and postcode.having(["10,117"]).sum() == 3
     assert price.name == "price" and len(set(price.values)) == len(price.values) == 5
-
-
-def test_attributes_are_values_that_items_share() -> None:
     genres, year, price = attributes(catalogue())
     assert genres.values[0] == "Drama" and set(genres.values[1:]) == set(CORNERS)
     assert year.values == ("1950s", "1960s", "1970s", "1980s") and not year.ranges

@@ -47,7 +47,7 @@ def people(**means: float) -> dict[str, judge.Ranks]:
     return {name: ranks(np.where(draw < mean, 1.0, 100.0)) for name, mean in means.items()}
 
 
-def test_full_ranking_comes_first_and_figures_with_times_are_under_a_protocol_of_their_own() -> None:
+def test_full_ranking_comes_first_and_figures_with_times_or_vectors_of_users_stand_apart() -> None:
     several = {"a": table({"u100": np.ones(2), "full": np.ones(2)}), "b": table({"full+user": np.ones(2)}), "c": None}
     assert metrics.protocols(several) == ["full", "u100"]
     tables = {"a": table({"full": np.ones(3), "full+times": np.full(3, 2.0)}), "b": table({"full": np.ones(3)})}
@@ -56,9 +56,6 @@ def test_full_ranking_comes_first_and_figures_with_times_are_under_a_protocol_of
         ranked = metrics.ranked(tables, {"a": {}, "b": {}}, protocol)
         assert {row: one.rank[0] for row, one in ranked.items()} == expected
     assert not floor.missing({"a": "hstu"}, "full+times") and floor.missing({"a": "hstu"}, "full")
-
-
-def test_vectors_of_users_are_a_second_row_of_the_model() -> None:
     with_users = table({"full": np.ones(3), "full+user": np.full(3, 2.0)})
     found = metrics.ranked(
         {"a": with_users, "b": table({"full": np.ones(3)}), "c": None}, {"a": {}, "b": {}, "c": {}}, "full"
@@ -85,7 +82,7 @@ def test_a_beam_says_nothing_beyond_its_width() -> None:
     figures.dots(judged.loc[(slice(None), "HR@50"), :].reset_index(), "HR@50", TITLES, LOOKS, FAMILIES)
 
 
-def test_only_people_of_every_model_with_the_same_target_are_compared() -> None:
+def test_only_people_of_every_model_with_the_same_target_are_compared_each_once() -> None:
     of_b = ranks(np.ones(3), np.array([2, 3, 9]))
     shared, left_out = judge.common({"a": ranks(np.ones(3), np.array([1, 2, 3])), "b": of_b})
     assert [one.user.tolist() for one in shared.values()] == [[2, 3], [2, 3]]
@@ -94,16 +91,13 @@ def test_only_people_of_every_model_with_the_same_target_are_compared() -> None:
     shared, left_out = judge.common({"a": ranks(np.ones(1), np.array([1])), "b": other})
     assert len(shared["a"]) == 0 and left_out == 1
     assert judge.common({}) == ({}, 0)
-
-
-def test_who_lacks_several_held_out_items_is_one_person() -> None:
     user, target = np.array([1, 1, 1, 2], np.int32), np.array([4, 5, 6, 4], np.int32)
     whole = judge.Ranks(user, target, np.ones(4, np.int32), np.ones(4), protocol="held-out users")
     shared, left_out = judge.common({"a": whole, "b": whole.take(np.array([0, 3]))})
     assert shared["a"].target.tolist() == [4, 4] and left_out == 1
 
 
-def test_standing_marks_the_best_and_what_chance_could_explain() -> None:
+def test_standing_marks_the_best_and_what_chance_could_explain_and_its_cells_give_reasons() -> None:
     found = metrics.standing(people(a=0.50, b=0.50, c=0.48, d=0.2), ["HR@10"]).set_index("model")
     assert found.loc["a", "mark"] == "best"
     assert found.loc["b", "mark"] == "level"  # the same ranks
@@ -111,9 +105,15 @@ def test_standing_marks_the_best_and_what_chance_could_explain() -> None:
     assert found.loc["a", "mean"] == pytest.approx(judge.accuracy(people(a=0.5)["a"].rank)["HR@10"])
     assert (found["low"] <= found["mean"]).all() and (found["mean"] <= found["high"]).all()
     assert set(metrics.standing(people(a=0.5), ["HR@10"])["mark"]) == {""}  # one model alone is not crowned
+    found = metrics.standing(people(a=0.5, b=0.5), ["NDCG@10", "HR@10"])
+    signs = dict.fromkeys(TITLES, "●")
+    grid = metrics.grid(found, {"c": "not evaluated", "d": "not evaluated"}, TITLES, signs)
+    assert list(grid.columns) == ["Model", "NDCG@10", "HR@10", "Note"]
+    assert grid["NDCG@10"].iloc[0].startswith("0.5") and grid["NDCG@10"].iloc[1].endswith("≈")
+    assert grid["NDCG@10"].iloc[2] == "n/a" and grid["Note"].iloc[2] == "not evaluated"
 
 
-def test_models_below_the_floor_and_what_is_missing_of_it_are_named() -> None:
+def test_models_below_the_floor_and_what_is_missing_of_it_and_needs_no_training_are_named() -> None:
     assert "baselines markov" in floor.missing({"a": "sasrec", "c": "popularity"})
     called = metrics.bold(TITLES)
     assert floor.below({"a": 0.5, "d": 0.2}, FAMILIES, called) == ""
@@ -121,9 +121,13 @@ def test_models_below_the_floor_and_what_is_missing_of_it_are_named() -> None:
     words = floor.below({"a": 0.1, "b": 0.2, "d": 0.9, "c": 0.3}, FAMILIES, called)
     assert "**A** and **\\<script\\>B\\</script\\>** both have a lower mean than **D**" in words
     assert floor.first("abcd", FAMILIES) == ["c", "d", "a", "b"]
+    counting = {name for name, model in declarations().models.items() if not model.learns}
+    assert {"popularity", "markov", "text-neighbours"} <= counting
+    assert all(floor.needs_training(name) == (name not in counting) for name in declarations().models)
+    assert floor.needs_training("of another installation")
 
 
-def test_a_model_with_two_rows_counts_once_below_the_floor() -> None:
+def test_a_model_with_two_rows_counts_once_below_the_floor_and_among_the_better() -> None:
     families = FAMILIES | {"a+user": "sasrec"}
     called = metrics.titled(TITLES, families)
     both = floor.below({"a": 0.1, "a+user": 0.2, "d": 0.9}, families, called)
@@ -134,42 +138,6 @@ def test_a_model_with_two_rows_counts_once_below_the_floor() -> None:
     families = dict.fromkeys(rows, "sasrec") | {"d": "markov"}
     many = floor.below(rows | {"d": 0.9}, families, {"d": "D"} | {row: row for row in rows})
     assert "8 of 9 trained models have a lower mean than D" in many
-
-
-def test_what_needs_no_training_is_what_declares_so() -> None:
-    counting = {name for name, model in declarations().models.items() if not model.learns}
-    assert {"popularity", "markov", "text-neighbours"} <= counting
-    assert all(floor.needs_training(name) == (name not in counting) for name in declarations().models)
-    assert floor.needs_training("of another installation")
-
-
-def test_cells_sort_like_their_numbers_and_give_reasons() -> None:
-    found = metrics.standing(people(a=0.5, b=0.5), ["NDCG@10", "HR@10"])
-    signs = dict.fromkeys(TITLES, "●")
-    grid = metrics.grid(found, {"c": "not evaluated", "d": "not evaluated"}, TITLES, signs)
-    assert list(grid.columns) == ["Model", "NDCG@10", "HR@10", "Note"]
-    assert grid["NDCG@10"].iloc[0].startswith("0.5") and grid["NDCG@10"].iloc[1].endswith("≈")
-    assert grid["NDCG@10"].iloc[2] == "n/a" and grid["Note"].iloc[2] == "not evaluated"
-
-
-def test_against_a_baseline_with_holm() -> None:
-    found = metrics.against(people(a=0.5, b=0.5, c=0.1, d=0.9), "a", "HR@10").set_index("model")
-    assert found["verdict"].to_dict() == {"b": "level", "c": "worse", "d": "better"}
-    assert found["holm"].tolist() == judge.holm(found["p"].tolist())
-
-
-def test_both_figures_of_a_comparison_have_the_same_rows() -> None:
-    ranked = people(a=0.5, b=0.3, c=0.1, d=0.4)
-    table = metrics.standing(ranked, ["HR@10"])
-    rows = figures.ordered(table, "mean", FAMILIES)["model"].tolist()
-    left = figures.dots(table, "HR@10", TITLES, LOOKS, FAMILIES)
-    right = figures.differences(metrics.against(ranked, "d", "HR@10"), rows, "d", "HR@10", TITLES, LOOKS)
-    assert left.layout.yaxis == right.layout.yaxis and left.layout.height == right.layout.height
-    (baseline,) = (trace for trace in right.data if trace.y[0] == rows.index("d"))
-    assert baseline.x[0] == 0 and baseline.error_x.array is None and "0.0" not in baseline.hovertemplate
-
-
-def test_a_model_with_two_rows_counts_once_among_the_better() -> None:
     found = people(a=0.9, d=0.1)
     compared = metrics.against({"a": found["a"], "a+user": found["a"], "c": found["d"], "d": found["d"]}, "d", "HR@10")
     called = metrics.titled(TITLES, [*compared["model"], "d"])
@@ -178,6 +146,20 @@ def test_a_model_with_two_rows_counts_once_among_the_better() -> None:
     compared = metrics.against({"a": found["d"], "a+user": found["a"], "c": found["a"]}, "a", "HR@10")
     words = metrics.better_words(compared, "a", called)
     assert "1 of 1 other model is" in words and words.endswith("A, user vectors is better than A.")
+
+
+def test_against_a_baseline_with_holm_and_both_figures_have_the_same_rows() -> None:
+    found = metrics.against(people(a=0.5, b=0.5, c=0.1, d=0.9), "a", "HR@10").set_index("model")
+    assert found["verdict"].to_dict() == {"b": "level", "c": "worse", "d": "better"}
+    assert found["holm"].tolist() == judge.holm(found["p"].tolist())
+    ranked = people(a=0.5, b=0.3, c=0.1, d=0.4)
+    table = metrics.standing(ranked, ["HR@10"])
+    rows = figures.ordered(table, "mean", FAMILIES)["model"].tolist()
+    left = figures.dots(table, "HR@10", TITLES, LOOKS, FAMILIES)
+    right = figures.differences(metrics.against(ranked, "d", "HR@10"), rows, "d", "HR@10", TITLES, LOOKS)
+    assert left.layout.yaxis == right.layout.yaxis and left.layout.height == right.layout.height
+    (baseline,) = (trace for trace in right.data if trace.y[0] == rows.index("d"))
+    assert baseline.x[0] == 0 and baseline.error_x.array is None and "0.0" not in baseline.hovertemplate
 
 
 def test_beyond_accuracy_or_the_reason() -> None:
@@ -194,7 +176,7 @@ def test_beyond_accuracy_or_the_reason() -> None:
     assert found.loc[["b", "c"], "coverage"].isna().all()
 
 
-def test_numbers_are_cut_into_groups_of_about_equal_size() -> None:
+def test_groups_by_numbers_lists_and_categories() -> None:
     found = evaluation.by_number(np.arange(100), 10, "event", "events")
     assert [int(mask.sum()) for mask in found.values()] == [10] * 10
     assert next(iter(found)) == "0 – 9 events"
@@ -202,9 +184,6 @@ def test_numbers_are_cut_into_groups_of_about_equal_size() -> None:
     assert {label: int(mask.sum()) for label, mask in same.items()} == {"1 event": 4, "7 events": 1}
     assert evaluation.by_number(np.array([np.nan]), 3, "", "") == {}
     assert list(evaluation.by_year(np.array([1995, 1996, 2001, 2002]), 2)) == ["1995 – 1996", "2001 – 2002"]
-
-
-def test_values_of_lists_and_categories() -> None:
     lists = pa.chunked_array([pa.array([["x", "y"], ["x"], None, [], ["z", "z"]])])
     found = evaluation.by_value(lists, np.array([0, 1, 2, 3, 4, 0]))
     assert {label: int(mask.sum()) for label, mask in found.items()} == {"x": 3, "y": 2, "z": 1}

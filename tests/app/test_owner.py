@@ -52,15 +52,13 @@ class TestKeys:
         for wrong in ("", letters[:-1], letters + "0", "u" * 30, "x" * 10_000, "é" * 30):
             assert keys.read(wrong) is None
 
-    def test_owners_do_not_tell_the_key(self) -> None:
+    def test_owners_do_not_tell_the_key_and_accounts_of_two_providers_are_two(self) -> None:
         one, two = keys.make(), keys.make()
         assert keys.owner(one) == keys.owner(one) != keys.owner(two)
         for id in (keys.owner(one), keys.account("https://a.org", "1")):
             assert home.OWNER.fullmatch(id)
         assert keys.owner(one)[0] == "b" and keys.account("https://a.org", "1")[0] == "a"
         assert one.replace("-", "")[:8] not in keys.owner(one)
-
-    def test_accounts_of_two_providers_are_two(self) -> None:
         ids = {keys.account(*who) for who in (("a", "1"), ("b", "1"), ("a", "11"), ("a1", "1"), ("a", ""))}
         assert len(ids) == 5
 
@@ -112,12 +110,10 @@ def given(headers: dict[str, str]) -> str:
 
 
 class TestCookie:
-    def test_a_page_brings_a_new_key_and_is_kept_for_nobody_else(self) -> None:
+    def test_a_page_brings_a_new_key_for_nobody_else_which_stays(self) -> None:
         app = served()
         one, two = (ask(app, "/")[1] for _ in range(2))
         assert given(one) != given(two) and one["cache-control"] == "no-store"
-
-    def test_a_key_stays_and_is_given_again(self) -> None:
         key = keys.make()
         _, headers, _ = ask(served(), "/", cookie=f"a=b; {keys.COOKIE}={key}; c=d")
         assert given(headers) == key
@@ -144,13 +140,11 @@ class TestCookie:
         assert ["if-none-match" in headers for headers in seen] == [False, True]
         assert "if-modified-since" not in seen[0]
 
-    def test_over_https_it_is_secure(self) -> None:
+    def test_over_https_it_is_secure_and_has_the_name_that_no_other_site_can_set(self) -> None:
         assert "Secure" not in ask(served(), "/")[1]["set-cookie"]
         for _, headers, _ in (ask(served(), "/", scheme="https"), ask(served(), "/", x_forwarded_proto="https, http")):
             assert given(headers)
             assert headers["set-cookie"].startswith("__Host-") and headers["set-cookie"].endswith("; Secure")
-
-    def test_over_https_a_key_of_before_goes_on_under_the_name_that_no_other_site_can_set(self) -> None:
         old, other = keys.make(), keys.make()
         headers = ask(served(), "/", scheme="https", cookie=f"{keys.COOKIE}={old}")[1]
         assert given(headers) == old
@@ -163,13 +157,11 @@ class TestForm:
     def post(self, body: str, **headers: str) -> tuple[int, dict[str, str], str]:
         return ask(served(), "/key", "POST", body, **{"origin": f"https://{HOST}", **headers})
 
-    def test_a_key_is_taken(self) -> None:
+    def test_a_key_is_taken_or_a_new_one_given(self) -> None:
         key = keys.make()
         status, headers, body = self.post(f"do=bring&key={key.upper().replace('-', '+')}")
         assert (status, headers["location"], body) == (303, "/", "")
         assert given(headers) == key
-
-    def test_a_new_one_is_given(self) -> None:
         old = keys.make()
         assert given(self.post("do=new", cookie=f"{keys.COOKIE}={old}")[1]) != old
 

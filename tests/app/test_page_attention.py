@@ -41,7 +41,7 @@ def called(*titles: str) -> views.Names:
     return views.names(list(range(len(titles))), list(range(len(titles))), titles)
 
 
-def test_titles_have_the_room_there_is_lose_their_year_first_and_stay_distinct() -> None:
+def test_the_strongest_are_kept_in_the_order_of_time_and_titles_have_the_room_there_is() -> None:
     names = called("Indiana Jones and the Temple of Doom (1984)", "Alien (1979)", "Alien (1979)")
     assert names.ticks(36) == ["1 · Indiana Jones and the Temple of Doom", "2 · Alien (1979)", "3 · Alien (1979)"]
     shown, _ = views.strongest(np.array([0.8, 0.1, 0.1]), names)
@@ -49,9 +49,6 @@ def test_titles_have_the_room_there_is_lose_their_year_first_and_stay_distinct()
         figures.bars(shown, "#000", 0.5, *options).layout.yaxis.ticktext[0] for options in ((), ([shown],), ([], True))
     )
     assert alone.endswith("(1984)") and beside.endswith("Doom") and narrow.endswith("…")
-
-
-def test_the_strongest_are_kept_in_the_order_of_time_and_nothing_is_lost() -> None:
     weights = np.arange(1.0, 31.0) / np.arange(1.0, 31.0).sum()
     shown, whole = views.strongest(weights, called(*map(str, range(30))), 5)
     assert len(whole) == 30
@@ -91,14 +88,11 @@ def test_blank_cells_are_not_zero() -> None:
     assert table["→ 3"].isna().tolist() == [True, True, False]
 
 
-def test_the_sums_are_measured_and_what_is_outside_is_told() -> None:
+def test_sums_are_measured_what_is_outside_is_told_and_scales() -> None:
     weights = views.matrix(causal(4), "mean", 0, 0)
     assert views.sums(weights, 4) == "Every row sums to 1.00."
     assert "latest 2 of 4 positions; 58% of the weight" in views.sums(weights, 2)  # (2/3 + 2/4) / 2
     assert "drops what a position gives to itself" in views.sums(np.array([[np.nan, 0.5], [0.9, np.nan]]), 2)
-
-
-def test_scales() -> None:
     weights = np.array([[0.2, np.nan], [0.3, 0.1]])
     assert views.scaled(weights, "fit")[1] == pytest.approx(0.3)
     assert views.scaled(weights, "unit")[1] == 1
@@ -107,16 +101,13 @@ def test_scales() -> None:
     assert np.isnan(rows[0, 1])
 
 
-def test_heads_by_spread_and_distance() -> None:
+def test_heads_by_spread_and_distance_and_agreement_is_spearmans() -> None:
     table = views.by_head(causal(4, 2, 3))
     assert len(table) == 6
     assert table["spread"].to_numpy() == pytest.approx(1, abs=1e-4)
     assert table["last"].to_numpy() == pytest.approx(2, abs=1e-4)
     sharp = views.by_head(seen(np.eye(3)[None, None]))
     assert sharp["entropy"].iloc[0] == 0 and sharp["distance"].iloc[0] == 0
-
-
-def test_agreement_is_spearmans() -> None:
     table = pd.DataFrame({"weight": [0.1, 0.2, 0.7], "rank_without": [1.0, 2.0, 3.0]})
     assert views.agreement(table) == (pytest.approx(1), 3)
     assert "**+1.00**, n = 3" in views.agreement_words(table)
@@ -168,7 +159,7 @@ def test_effects_beside_attention(zoo: Zoo) -> None:
     assert len(figures.effects(alone, "#000").data) == 2
 
 
-def test_what_does_the_most_is_what_costs_the_most_places() -> None:
+def test_what_does_the_most_costs_the_most_places_and_gates_in_words() -> None:
     """Its score may say the opposite."""
     table = pd.DataFrame(
         {
@@ -180,6 +171,11 @@ def test_what_does_the_most_is_what_costs_the_most_places() -> None:
     assert "Alien** raises **Dune** the most" in text and "3rd → 41st" in text
     assert "Brazil** lowers it" in text and "3rd → 2nd" in text
     assert "stays 3rd" in views.effect_words(table.assign(rank_without=3.0), "Dune")
+    names = called("Alien", "Brazil", "Clue")
+    words = views.gate_words("HGN", np.array([0.2, 0.9, 0.5]), names)
+    assert "furthest open for **Brazil** (0.90)" in words and "least for **Alien** (0.20)" in words
+    assert "about equally open" in views.gate_words("HGN", np.array([0.997, 0.999, 0.998]), names)
+    assert "**Alien** (0.90)" in views.gate_words("HGN", np.array([0.9]), called("Alien"))
 
 
 def test_a_large_map_stays_small_for_the_browser() -> None:
@@ -248,14 +244,6 @@ def test_filters_are_shown_in_place_of_attention(open_changed: Open) -> None:
     page.query_params["h"] = "toy-1~toy-2"  # fewer than the filters weigh: the latest places are theirs
     run_without_fault(page)
     assert any("Toy 2" in text.value and "−0.90 in filter 1" in text.value for text in page.markdown)
-
-
-def test_gates_in_words() -> None:
-    names = called("Alien", "Brazil", "Clue")
-    words = views.gate_words("HGN", np.array([0.2, 0.9, 0.5]), names)
-    assert "furthest open for **Brazil** (0.90)" in words and "least for **Alien** (0.20)" in words
-    assert "about equally open" in views.gate_words("HGN", np.array([0.997, 0.999, 0.998]), names)
-    assert "**Alien** (0.90)" in views.gate_words("HGN", np.array([0.9]), called("Alien"))
 
 
 def test_without_a_history_one_action_is_offered(page: AppTest) -> None:

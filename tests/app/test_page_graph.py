@@ -101,7 +101,7 @@ def test_page(open_app: Callable[..., AppTest], carrying: Path, model: str) -> N
     assert ("What each layer adds" in [heading.value for heading in page.header]) == (model != "gamma")
 
 
-def test_the_sentence_names_the_path_that_adds_most(zoo: Zoo) -> None:
+def test_a_sentence_names_the_path_that_adds_most_and_a_walk_back_is_none(zoo: Zoo) -> None:
     branches = graph_paths.branches(zoo, "alpha", HISTORY, 9)
     ways = [
         (step.adds or 0.0, branch.item, step.people) for branch in branches for step in branch.steps if step.item == 9
@@ -112,9 +112,6 @@ def test_the_sentence_names_the_path_that_adds_most(zoo: Zoo) -> None:
     parts = graph_paths.score_parts(branches, 9)
     assert parts is not None and all(f"{value:+.3f} {of}" in words for of, value in parts.items())
     assert sum(parts.values()) == pytest.approx(sum(branch.adds or 0 for branch in branches))
-
-
-def test_a_walk_back_to_its_beginning_is_no_path_to_an_item(zoo: Zoo) -> None:
     branches = graph_paths.branches(zoo, "alpha", HISTORY, 9)
     assert any(step.item == branch.item for branch in branches for step in branch.steps)
     shown = graph_paths.strongest(branches, TITLES, 100)

@@ -65,13 +65,10 @@ def catalogue() -> pa.Table:
     )
 
 
-def test_columns_whose_values_items_have_in_common_can_be_coloured_by() -> None:
+def test_columns_to_colour_by_and_lists_by_their_most_frequent_value() -> None:
     assert map_colouring.possible(catalogue()) == ["popularity", "genres", "country", "price", "own"]
     many = pa.table({"item": range(1_000), "own": [f"only {i}" for i in range(1_000)]})
     assert map_colouring.possible(many) == ["popularity"]
-
-
-def test_lists_take_their_most_frequent_value() -> None:
     found = map_colouring.colouring(catalogue(), "genres")
     assert found.groups[0] == "common" and found.several and found.group is not None
     assert found.group[0] == 0
@@ -118,7 +115,7 @@ def test_points_keep_their_items_and_items_without_a_place_are_no_points() -> No
     assert x0 < 1 < 3 < x1 and y0 < 10 < 30 < y1
 
 
-def test_a_few_items_far_out_do_not_make_the_map_small() -> None:
+def test_a_few_items_far_out_do_not_make_the_map_small_and_a_sample_keeps_shares() -> None:
     points = plane(1_000)
     assert points.core() is None and plane(40).core() is None
     x = points.x.copy()
@@ -127,9 +124,6 @@ def test_a_few_items_far_out_do_not_make_the_map_small() -> None:
     core = far.core()
     assert core is not None and core[1] < 10 and far.aspect == pytest.approx((core[1] - core[0]) / (core[3] - core[2]))
     assert map_points.Points(np.full(1_000, 1, np.float32), points.y).core() is None
-
-
-def test_a_sample_keeps_shares_and_what_is_forced() -> None:
     many = plane(20_000)
     group = np.repeat([0, 1], [19_000, 1_000]).astype(np.int16)
     drawn = map_points.sample(many, group, [7, 19_999], size=1_000)
@@ -140,7 +134,7 @@ def test_a_sample_keeps_shares_and_what_is_forced() -> None:
     assert len(map_points.sample(plane(), None, [], size=100)) == 40
 
 
-def test_inside_a_lasso_and_a_box() -> None:
+def test_selected_points_are_those_inside_and_are_known_by_their_item_id() -> None:
     grid = map_points.Points(*(v.ravel().astype(np.float32) for v in np.meshgrid(np.arange(10), np.arange(10))))
     box = map_points.in_polygon(grid, [1.5, 4.5], [6.5, 2.5])
     assert box.sum() == 3 * 4
@@ -148,9 +142,6 @@ def test_inside_a_lasso_and_a_box() -> None:
     assert (lasso == (grid.x + grid.y < 8.5)).all()
     assert not map_points.in_polygon(grid, [1], [1]).any()
     assert not map_points.in_polygon(grid, [np.nan, 1], [0, 1]).any()
-
-
-def test_selected_points_are_known_by_their_item_id() -> None:
     at, positions = plane(), {f"toy-{i}": i for i in range(40)}
     carried = [{"customdata": sent} for sent in ("toy-9", ["toy-2"], "toy-9", "=x", 5)]
     event = {"points": [*carried, "nonsense", {}]}
@@ -179,7 +170,7 @@ def drawn(n: int = 40, **marks: object) -> dict:
     return json.loads(fig.to_json())
 
 
-def test_every_point_carries_its_item_id_and_titles_are_text() -> None:
+def test_every_point_carries_its_item_id_the_path_goes_from_old_to_new_and_titles_are_text() -> None:
     fig = drawn(history=(1, 2, 1), following=(5, 6), chosen=9, near=(4,), matches=(3,))
     for trace in fig["data"]:
         assert trace["type"] == "scattergl"
@@ -189,18 +180,12 @@ def test_every_point_carries_its_item_id_and_titles_are_text() -> None:
     assert len(crowd["customdata"]) == 40
     text = json.dumps(fig)
     assert "<script" not in text and "$x^2$" not in text and "&lt;script&gt;" in text
-
-
-def test_the_path_goes_from_old_to_new() -> None:
     at, data = plane(), drawn(history=(1, 2, 1, 5))["data"]
     path = next(trace for trace in data if trace["name"] == "Path")
     assert base64.b64decode(path["x"]["bdata"]) == at.x[[1, 2, 1, 5]].tobytes()
     numbers = next(trace for trace in data if trace["name"] == "History")
     assert numbers["customdata"] == ["toy-1", "toy-2", "toy-5"] and numbers["text"] == ["3", "2", "4"]
     assert "place 1, 3" in numbers["hovertext"][0]
-
-
-def test_a_selection_is_lit_by_item() -> None:
     titles, ids = ["t"] * 40, [f"toy-{i}" for i in range(40)]
     crowd = views.figure(plane(), None, map_points.Marks(selection=(3, 7)), LOOK, titles, ids).data[0]
     assert [crowd.customdata[place] for place in crowd.selectedpoints] == ["toy-3", "toy-7"]
@@ -352,6 +337,7 @@ def test_codes_on_a_map(root: Path, shown: Path) -> None:
     assert carried(figure) == {f"{level}-{code}" for level in (1, 2) for code in range(5)}
     traces = {trace["name"]: trace for trace in figure["data"] if trace["mode"] != "lines"}
     assert traces["Chosen"]["customdata"] == ["1-2"]
+    assert traces["Codes of the chosen item"]["customdata"] == [f"{level + 1}-{codes[3, level]}" for level in (0, 1)]
     assert set(traces["Found"]["customdata"]) == {f"1-{codes[9, 0]}", f"2-{codes[9, 1]}"}
     assert set(traces["History"]["customdata"]) == {f"1-{codes[5, 0]}", f"1-{codes[9, 0]}"}
     having = sorted(f"toy-{item}" for item in np.flatnonzero(codes[:, 0] == 2))

@@ -51,15 +51,7 @@ def test_the_table_by_hand(found: dict[str, Study]) -> None:
     assert studies.table(pieces, "MRR@5")["mean"].iloc[0] == pytest.approx(gains.mean())
 
 
-def test_a_difference_that_rounds_to_zero_has_no_sign(found: dict[str, Study]) -> None:
-    pieces = found["pieces"]
-    table = studies.table(pieces, METRIC)
-    table.loc[table["variant"] == "better", ["difference", "lowest", "highest"]] = [-0.0001, -0.04, 0.0]
-    grid = studies.grid(pieces, table, METRIC).set_index("Variant")
-    assert "0.000 :small[(−0.040\u00a0…\u00a00.000)]" in grid["Difference"].tolist()
-
-
-def test_seeds_that_disagree_are_no_claim(found: dict[str, Study]) -> None:
+def test_seeds_that_disagree_and_an_interval_that_contains_zero_are_no_claim(found: dict[str, Study]) -> None:
     pieces = found["pieces"]
     table = studies.table(pieces, METRIC).set_index("variant")
     up, down = studies.by_seed(pieces, "torn", METRIC)
@@ -68,9 +60,6 @@ def test_seeds_that_disagree_are_no_claim(found: dict[str, Study]) -> None:
     assert row["lowest"] > 0 and row["holm"] < 0.05 and row["verdict"] == "level"  # by people alone it would be better
     assert row["spread"] == pytest.approx(up - down)
     assert "where they disagree on the sign, the verdict is n.s." in studies.how_sure(pieces, table.reset_index())
-
-
-def test_an_interval_that_contains_zero_is_no_claim() -> None:
     ranks = [1.0] * 50 + [0.0] * 50
     close = made(a=[outcome(ranks)], b=[outcome([1.0] * 51 + [0.0] * 49)])
     table = studies.table(close, METRIC)
@@ -83,7 +72,7 @@ def test_an_interval_that_contains_zero_is_no_claim() -> None:
     assert "One seed each" in studies.how_sure(far, studies.table(far, METRIC))
 
 
-def test_the_grid_says_verdicts_and_what_codes_were_measured(found: dict[str, Study]) -> None:
+def test_the_grid_says_verdicts_differences_and_what_codes_were_measured(found: dict[str, Study]) -> None:
     grid = studies.grid(found["pieces"], studies.table(found["pieces"], METRIC), METRIC)
     assert list(grid.columns) == ["Variant", METRIC, "Difference", "Verdict"]
     assert grid["Difference"].iloc[0] == "baseline"
@@ -92,6 +81,11 @@ def test_the_grid_says_verdicts_and_what_codes_were_measured(found: dict[str, St
     grid = studies.grid(both, studies.table(both, METRIC), METRIC)
     assert grid["Perplexity, level 1"].tolist() == ["7.00", "8.00"]
     assert grid["Variance lost"].tolist() == ["0.2500", "0.5000"]
+    pieces = found["pieces"]
+    table = studies.table(pieces, METRIC)
+    table.loc[table["variant"] == "better", ["difference", "lowest", "highest"]] = [-0.0001, -0.04, 0.0]
+    grid = studies.grid(pieces, table, METRIC).set_index("Variant")
+    assert "0.000 :small[(−0.040\u00a0…\u00a00.000)]" in grid["Difference"].tolist()
 
 
 def test_the_floor_stands_before_the_variants(found: dict[str, Study]) -> None:
@@ -162,7 +156,9 @@ def test_a_sweep_stands_in_order_and_its_default_is_marked(found: dict[str, Stud
     assert figures.PALE not in fig.data[0].marker.color  # both others differ
 
 
-def test_panels_of_codes_have_the_scale_they_are_given(found: dict[str, Study]) -> None:
+def test_panels_of_codes_have_the_scale_they_are_given_which_shows_everything_and_no_noise(
+    found: dict[str, Study],
+) -> None:
     names = ["perplexity", "lost"]
     frame = studies.measured(found["alpha"], names)
     reach = {"perplexity": (0.0, 9.0), "lost": (0.0, 1.0)}
@@ -171,16 +167,13 @@ def test_panels_of_codes_have_the_scale_they_are_given(found: dict[str, Study]) 
     seeds, mean = fig.data[0], fig.data[1]
     assert len(seeds.x) == 6 and list(mean.y) == [1.5, 2.0, 6.5]
     assert list(mean.marker.symbol) == ["circle", "diamond", "circle"]
-
-
-def test_the_reach_shows_everything_and_does_not_blow_noise_up() -> None:
     low, high = figures.reach([1.0, 2.0])
     assert low < 1 and high > 2
     low, high = figures.reach([0.500, 0.501])
     assert high - low > 0.05
 
 
-def test_dots_stand_in_the_studys_order(found: dict[str, Study]) -> None:
+def test_dots_stand_in_the_studys_order_and_a_paper_has_a_panel_and_a_scale_of_its_own(found: dict[str, Study]) -> None:
     pieces = found["pieces"]
     singles = {one.name: studies.by_seed(pieces, one.name, METRIC) for one in pieces.variants}
     fig = figures.differences(studies.table(pieces, METRIC), singles, METRIC, "<i>plain</i>")
@@ -188,9 +181,6 @@ def test_dots_stand_in_the_studys_order(found: dict[str, Study]) -> None:
     dots = [trace for trace in fig.data if trace.error_x.array is not None]
     assert [dot.marker.color for dot in dots] == [figures.COLOUR, "rgba(0,0,0,0)", "rgba(0,0,0,0)"]
     assert "<i>" not in fig.to_json()
-
-
-def test_a_paper_has_a_panel_and_a_scale_of_its_own(found: dict[str, Study]) -> None:
     fig = figures.beside(studies.beside(found["pieces"], 0), "Here, NDCG@10", "ML-<b>1M, NDCG@10", True)
     here, paper = (trace for trace in fig.data if trace.mode == "markers")
     assert (here.xaxis, paper.xaxis) == ("x", "x2") and fig.layout.xaxis2.matches is None

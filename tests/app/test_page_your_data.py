@@ -35,8 +35,8 @@ def labels(test: AppTest) -> list[str]:
     return [one.label for one in test.button]
 
 
-def test_a_dataset_opens_for_its_owner_alone(root: Path) -> None:
-    dataset = ready(ANNA, "My <b>shop</b>")
+def test_a_dataset_opens_for_its_owner_alone_and_its_card_says_what_there_is(root: Path) -> None:
+    dataset = ready(ANNA, "My <b>shop</b> :tada:")
     own = visit(root, ANNA, ds=dataset.id)
     assert own.selectbox(key="tray_dataset").value == dataset.id
     assert not own.warning and not own.error
@@ -47,10 +47,6 @@ def test_a_dataset_opens_for_its_owner_alone(root: Path) -> None:
     assert "shop" not in said(page(root, BEN))
     assert dataset.id not in zoo.visible_datasets(BEN) and dataset.id not in zoo.visible_datasets(None)
     assert zoo.visible_datasets(ANNA)[dataset.id].path == home.here().dataset(ANNA, dataset.id).exports
-
-
-def test_the_card_says_what_there_is(root: Path) -> None:
-    ready(ANNA, "My <b>shop</b> :tada:")
     test = page(root, ANNA)
     assert "<b>" not in test.subheader[0].value.replace("\\<b\\>", "")
     text = said(test)
@@ -67,7 +63,9 @@ def test_the_card_says_what_there_is(root: Path) -> None:
     assert not [one for one in test.expander if one.label.startswith("Train models")]
 
 
-def test_semantic_ids_are_added_to_a_dataset_that_is_ready(root: Path, launcher: Nobody) -> None:
+def test_semantic_ids_are_added_to_a_dataset_that_is_ready_and_a_log_is_needed_to_train(
+    root: Path, launcher: Nobody
+) -> None:
     dataset = ready(ANNA, "My shop")
     test = page(root, ANNA)
     test.button(key=f"data_index_{dataset.id}").click().run()
@@ -78,6 +76,8 @@ def test_semantic_ids_are_added_to_a_dataset_that_is_ready(root: Path, launcher:
     (job,) = work.of(ANNA, dataset.id)
     assert job.job is not None and "Read the semantic IDs" in [step.title for step in job.job.steps]
     assert test.button(key=f"data_index_{dataset.id}").disabled
+    with pytest.raises(SeqscopeError, match="no log"):
+        work.train(ANNA, dataset.id, [work.TrainingChoice(model="sasrec")])
 
 
 def test_what_is_open_stays_open_when_more_is_there(
@@ -309,12 +309,6 @@ def test_the_server_takes_up_jobs_before_anybody_looks() -> None:
         assert thread.submit(asyncio.run, served()).result() == work.LOST
     (one,) = work.of(ANNA, dataset.id)
     assert one.row.state == "failed"
-
-
-def test_a_log_is_needed_to_train(root: Path) -> None:
-    dataset = ready(ANNA, "My shop")
-    with pytest.raises(SeqscopeError, match="no log"):
-        work.train(ANNA, dataset.id, [work.TrainingChoice(model="sasrec")])
 
 
 def test_without_any_export_one_can_still_bring_data(

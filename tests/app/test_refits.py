@@ -47,7 +47,7 @@ def test_no_figure_of_a_refit_stands_beside_another_models(path: Path) -> None:
     assert "--refit" in floor.missing({}, "full, refit") and "--refit" not in floor.missing({}, "full")
 
 
-def test_a_refit_is_named_as_one(path: Path) -> None:
+def test_a_refit_is_named_as_one_and_shown_when_somebody_chooses_it(path: Path) -> None:
     models = Zoo.open(path)
     card = model_card(models.bundles["alpha-refit"])
     assert "full, refit" in card["Fitted on"] and "as validation had selected" in card["Trained"]
@@ -55,9 +55,6 @@ def test_a_refit_is_named_as_one(path: Path) -> None:
     notes = {name: recommend._note(models, name, 3) for name in NAMES}
     assert "refit" in notes["alpha-refit"] and "refit" not in notes["alpha"]
     assert [provenance.model(models, name).refit for name in NAMES] == [False, True, False, True]
-
-
-def test_refits_are_shown_when_somebody_chooses_them(path: Path) -> None:
     models = Zoo.open(path)
     assert set(shown(models, None)) == {"alpha", "counts"}
     assert set(shown(models, ("alpha", "alpha-refit"))) == {"alpha", "alpha-refit"}

@@ -27,16 +27,13 @@ CODES = np.array([[0, 1], [0, 1], [0, 2], [1, 0], [1, -1], [2, 0], [0, 1]], np.i
 EVENTS = np.array([8, 1, 4, 2, 0, 16, 3])
 
 
-def test_use_of_codes() -> None:
+def test_use_of_codes_by_hand_and_beside_random_ones() -> None:
     first, second = codes_of.usage(CODES, (4, 3))
     assert first.counts.tolist() == [4, 2, 1, 0] and second.counts.tolist() == [2, 3, 1]
     assert (first.used, first.dead, first.total, second.total) == (3, 1, 7, 6)
     entropy = -sum(share * math.log2(share) for share in (4 / 7, 2 / 7, 1 / 7))
     assert first.perplexity == pytest.approx(2**entropy)
     assert first.ordered.tolist() == [4, 2, 1, 0]
-
-
-def test_levels_are_compared_with_random_codes() -> None:
     rng = np.random.default_rng(3)
     random = np.stack([rng.integers(0, 16, 400), rng.integers(0, 4, 400)], axis=1)
     for level, size in zip(codes_of.usage(random, (16, 4)), (16, 4), strict=True):
@@ -60,16 +57,7 @@ def test_gini_is_twice_the_area_above_the_lorenz_curve(counts: list[int], gini: 
     assert (np.diff(y) >= 0).all()
 
 
-def test_figures_agree_with_those_of_the_engine() -> None:
-    rng = np.random.default_rng(0)
-    codes = (rng.integers(0, 6, (200, 3)) ** 2 // 5).astype(np.int32)
-    found = report.collisions(codes)
-    groups = semantic_ids.groups(codes)
-    assert (len(groups), len(groups[0])) == (found["groups"], found["largest"])
-    assert sum(map(len, groups)) / 200 == pytest.approx(found["sharing"])
-
-
-def test_groups_prefixes_and_paths() -> None:
+def test_groups_prefixes_and_paths_agree_with_the_figures_of_the_engine() -> None:
     assert [group.tolist() for group in semantic_ids.groups(CODES)] == [[0, 1, 6]]
     assert semantic_ids.groups(np.arange(4)[:, None]) == []
     assert semantic_ids.with_prefix(CODES, (0,)).tolist() == [0, 1, 2, 6]
@@ -78,9 +66,15 @@ def test_groups_prefixes_and_paths() -> None:
     assert semantic_ids.following(CODES, ()) == [(0, 4), (1, 2), (2, 1)]
     assert semantic_ids.following(CODES, (1,)) == [(0, 1)] and semantic_ids.following(CODES, (0, 1)) == []
     assert semantic_ids.path(CODES, 4) == (1,) and semantic_ids.spelled((12, 200, 7)) == "12 · 200 · 7"
+    rng = np.random.default_rng(0)
+    codes = (rng.integers(0, 6, (200, 3)) ** 2 // 5).astype(np.int32)
+    found = report.collisions(codes)
+    groups = semantic_ids.groups(codes)
+    assert (len(groups), len(groups[0])) == (found["groups"], found["largest"])
+    assert sum(map(len, groups)) / 200 == pytest.approx(found["sharing"])
 
 
-def test_purity_by_hand() -> None:
+def test_purity_and_popularity_of_codes_by_hand() -> None:
     kinds = np.array([0, 0, 1, 1, -1, 1, 1])
     first, second = codes_of.purity(CODES, kinds)
     # code 0 has two of each kind; the others are alone once the item without a kind is left out
@@ -88,9 +82,6 @@ def test_purity_by_hand() -> None:
     assert (second.items, second.purity) == (3, pytest.approx(2 / 3))
     alone = codes_of.purity(np.arange(3)[:, None], np.zeros(3, np.int64))[0]
     assert alone.items == 0 and math.isnan(alone.purity)
-
-
-def test_popularity_of_codes_and_thirds() -> None:
     found = semantic_ids.popularity(CODES, 0, EVENTS)
     assert found.code.tolist() == [0, 1, 2] and found.items.tolist() == [4, 2, 1]
     assert found.events.tolist() == [4, 1, 16]
@@ -113,7 +104,7 @@ def test_bias_is_the_share_that_would_have_to_move() -> None:
 # --- the tree
 
 
-def test_the_tree_has_a_box_for_every_prefix() -> None:
+def test_the_tree_has_a_box_for_every_prefix_within_its_parents_under_its_own_prefix() -> None:
     tree = prefix_tree.build(CODES)
     found = {tree.prefix[node]: tree.items[node].tolist() for node in range(len(tree))}
     whole = {(): [0, 1, 2, 3, 4, 5, 6], (0,): [0, 1, 2, 6], (1,): [3, 4], (2,): [5]}
@@ -121,9 +112,6 @@ def test_the_tree_has_a_box_for_every_prefix() -> None:
     for node in range(1, len(tree)):
         parent = tree.parent[node]
         assert tree.prefix[node][:-1] == tree.prefix[parent] and set(tree.items[node]) <= set(tree.items[parent])
-
-
-def test_a_branch_is_drawn_under_its_own_prefix_and_boxes_stand_within_their_parents() -> None:
     deep = np.column_stack([CODES, np.arange(7)]).astype(np.int32)
     branch = prefix_tree.build(deep, (0,))
     assert branch.prefix == [(0,), (0, 1), (0, 1, 0), (0, 1, 1), (0, 1, 6), (0, 2), (0, 2, 2)]
@@ -150,7 +138,7 @@ def test_a_large_tree_is_cut_and_loses_nobody() -> None:
     assert rest and "more" in prefix_tree.name(tree, rest[0])
 
 
-def test_colours_of_the_tree() -> None:
+def test_colours_of_the_tree_are_those_of_the_map() -> None:
     tree = prefix_tree.build(CODES)
     kinds = semantic_ids.Labels("kind", ("a", "b"), np.array([0, 0, 1, 1, -1, 1, 0], np.int32))
     found = prefix_tree.by_category(tree, kinds)
@@ -162,6 +150,13 @@ def test_colours_of_the_tree() -> None:
     popular = prefix_tree.by_popularity(tree, EVENTS)
     assert popular.scale is not None and len(popular.of) == len(tree)
     assert prefix_tree.by_popularity(tree, np.zeros(7, np.int64)).of[0].startswith("rgb")
+    items = pa.table({"kind": [["Comedy", "Drama"], ["Comedy"], ["Drama"], ["Drama", "War"], ["War"], [], ["Drama"]]})
+    of_map, of_tree = map_colouring.colouring(items, "kind"), semantic_ids.coloured(items, "kind")
+    assert of_tree.names[:3] == of_map.groups[:3] == ("Drama", "Comedy", "War")
+    assert of_map.group is not None and [*of_tree.of] == [0, 1, 0, 0, 2, -1, 0]
+    legend = prefix_tree.by_category(prefix_tree.build(CODES), of_tree).legend
+    assert legend and set(legend) <= {(of_map.colour(place), name) for place, name in enumerate(of_map.groups)}
+    assert [of_map.groups[place] for place in of_map.group.tolist()][:5] == ["Drama", "Comedy", "Drama", "Drama", "War"]
 
 
 def test_labels_of_a_logarithmic_axis_are_whole_numbers() -> None:
@@ -193,16 +188,6 @@ def test_titles_in_figures_are_text() -> None:
     ):
         text += fig.to_json()
     assert "<script" not in text and "<i>" not in text and "$x" not in text and "<b>" not in text
-
-
-def test_a_value_has_its_colour_of_the_map_in_the_tree() -> None:
-    items = pa.table({"kind": [["Comedy", "Drama"], ["Comedy"], ["Drama"], ["Drama", "War"], ["War"], [], ["Drama"]]})
-    of_map, of_tree = map_colouring.colouring(items, "kind"), semantic_ids.coloured(items, "kind")
-    assert of_tree.names[:3] == of_map.groups[:3] == ("Drama", "Comedy", "War")
-    assert of_map.group is not None and [*of_tree.of] == [0, 1, 0, 0, 2, -1, 0]
-    legend = prefix_tree.by_category(prefix_tree.build(CODES), of_tree).legend
-    assert legend and set(legend) <= {(of_map.colour(place), name) for place, name in enumerate(of_map.groups)}
-    assert [of_map.groups[place] for place in of_map.group.tolist()][:5] == ["Drama", "Comedy", "Drama", "Drama", "War"]
 
 
 def test_what_is_said_of_a_tokenizer_names_its_teacher(tmp_path: Path) -> None:

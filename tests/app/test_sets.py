@@ -34,7 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root / "exports"
 
 
-def test_a_bundle_knows_its_protocol(folder: Path) -> None:
+def test_a_bundle_knows_its_protocol_and_the_split_is_told_as_it_was_made(folder: Path) -> None:
     zoo = Zoo.open(folder / "sets")
     bundle = zoo.bundles["popularity"]
     assert bundle.protocol == "held-out users" and zoo.next_item(0) is None
@@ -43,17 +43,6 @@ def test_a_bundle_knows_its_protocol(folder: Path) -> None:
     values = judge.per_user("Recall@20", table["rank"].to_numpy(), bundle.protocol, table["user"].to_numpy())
     assert len(values) == 30 == zoo.users.num_rows
     assert values.mean() == pytest.approx(bundle.manifest.metrics[bundle.protocol]["Recall@20"], abs=1e-6)
-
-
-def test_metrics_are_those_of_sets(open_app: Callable[..., AppTest], folder: Path) -> None:
-    test = open_app(folder, page="metrics", ds="sets")
-    shown = " ".join(element.value for kind in ("markdown", "caption") for element in test.get(kind))
-    assert "30 users with held-out items" in shown and "floor is missing" not in shown
-    tables = " ".join(str(table.value.columns.tolist()) for table in test.dataframe)
-    assert "Recall@20" in tables and "HR@" not in tables and "MRR@" not in tables
-
-
-def test_the_split_is_told_as_it_was_made(folder: Path) -> None:
     zoo = Zoo.open(folder / "sets")
     report = build(zoo, Asked(history=[], parts=["metrics"], models=["popularity"]))
     assert report.metrics is not None
@@ -63,6 +52,14 @@ def test_the_split_is_told_as_it_was_made(folder: Path) -> None:
     alone = report.metrics.model_copy(update={"people": 1, "left_out": 1})
     told = protocol_words(alone, report)
     assert "1 user with held-out items" in told and "1 user that not every model was evaluated on was" in told
+
+
+def test_metrics_are_those_of_sets(open_app: Callable[..., AppTest], folder: Path) -> None:
+    test = open_app(folder, page="metrics", ds="sets")
+    shown = " ".join(element.value for kind in ("markdown", "caption") for element in test.get(kind))
+    assert "30 users with held-out items" in shown and "floor is missing" not in shown
+    tables = " ".join(str(table.value.columns.tolist()) for table in test.dataframe)
+    assert "Recall@20" in tables and "HR@" not in tables and "MRR@" not in tables
 
 
 @pytest.mark.parametrize("page", ["compare", "attention", "report"])

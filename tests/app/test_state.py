@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -81,17 +80,6 @@ def test_the_rest_of_a_bad_address_is_on_the_page_and_problems_are_gone_with_a_c
     assert app.query_params["h"] == "toy-1~gone~toy-3"  # the address stays as it was asked for, until something changes
     app.number_input(key="tray_k").set_value(7).run()
     assert (app.query_params["k"], app.query_params["h"]) == ("7", "toy-1~toy-3") and not app.warning
-
-
-def test_the_first_embedded_dataset_is_that_of_films_or_the_sample(
-    exports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(tmp_path))
-    for name in ("another", "sample", "films"):
-        shutil.copytree(exports / "toys", tmp_path / name)
-    assert next(iter(zoo.datasets())) == "films"
-    shutil.rmtree(tmp_path / "films")
-    assert next(iter(zoo.datasets())) == "sample"
 
 
 def test_what_everybody_sees_first_needs_no_address(open_app: Open) -> None:

@@ -16,14 +16,11 @@ from app.styles import _colours, _looks, is_fixed, style
 from engine.runtime import Zoo
 
 
-def test_no_two_of_many_models_look_alike_and_those_of_before_stay_as_they_are() -> None:
+def test_no_two_of_many_models_look_alike_and_those_of_before_stay_as_they_are_beside_any_others() -> None:
     names = ("sasrec", "bert4rec", *(f"other-{number}" for number in range(40)))
     looks = _looks(names, _colours("models"))
     assert len({(look.colour, look.marker) for look in looks.values()}) == len(names)
     assert looks["sasrec"] == _looks(("sasrec",), _colours("models"))["sasrec"]
-
-
-def test_some_look_the_same_beside_any_others() -> None:
     declared = _colours("models")
     looks = _looks(tuple(name for name, _ in declared)[::-1], declared)
     fixed = [name for name, _ in declared if is_fixed(name)]

@@ -33,26 +33,20 @@ def test_what_streamlit_makes_of_text_after_markdown_is_broken_by_an_invisible_s
     assert md(text).replace("\u2060", "").replace("\\", "") == text
 
 
-def test_ranks_are_whole_so_that_a_change_shows() -> None:
-    assert [whole_rank(rank) for rank in (1.0, 1.5, 340, 1_712, 1_749.5, 36_001)] == [
-        "1", "1.5", "340", "1,712", "1,749.5", "36,001",
-    ]  # fmt: skip
-
-
-def test_plotly_labels() -> None:
+def test_labels_of_plotly_and_cells_that_a_spreadsheet_would_run() -> None:
     assert label("<b>a & b</b>") == "&lt;b&gt;a &amp; b&lt;/b&gt;"
     assert "$" not in label("$\\href{javascript:x}{y}$")
-
-
-def test_cells_that_a_spreadsheet_would_run() -> None:
     for text in ("=1+1", "+1", "-1", "@x", "\tx", "\rx", "  =1", "\ufeff=1", "＝1"):
         assert cell(text) == f"'{text}"
     assert [cell(value) for value in (-1.5, "a=b", None)] == [-1.5, "a=b", None]
 
 
-def test_one_line_without_control_characters() -> None:
+def test_one_line_without_control_characters_in_which_right_to_left_is_kept_to_itself() -> None:
     assert clean("a\n b\t\x00\x07c") == "a b c"
     assert clean("\u202eabc\u202c") == "abc"
+    assert clean("أفلام") == "\u2068أفلام\u2069"
+    found = short(clean("أفلام " * 20), 10)
+    assert found.startswith("\u2068") and found.endswith("\u2069") and "…" in found
 
 
 @pytest.mark.parametrize(
@@ -83,13 +77,7 @@ def test_cut_between_characters_as_people_see_them(text: str, limit: int, cut: s
     assert short(text, limit) == cut
 
 
-def test_right_to_left_is_kept_to_itself_and_still_closed_where_it_is_cut() -> None:
-    assert clean("أفلام") == "\u2068أفلام\u2069"
-    found = short(clean("أفلام " * 20), 10)
-    assert found.startswith("\u2068") and found.endswith("\u2069") and "…" in found
-
-
-def test_words() -> None:
+def test_numbers_in_words() -> None:
     assert [count(1, "item"), count(2_000, "item"), count(2, "person", "people")] == [
         "1 item",
         "2,000 items",
@@ -97,6 +85,11 @@ def test_words() -> None:
     ]
     assert [listed(words) for words in (["a", "b", "c"], ["a"], [])] == ["a, b and c", "a", ""]
     assert [percent(share) for share in (0.996, 0.0181, 0.0061, 0.0)] == ["100%", "1.8%", "0.61%", "<0.01%"]
+    said = [ordinal(rank) for rank in (1, 2, 3, 4, 11, 12, 22, 111, 1_013, 1_041.0, 1.5)]
+    assert said == ["1st", "2nd", "3rd", "4th", "11th", "12th", "22nd", "111th", "1,013th", "1,041st", "tied 1.5"]
+    assert [whole_rank(rank) for rank in (1.0, 1.5, 340, 1_712, 1_749.5, 36_001)] == [
+        "1", "1.5", "340", "1,712", "1,749.5", "36,001",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "pixels"), [("LETTER-TIGER", 71), ("Popularity", 52), ("기생충", 36), ("", 0)])
@@ -118,8 +111,3 @@ def test_titles_that_begin_alike_stay_apart() -> None:
     longer = apart(["반지의 제왕: 반지 원정대", "반지의 제왕: 반지 원정대 확장판"], 10)
     assert len(set(longer)) == 2
     assert all(len(text) <= 10 for text in longer)
-
-
-def test_ordinals() -> None:
-    said = [ordinal(rank) for rank in (1, 2, 3, 4, 11, 12, 22, 111, 1_013, 1_041.0, 1.5)]
-    assert said == ["1st", "2nd", "3rd", "4th", "11th", "12th", "22nd", "111th", "1,013th", "1,041st", "tied 1.5"]

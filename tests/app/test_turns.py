@@ -5,33 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 
 import pytest
 
-from app.turns import Ahead, Turns, in_turn
+from app.turns import Ahead, Turns
 from tests.waiting import wait
-
-
-@dataclass
-class Request:
-    owner: str
-    arrived: float
-
-
-def names(requests: list[Request]) -> list[str]:
-    return [f"{request.owner}{request.arrived:g}" for request in requests]
-
-
-def test_owners_take_turns_and_not_their_requests() -> None:
-    waiting = [Request("a", n) for n in range(3)] + [Request("b", 10), Request("b", 11), Request("c", 12)]
-    assert names(in_turn(waiting, {})) == ["a0", "b10", "c12", "a1", "b11", "a2"]
-
-
-def test_who_had_a_turn_comes_after_those_who_waited_meanwhile() -> None:
-    waiting = [Request("a", 1), Request("b", 10), Request("c", 30)]
-    assert names(in_turn(waiting, {"a": 20})) == ["b10", "a1", "c30"]
-    assert names(in_turn(waiting, {}, busy=["a"])) == ["b10", "c30", "a1"]
 
 
 class Crowd:

@@ -146,28 +146,24 @@ def test_the_time_column_is_looked_at_when_it_is_chosen(root: Path) -> None:
     assert "Nothing is wrong" in test.success[0].value
 
 
-def test_a_catalogue_goes_on_without_a_log_that_stops(root: Path) -> None:
+def test_another_file_is_taken_for_one_that_cannot_be_read_and_a_catalogue_goes_on_without_a_log_that_stops(
+    root: Path,
+) -> None:
     test = page(root, ANNA)
-    drop(test, "catalogue", ITEMS.encode())
+    drop(test, "catalogue", b"%PDF-1.7")
+    assert "a PDF" in errors(test)
     drop(test, "log", b"user,item,time\nu,i1,1700000000\nu,i2,1700000001\nu,i3,1700000002\n")
+    assert test.button(key="upload_check_0").disabled  # the file that failed is not passed over
+    press(test, "other", "catalogue")
+    assert not test.error
+    drop(test, "catalogue", ITEMS.encode())
+    assert not test.error
     press(test, "check")
     assert "the whole log belongs to one user" in errors(test)
     press(test, "alone")
     press(test, "use")
     (dataset,) = open_store().datasets.of(ANNA)
     assert (dataset.rows_items, dataset.rows_events) == (4, 0)
-
-
-def test_what_cannot_be_read_is_said_and_another_file_taken(root: Path) -> None:
-    test = page(root, ANNA)
-    drop(test, "catalogue", b"%PDF-1.7")
-    assert "a PDF" in errors(test)
-    drop(test, "log", LOG.encode())
-    assert test.button(key="upload_check_0").disabled  # the file that failed is not passed over
-    press(test, "other", "catalogue")
-    assert not test.error
-    drop(test, "catalogue", ITEMS.encode())
-    assert not test.error and not test.button(key="upload_check_0").disabled
 
 
 def test_one_file_of_transactions_with_titles_is_enough(root: Path) -> None:
@@ -224,14 +220,11 @@ def test_hostile_names_and_values_show_as_text(root: Path) -> None:
     assert "<script>" not in shown.replace("\\<script\\>", "") and "**x**" not in shown.replace("\\*\\*x\\*\\*", "")
 
 
-def test_templates_are_read_without_a_doubt(tmp_path: Path) -> None:
+def test_templates_are_read_without_a_doubt_and_the_samples_can_be_used(root: Path, tmp_path: Path) -> None:
     limits = UploadLimits()
     for what in KINDS:
         files.keep(tmp_path, what, samples.template(what), limits)
         assert not [choice for choice in files.guess(tmp_path, what, limits).choices if choice.sure == "unsure"]
-
-
-def test_the_samples_can_be_used(root: Path) -> None:
     test = page(root, ANNA)
     for what in KINDS:
         drop(test, what, samples.sample(what))

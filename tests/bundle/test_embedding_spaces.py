@@ -12,7 +12,7 @@ import pytest
 from engine.bundle.index import nearest
 from engine.runtime import BundleError, QuestionError, Zoo
 from tests.runtime.bundles import TOYS, flip, linked, make_zoo
-from tests.runtime.spaces import DIM, toy_vectors, write_space
+from tests.runtime.spaces import toy_vectors, write_space
 from tests.runtime.tokenizations import edit, rewrite, seal
 
 
@@ -112,8 +112,6 @@ CASES: dict[str, tuple[str, str, Callable[[Path], object]]] = {
     "link": ("vectors.npy", "is a link", lambda f: linked(f / "vectors.npy")),
     "other content": ("vectors.npy", "sha256", lambda f: flip(f / "vectors.npy")),
     "other width": ("vectors.npy", "the shape must be (40, 6)", lambda f: saved(f, toy_vectors()[:, :5].copy())),
-    "float32": ("vectors.npy", "must be float16 (<f2), not <f4", lambda f: saved(f, toy_vectors().astype(np.float32))),
-    "objects": ("vectors.npy", "must be float16", lambda f: saved(f, np.array([[None] * DIM] * 40))),
     "NaN": ("vectors.npy", "row of item 5 holds NaN", lambda f: saved(f, spoilt(5, np.nan))),
     "more empty rows than said": ("vectors.npy", "2 rows are zeros", lambda f: saved(f, toy_vectors(without=(1, 2)))),
     "item beyond": ("map.parquet", "may hold 0 to 39", lambda f: rewrite(f, "map.parquet", item=range(1, 41))),

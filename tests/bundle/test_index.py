@@ -11,22 +11,10 @@ import pytest
 from engine.bundle import index
 from engine.bundle.errors import BundleError
 from engine.bundle.files import Folder
-from engine.bundle.index import best, products, read_index
+from engine.bundle.index import products, read_index
 from engine.bundle.manifest import File
 
 RNG = np.random.default_rng(8)
-
-
-@pytest.mark.parametrize("kinds", [1, 2, 5, 1000])
-@pytest.mark.parametrize("size", [1, 2, 50])
-def test_best_against_a_sort(kinds: int, size: int) -> None:
-    for _ in range(20):
-        scores = RNG.integers(0, kinds, size).astype(np.float32)
-        scores[RNG.random(size) < 0.2] = -np.inf
-        order = [i for i in np.lexsort((np.arange(size), -scores)) if scores[i] > -np.inf]
-        for k in (1, 2, size // 2 + 1, size, size + 5):
-            found = best(scores, k)
-            assert found.dtype == np.int32 and found.tolist() == order[:k]
 
 
 def read(path: Path, array: np.ndarray, identity: bool = False) -> index.ItemIndex:

@@ -14,15 +14,7 @@ import pytest
 from engine.data.identifiers import NONE
 from engine.runtime import BundleError, CapabilityError, Zoo
 from tests.runtime.bundles import TOYS, flip, linked, make_zoo
-from tests.runtime.tokenizations import (
-    CODES,
-    DIM,
-    edit,
-    rewrite,
-    seal,
-    toy_codes,
-    write_tokenization,
-)
+from tests.runtime.tokenizations import CODES, DIM, edit, rewrite, seal, toy_codes, write_tokenization
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +120,6 @@ CASES: dict[str, tuple[str, str, Callable[[Path], object]]] = {
     "items missing": ("identifiers.parquet", "row i", lambda f: rewrite(f, "identifiers.parquet", item=[*range(39), 3])),
     "item beyond": ("latents_map.parquet", "may hold 0 to 39", lambda f: rewrite(f, "latents_map.parquet", item=range(1, 41))),
     "code twice": ("codes_map.parquet", "twice", lambda f: rewrite(f, "codes_map.parquet", code=[0] * 2 * CODES)),
-    "level beyond": ("codebooks_map.parquet", "0 to 1", lambda f: rewrite(f, "codebooks_map.parquet", level=[2] * 2 * CODES)),
     "level without the code": ("codebooks_map.parquet", "does not have it", narrowed),
 }  # fmt: skip
 

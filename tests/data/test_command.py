@@ -14,8 +14,6 @@ import pytest
 
 from engine.cli import build_parser
 from engine.commands.data import FORMATS, _configure_import
-from engine.data import prepare
-from engine.data.dataset import DatasetInfo
 from engine.data.options import ImportOptions
 from engine.data.sources import SOURCES
 from engine.tabular.database import connect_file
@@ -42,15 +40,6 @@ def test_describe_what_is_no_dataset(bench: Bench) -> None:
     dataset = bench.load(bench.write("log.csv", LOG), name="toy").path / "dataset.json"
     dataset.write_text(json.dumps(json.loads(dataset.read_text("utf-8")) | {"references": [{"title": "x"}]}), "utf-8")
     assert bench.run("describe", dataset.parent) == 1 and "references" in bench.err
-
-
-def test_an_interrupted_import_leaves_the_old_dataset(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = bench.write("log.csv", LOG)
-    first = bench.load(log, name="toy")
-    monkeypatch.setattr(prepare, "write_dataset", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
-    assert bench.run("import", log, "--out", bench.folder / "toy", "--overwrite") == 130
-    assert sorted(path.name for path in bench.folder.iterdir()) == ["log.csv", "toy"]
-    assert DatasetInfo.read(bench.folder / "toy" / "dataset.json") == first.info
 
 
 def test_wrong_use(bench: Bench) -> None:

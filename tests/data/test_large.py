@@ -35,17 +35,8 @@ def test_a_hundred_thousand_rows(tmp_path: Path, root: Path) -> None:
             file.write(f"user-{user},item-{item},{time}\n")
             events[f"user-{user}"].append((int(time), row, f"item-{item}"))
 
-    words = [
-        "data",
-        "import",
-        tmp_path / "log.csv",
-        "--out",
-        tmp_path / "big",
-        "--memory",
-        "200MB",
-        "--duplicates",
-        "keep",
-    ]
+    options = ["--out", tmp_path / "big", "--memory", "200MB", "--duplicates", "keep"]
+    words = ["data", "import", tmp_path / "log.csv", *options]
     command = [sys.executable, "-c", LIMIT, *map(str, words)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=root, check=False)
     assert done.returncode == 0, done.stderr

@@ -53,13 +53,3 @@ def test_beauty(bench: Bench, public_data: Path) -> None:
     assert counts(dataset) == (22_363, 12_101, 198_502)
     assert dataset.info.time["unit"] == "day" and dataset.info.time["ties"] == 77_402
     assert "in the column asin" in bench.err
-
-
-def test_letter(bench: Bench, public_data: Path) -> None:
-    dataset = bench.load(public_data / "instruments" / "Instruments.inter.json")
-    assert counts(dataset) == (24_772, 9_922, 206_153)
-    assert "format: letter" in bench.err
-
-
-def test_a_set_without_order_is_refused(bench: Bench, public_data: Path) -> None:
-    assert "--source user-items" in bench.fails(public_data / "gowalla" / "train.txt", "--source", "user-item")

@@ -90,20 +90,19 @@ def user_item(bench: Bench) -> Path:
         ("user-item", user_item, ""),
     ],
 )
-def test_the_layout_of_a_folder_and_of_its_log_alone_is_guessed(
+def test_the_layout_of_a_log_alone_is_guessed(
     bench: Bench, name: str, write: Callable[[Bench], Path], log: str
 ) -> None:
-    path = write(bench)
-    whole = bench.load(path, "--k-core", 0)
-    assert f"format: {name}, because" in bench.err and whole.info.options["source"] == name
-    if log:
-        assert bench.load(path / log, "--k-core", 0).info.fingerprint == whole.info.fingerprint
-        assert f"format: {name}" in bench.err
+    """That of a whole folder: in the tests of the formats."""
+    dataset = bench.load(write(bench) / log, "--k-core", 0)
+    assert f"format: {name}, because" in bench.err and dataset.info.options["source"] == name
+    assert dataset.info.counts["events"] == len(EVENTS)
 
 
 def test_ml_1m(bench: Bench) -> None:
     assert "fewer than 5 events: that leaves out every one" in bench.fails(ml_1m(bench))  # the papers' 5-core
     dataset = bench.load(ml_1m(bench), "--k-core", 4)
+    assert "format: ml-1m, because" in bench.err
     assert [(row["title"], row["year"], row["genres"]) for row in item_rows(dataset)] == [
         ("Jumanji (1995)", 1995, ["Adventure", "Children's"]),
         ("Amélie (2001)", 2001, ["Romance"]),
@@ -117,6 +116,7 @@ def test_ml_1m(bench: Bench) -> None:
 
 def test_ml_100k(bench: Bench) -> None:
     dataset = bench.load(ml_100k(bench))
+    assert "format: ml-100k, because" in bench.err
     assert [(row["title"], row["year"], row["genres"]) for row in item_rows(dataset)] == [
         ("GoldenEye (1995)", 1995, ["Action", "Adventure"]), ("Amélie", 2001, ["Romance"]),
         ("unknown", None, []), ("X (1930)", 1930, []),
@@ -126,6 +126,7 @@ def test_ml_100k(bench: Bench) -> None:
 
 def test_ml_20m(bench: Bench) -> None:
     dataset = bench.load(ml_20m(bench), "--min-rating", 0.6)
+    assert "format: ml-20m, because" in bench.err
     assert [(row["title"], row["year"], row["genres"]) for row in item_rows(dataset)] == [
         ("American President, The (1995)", 1995, ["Comedy", "Drama"]), ('Say "Hi" (1995–1997)', 1995, []),
         ("기생충 (2019)", 2019, ["Thriller"]), ("No Year", None, ["Drama"]),
@@ -135,6 +136,7 @@ def test_ml_20m(bench: Bench) -> None:
 
 def test_letter(bench: Bench) -> None:
     dataset = bench.load(letter(bench))
+    assert "format: letter, because" in bench.err
     assert histories(dataset)["1"] == ["10", "2", "30", "4"] and dataset.timestamps is None
     assert [row["title"] for row in item_rows(dataset)] == ["Item 2", "Item 4", "Item 10", "Item 30"]
     assert "found beside the log" in bench.err
@@ -168,6 +170,7 @@ def test_letter_with_faults(bench: Bench) -> None:
 
 def test_amazon(bench: Bench) -> None:
     dataset = bench.load(amazon(bench), "--k-core", 0)
+    assert "format: amazon, because" in bench.err
     first, second, third, fourth = item_rows(dataset)
     assert (first["item_id"], first["title"], first["price"], first["brand"]) == ("B02", 'It\'s "2" 한국', 9.99, "Acme")
     assert first["categories"] == ["Beauty", "Nails", "Gifts"]

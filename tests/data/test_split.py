@@ -25,18 +25,6 @@ def random_log(seed: int) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), np.concatenate(times).astype(np.int64)
 
 
-def test_time_split_by_hand() -> None:
-    times = np.array([1, 5, 11, 12, 21, 22, 3, 25, 13, 14, 26, 27, 28, 2, 2, 15])
-    offsets = np.array([0, 6, 8, 11, 13, 16])
-    assert by_time(offsets, times, valid_from=10, test_from=20).tolist() == [
-        *(TRAIN, TRAIN, VALID, BETWEEN, TEST, LATER),  # the first event of each period is asked for
-        *(TRAIN, TEST),  # nothing in the validation period
-        *(BETWEEN, BETWEEN, TEST),  # unknown before validation, known before the test
-        *(LATER, LATER),  # never known
-        *(TRAIN, TRAIN, VALID),  # nothing in the test period
-    ]
-
-
 def test_splits_equal_their_definition() -> None:
     offsets, times = random_log(0)
     loo, timed = leave_one_out(offsets), by_time(offsets, times, 20, 30)

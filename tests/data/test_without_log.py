@@ -116,14 +116,7 @@ def test_a_log_may_be_named_in_other_words_than_its_folder(tmp_path: Path) -> No
     assert cli.main([*words, "--name", "my log", "--overwrite"]) == 2
 
 
-@pytest.mark.parametrize(
-    ("name", "settings"),
-    [
-        ("rqvae", ["tokenizer.codes=4", "training.epochs=2"]),
-        ("residual-kmeans", ["tokenizer.codes=4"]),
-        ("p5-semid", []),
-    ],
-)
+@pytest.mark.parametrize(("name", "settings"), [("residual-kmeans", ["tokenizer.codes=4"]), ("p5-semid", [])])
 def test_what_reads_words_gives_identifiers(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, settings: list[str]
 ) -> None:

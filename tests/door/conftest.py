@@ -9,7 +9,7 @@ import pytest
 
 from tests import clients
 
-LARGE = 150_000_000
+LARGE = 80_000_000
 """Bytes of the file that small_page.py hands out."""
 
 

@@ -79,7 +79,7 @@ def test_what_is_not_finished_goes_with_its_session_and_with_the_server(served: 
             await anna.run(page="your_data")
             text = anna.widget("upload_paste_catalogue_0_0")
             await anna.click("upload_pasted_catalogue_0", WidgetState(id=text.id, string_value=ITEMS))
-            await asyncio.sleep(4)  # longer than a session is kept that has lost its connection
+            await asyncio.sleep(2.5)  # longer than a session is kept that has lost its connection
             assert not anna.errors
             (draft,) = served.home.drafts()
             assert list((draft / "upload").glob("catalogue-*"))

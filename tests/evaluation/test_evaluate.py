@@ -67,17 +67,6 @@ def test_vectors_of_people_and_fold_in_are_told_apart(dataset: Dataset, run_of: 
     assert np.array_equal(full_ranks(model, cases, trained_users=some).ranks, np.where(some, known, plain))
 
 
-def test_the_history_may_be_kept(dataset: Dataset, run_of: Callable[[str], Path], tmp_path: Path) -> None:
-    model, *_ = open_run(run_of("popularity"))
-    found = evaluate(model, dataset, tmp_path, keep_history=True)
-    assert set(found) == {"full", "full, history kept"}
-    table = pq.read_table(tmp_path / "ranks.parquet")
-    names, ranks = np.array(table["protocol"].to_pylist()), table["rank"].to_numpy()
-    kept, without = ranks[names == "full, history kept"], ranks[names == "full"]
-    assert (kept >= without).all()
-    assert (kept > without).any()
-
-
 def test_evaluating_again_changes_nothing(dataset: Dataset, run_of: Callable[[str], Path], tmp_path: Path) -> None:
     model, *_ = open_run(run_of("sasrec"))
     for name in ("one", "other"):

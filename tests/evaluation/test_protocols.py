@@ -10,27 +10,16 @@ from engine.evaluation.protocols import Protocol, in_order, main, parse, title
 @pytest.mark.parametrize(
     ("name", "expected", "words"),
     [
-        ("full", Protocol("full"), "Full ranking"),
-        (
-            "full, history kept+user",
-            Protocol("full", "history kept", True),
-            "Full ranking, history kept, user vectors",
-        ),
-        (
-            "u100, repeats+user, new",
-            Protocol("u100", "repeats", True, "new"),
-            "100 sampled negatives, repeats, user vectors, new",
-        ),
+        ("full, history kept+user", Protocol("full", "history kept", True), "Full ranking, history kept, user vectors"),
+        ("u100, repeats+user, new", Protocol("u100", "repeats", True, "new"),
+         "100 sampled negatives, repeats, user vectors, new"),
         ("p100, cold", Protocol("p100", part="cold"), "100 popular negatives, cold"),
         ("full, other words", Protocol("full, other words"), "full, other words"),
         ("held-out users", Protocol("held-out users"), "Full ranking, held-out users"),
-        (
-            "full, repeats, refit+times, new",
-            Protocol("full", "repeats", part="new", refit=True, with_times=True),
-            "Full ranking, repeats, refit, with times, new",
-        ),
+        ("full, repeats, refit+times, new", Protocol("full", "repeats", part="new", refit=True, with_times=True),
+         "Full ranking, repeats, refit, with times, new"),
     ],
-)
+)  # fmt: skip
 def test_a_name_is_taken_apart_and_put_together(name: str, expected: Protocol, words: str) -> None:
     assert parse(name) == expected and str(expected) == name and title(name) == words
 

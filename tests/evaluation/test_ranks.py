@@ -82,19 +82,5 @@ def test_exposure_counts_the_lists() -> None:
         np.testing.assert_array_equal(found[k], expected)
 
 
-def test_exposure_never_shows_what_is_excluded() -> None:
-    some = cases([[0, 1, 2], [1, 4]], [3, 3])
-    found = full_ranks(Fixed(np.zeros((5, 5))), some, lists=True).exposure
-    assert found[50].tolist() == [1, 0, 1, 2, 1]
-    assert found[50].sum() == 5
-
-
-def test_the_model_reads_its_latest_items_oldest_first() -> None:
-    model = Fixed(np.zeros((60, 60)))
-    model.max_length = 3
-    full_ranks(model, cases([[9, 8, 7, 6, 5], [4], [3, 2]], [0, 0, 0]))
-    assert sorted(model.asked) == [[3, 2], [4], [7, 6, 5]]
-
-
 def test_nobody_to_rank() -> None:
     assert len(full_ranks(Fixed(np.zeros((1, 3))), cases([], [])).ranks) == 0

@@ -46,9 +46,9 @@ def test_what_always_comes_next_is_learned(tmp_path: Path, family: str, model: d
     assert np.isclose(metrics.ndcg(beam, 5), metrics.ndcg(ranks, 5)).mean() > 0.95
 
 
-@pytest.mark.parametrize(("family", "model", "epochs"), FAMILIES)
-def test_nothing_is_learned_from_noise(tmp_path: Path, family: str, model: dict[str, Any], epochs: int) -> None:
-    found, dataset = trained(tmp_path, noise(), apart(), family, model, 4)
+@pytest.mark.parametrize("family", ["encoder-decoder", pytest.param("decoder-only", marks=pytest.mark.long)])
+def test_nothing_is_learned_from_noise(tmp_path: Path, family: str) -> None:
+    found, dataset = trained(tmp_path, noise(), apart(), family, {}, 4)
     train(other_recipe("popularity"), dataset, tmp_path / "popularity", device="cpu")
     popular, *_ = open_run(tmp_path / "popularity")
     gain, base = (metrics.ndcg(full_ranks(m, dataset.cases("test")).ranks, 10) for m in (found, popular))

@@ -65,21 +65,6 @@ def test_one_pass_for_all_targets_is_as_one_pass_each(family: str) -> None:
     torch.testing.assert_close(model.teach(window, users, last=2), together[:, -2:], atol=1e-5, rtol=1e-5)
 
 
-def test_logits_of_a_code_do_not_know_it() -> None:
-    """Nor those after it: the decoder reads what is before."""
-    for family in FAMILIES:
-        model = build(family)
-        items = histories(model)
-        targets = torch.arange(5)[:, None]
-        before = model.decode(model.inputs(targets), model.encode(items))[0]
-        for level in range(1, model.levels):
-            inputs = model.inputs(targets)
-            inputs[..., level:] = (inputs[..., level:] + 1) % model.vocabulary
-            after = model.decode(inputs, model.encode(items))[0]
-            torch.testing.assert_close(after[:, :, :level], before[:, :, :level], atol=1e-6, rtol=1e-6)
-            assert not torch.allclose(after[:, :, level], before[:, :, level])
-
-
 def test_what_stands_after_the_end_of_an_identifier_is_not_read() -> None:
     model = build("both ways", "ragged")
     short = int((~model.written[:ITEMS]).sum(1).argmax())
@@ -143,9 +128,3 @@ def test_what_writing_looks_at(family: str) -> None:
         assert (weights.sum(-1) <= 1 + 1e-5).all()
         if not model.stop:
             torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:-1]), atol=1e-5, rtol=0)
-
-
-def test_identifiers_must_fit_the_catalogue() -> None:
-    config, network, _ = FAMILIES["both ways"]
-    with pytest.raises(ValueError, match="29 items"):
-        network(config(), ITEMS + 1, 3, torch.Generator(), identifiers=build("both ways").identifiers)  # type: ignore[call-arg]

@@ -77,14 +77,6 @@ def test_the_engine_takes_every_step(tmp_path: Path, log: tuple[str, ...]) -> No
                 load_tokenizer(args.recipe_name, "x", args.recipe, args.set)
 
 
-def test_no_file_names_where_the_dataset_lies(tmp_path: Path) -> None:
-    job = prepare(tmp_path)
-    assert job.folder == "../../owners/a/datasets/x"
-    assert job.place(tmp_path / "jobs" / "id") == place_of(tmp_path)
-    outside = [word for step in job.steps for word in step.words if str(tmp_path) in word]
-    assert outside == [str(tmp_path / "exports" / "recformer")]  # what is carried over comes from elsewhere
-
-
 def test_a_catalogue_that_is_too_small_has_no_map_of_words(tmp_path: Path) -> None:
     def mapped(items: int) -> bool:
         return any(words[0] == "embed" and "--to" in words for words in commands(prepare(tmp_path, items)))
@@ -93,12 +85,19 @@ def test_a_catalogue_that_is_too_small_has_no_map_of_words(tmp_path: Path) -> No
     assert not mapped(umap_map.NEIGHBOURS) and mapped(umap_map.NEIGHBOURS + 1)
 
 
-def test_what_a_catalogue_gets_at_once(tmp_path: Path) -> None:
+def test_what_a_catalogue_gets_at_once_and_a_large_one_besides(tmp_path: Path) -> None:
     steps = prepare(tmp_path).steps
     assert "evaluate" in [step.words[0] for step in prepare(tmp_path, log=("user", "item")).steps]
     assert not steps[0].may_fail and all(step.may_fail for step in steps[2:])
     assert all(step.needs == ("words",) for step in steps if step.words[0] == "tokenize")
     assert [step.goal for step in steps].count(True) == 4
+    programs = [[step.program for step in prepare(tmp_path, items=items).steps] for items in (500, 500_000)]
+    assert ["app.store.prepared" in of_job for of_job in programs] == [False, True]
+    job = prepare(tmp_path)
+    assert job.folder == "../../owners/a/datasets/x"
+    assert job.place(tmp_path / "jobs" / "id") == place_of(tmp_path)
+    outside = [word for step in job.steps for word in step.words if str(tmp_path) in word]
+    assert outside == [str(tmp_path / "exports" / "recformer")]  # what is carried over comes from elsewhere
 
 
 def test_semantic_ids_that_were_brought_are_read_and_once_more_with_the_next_log(tmp_path: Path) -> None:
@@ -137,12 +136,7 @@ def test_models_that_need_no_training_are_made_as_soon_as_there_is_a_log(tmp_pat
     assert all(not declared[name].learns and declared[name].needs_log for name in names)
 
 
-def test_many_items_are_made_ready_to_be_searched(tmp_path: Path) -> None:
-    programs = [[step.program for step in prepare(tmp_path, items=items).steps] for items in (500, 500_000)]
-    assert ["app.store.prepared" in of_job for of_job in programs] == [False, True]
-
-
-def test_models_one_after_the_other(tmp_path: Path) -> None:
+def test_models_one_after_the_other_and_estimates_are_their_shares_of_the_work(tmp_path: Path) -> None:
     job = train(
         tmp_path, TrainingChoice(model="sasrec", settings={"training.epochs": 3}), TrainingChoice(model="markov")
     )
@@ -153,9 +147,6 @@ def test_models_one_after_the_other(tmp_path: Path) -> None:
     assert other.run != first and not other.may_fail  # other settings, another training; alone, it is the job
     export = job.steps[4]
     assert export.words[export.words.index("--name") + 1] == "sasrec"
-
-
-def test_estimates_are_the_shares_of_the_work(tmp_path: Path) -> None:
     job = train(tmp_path, TrainingChoice(model="sasrec", estimate=ESTIMATE))
     assert job.timed and job.short  # over within a minute
     longer = ESTIMATE.model_copy(update={"train": 60.0})

@@ -191,17 +191,6 @@ def test_two_jobs_of_one_dataset_never_run_together(jobs: Path) -> None:
     queue.stop()
 
 
-def test_a_runner_that_is_lost_is_replaced(make: Make, tmp_path: Path) -> None:
-    queue, out = make(), tmp_path / "out"
-    queue.submit(job(step("count", out, 10, 0, tmp_path / "gate")))
-    wait(lambda: len(lines(out)) == 5)
-    os.kill(wait(lambda: queue.status("job").pid), signal.SIGKILL)
-    (tmp_path / "gate").touch()
-    end = over(queue, "job")
-    assert (end.state, end.tries) == ("done", 1)
-    assert lines(out) == LINES and len(pids(out)) == 2
-
-
 def test_one_that_is_lost_again_and_again_is_not(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "TRIES", 1)
     queue, out = make(), tmp_path / "out"

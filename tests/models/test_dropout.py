@@ -1,11 +1,13 @@
-"""Dropout from random bits: its rate, its scale, and who decides it."""
+"""Dropout from random bits: its rate, its scale, and who decides it; and the gradient of blocked attention with it."""
 
 from __future__ import annotations
 
 import pytest
 import torch
+from torch import Tensor
 
-from engine.models.layers import dropout
+from engine.models import layers
+from engine.models.layers import dropout, visible
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.9])
@@ -19,6 +21,7 @@ def test_rate_and_scale(rate: float) -> None:
     torch.testing.assert_close(out[kept], torch.full_like(out[kept], 1 / (1 - rate)), rtol=1e-3, atol=0)
     # rows and columns are hit alike
     assert abs(kept.float().mean(0) - (1 - rate)).max() < 6 * (rate * (1 - rate) / 401) ** 0.5
+    assert not dropout(x, 1 - 1e-7).any()
 
 
 def test_elements_are_independent() -> None:
@@ -26,19 +29,6 @@ def test_elements_are_independent() -> None:
     kept = (dropout(torch.ones(4096, 256), 0.5) != 0).float() - 0.5
     for lag in (1, 2, 4, 8):
         assert abs((kept[:, lag:] * kept[:, :-lag]).mean().item()) < 0.001
-
-
-def test_nothing_happens_outside_training_or_at_rate_0() -> None:
-    x = torch.randn(5)
-    assert dropout(x, 0.5, training=False) is x
-    assert dropout(x, 0.0) is x
-
-
-def test_every_shape() -> None:
-    """Bits are drawn four at a time."""
-    for shape in ((0,), (3,), (2, 3, 5)):
-        assert dropout(torch.ones(shape), 0.5).shape == shape
-    assert dropout(torch.ones(2, 3).T, 0.5).shape == (3, 2)
 
 
 def test_the_default_generator_decides() -> None:
@@ -50,12 +40,17 @@ def test_the_default_generator_decides() -> None:
     assert not torch.equal(dropout(x, 0.5), one)
 
 
-def test_low_precision() -> None:
-    out = dropout(torch.ones(64, dtype=torch.bfloat16), 0.5)
-    assert out.dtype == torch.bfloat16
-    assert set(out.tolist()) == {0.0, 2.0}
+@pytest.mark.parametrize("causal", [True, False])
+def test_gradient_is_that_of_the_value(monkeypatch: pytest.MonkeyPatch, causal: bool) -> None:
+    monkeypatch.setattr(layers, "QUERIES", 2)
+    monkeypatch.setattr(layers, "LOGITS", 1)
+    items = torch.tensor([[9, 9, 1, 2, 3], [4, 5, 6, 7, 8], [9, 9, 9, 9, 9]])
+    mask = visible(items, 9, causal).double()
+    generator = torch.Generator().manual_seed(0)
+    q, k, v = (torch.randn(3, 1, 5, 2, dtype=torch.float64, generator=generator).requires_grad_() for _ in range(3))
 
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        torch.manual_seed(7)  # the same weights are dropped every time
+        return layers.attend_by_blocks(q, k, v, mask, 0.4, causal)
 
-def test_everything_can_be_dropped() -> None:
-    assert not dropout(torch.ones(50), 1.0).any()
-    assert not dropout(torch.ones(50), 1 - 1e-7).any()
+    assert torch.autograd.gradcheck(attend, (q, k, v))

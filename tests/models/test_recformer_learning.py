@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from engine.cli import main
 from engine.data.dataset import Dataset
 from engine.evaluation.evaluate import evaluate
 from engine.training.run import open_run, train
@@ -76,16 +74,3 @@ def test_new_items_are_found_by_their_words(place: Path, learnt: tuple[float, fl
 
 def test_words_of_other_items_lead_astray(place: Path) -> None:
     assert parts("recformer", families(place, "mixed", mixed=True), place / "recformer-mixed")[1] < 0.1
-
-
-def test_a_catalogue_it_never_saw(place: Path, learnt: tuple[float, float]) -> None:
-    """The same families, told by people who take other items of them: nothing is trained anew."""
-    rng = np.random.default_rng(0)
-    said = titles(rng)
-    order = np.random.default_rng(2).permutation(ITEMS)
-    number = np.argsort(order)  # old → new
-    sequences = [number[f * SIZE + rng.permutation(SIZE)[:4]].tolist() for f in rng.integers(0, FAMILIES, 100)]
-    other = write_log(place / "other", sequences, ITEMS, "other", [said[old] for old in order])
-    assert main(["evaluate", str(place / "recformer"), "--dataset", str(other.path)]) == 0
-    measured = json.loads((place / "recformer" / "elsewhere" / "other" / "metrics.json").read_text("utf-8"))
-    assert measured["full"]["NDCG@10"] > 0.4

@@ -83,10 +83,16 @@ def test_a_bound_is_named_and_nothing_is_left(
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_just_within_the_bounds(models: Zoo, tmp_path: Path) -> None:
+def test_just_within_the_bounds_which_are_those_of_uploads(
+    models: Zoo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source, enough = csv(tmp_path / "h.csv"), WIDE.model_copy(update={"rows": 3_000, "answers": 3})
     found = batch.run(models, source, tmp_path / "o.csv", names=["alpha"], k=3, bounds=enough)
     assert found.histories == 1 and found.rows == 3
+    monkeypatch.setenv("SEQSCOPE_QUOTA_ROWS", "1234")
+    monkeypatch.setenv("SEQSCOPE_UPLOAD_SECONDS", "56")
+    found = Bounds.of_environment()
+    assert (found.rows, found.seconds, found.text) == (1_234, 56, 512 * MB)
 
 
 def test_sorting_has_so_much_of_the_disk(models: Zoo, tmp_path: Path) -> None:
@@ -113,13 +119,6 @@ def test_a_statement_that_takes_too_long_is_ended(models: Zoo, tmp_path: Path, m
     with pytest.raises(TooMuch, match="took longer than 1 seconds"):
         batch.run(models, csv(tmp_path / "h.csv"), tmp_path / "o.csv", bounds=short)
     assert time.monotonic() - began < 30
-
-
-def test_the_bounds_are_those_of_uploads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SEQSCOPE_QUOTA_ROWS", "1234")
-    monkeypatch.setenv("SEQSCOPE_UPLOAD_SECONDS", "56")
-    found = Bounds.of_environment()
-    assert (found.rows, found.seconds, found.text) == (1_234, 56, 512 * MB)
 
 
 def test_the_command_has_bounds_where_they_are_asked_for(

@@ -36,7 +36,7 @@ def events(models: Zoo, ids: list[str]) -> list[int]:
     return [item for item in found if item is not None]
 
 
-def test_lists_are_the_models(models: Zoo, report: Report) -> None:
+def test_lists_are_the_models_and_effects_leave_one_out(models: Zoo, report: Report) -> None:
     history = events(models, HISTORY)
     for one in report.lists or []:
         found = models.bundles[one.model].recommend_one(history, 5)
@@ -44,6 +44,16 @@ def test_lists_are_the_models(models: Zoo, report: Report) -> None:
         assert [item.score for item in one.items] == pytest.approx(found.scores.tolist(), rel=1e-6)
         assert [item.place for item in one.items] == [1, 2, 3, 4, 5]
         assert not {item.item_id for item in one.items} & set(HISTORY)
+    assert report.effects is not None and report.lists is not None
+    assert report.effects.item_id == report.lists[0].items[0].item_id
+    item = models.position(report.effects.item_id)
+    assert item is not None
+    for one in report.effects.models:
+        found = models.bundles[one.model].leave_one_out(events(models, HISTORY), item)
+        assert one.effect == pytest.approx(found.effect.tolist(), rel=1e-5, abs=1e-7)
+        probable = found.log_probability_effect.tolist() if np.isfinite(found.log_probability) else []
+        assert one.log_probability == pytest.approx(probable, rel=1e-5, abs=1e-7)
+        assert one.rank == found.rank and one.moves == pytest.approx(found.move.tolist())
 
 
 def test_what_ifs_and_their_moves(models: Zoo, report: Report) -> None:
@@ -60,19 +70,6 @@ def test_what_ifs_and_their_moves(models: Zoo, report: Report) -> None:
     nothing = next(one for one in report.what_ifs or [] if one.name == "nothing")
     cannot = {own.model: own.cannot for own in nothing.models}
     assert cannot["popular"] is None and "at least one item" in (cannot["alpha"] or "")
-
-
-def test_effects_are_leave_one_out(models: Zoo, report: Report) -> None:
-    assert report.effects is not None and report.lists is not None
-    assert report.effects.item_id == report.lists[0].items[0].item_id
-    item = models.position(report.effects.item_id)
-    assert item is not None
-    for one in report.effects.models:
-        found = models.bundles[one.model].leave_one_out(events(models, HISTORY), item)
-        assert one.effect == pytest.approx(found.effect.tolist(), rel=1e-5, abs=1e-7)
-        probable = found.log_probability_effect.tolist() if np.isfinite(found.log_probability) else []
-        assert one.log_probability == pytest.approx(probable, rel=1e-5, abs=1e-7)
-        assert one.rank == found.rank and one.moves == pytest.approx(found.move.tolist())
 
 
 def test_attention_is_the_models(models: Zoo, report: Report) -> None:
@@ -111,16 +108,13 @@ def test_gates_are_the_models(films: Zoo) -> None:
     assert tables(made)["gates"].rows[-1][1:3] == (6, history[-1]) and html.render(made)
 
 
-def test_overlap_counts_what_is_shared(report: Report) -> None:
+def test_overlap_counts_what_is_shared_and_codes_are_those_of_the_items(report: Report, models: Zoo) -> None:
     assert report.overlap is not None and report.lists is not None
     lists = {one.model: {item.item_id for item in one.items} for one in report.lists}
     for i, first in enumerate(report.overlap.models):
         for j, second in enumerate(report.overlap.models):
             assert report.overlap.shared[i][j] == len(lists[first] & lists[second])
     assert report.overlap.different == len(set().union(*lists.values()))
-
-
-def test_codes_of_the_items(models: Zoo, report: Report) -> None:
     assert [one.tokenizer for one in report.codes or []] == ["letter", "rqvae"]
     one = next(one for one in report.codes or [] if one.tokenizer == "rqvae")
     table = models.tokenizations["rqvae"].identifiers.codes
@@ -172,9 +166,12 @@ def test_without_rows_nothing_of_the_data_leaves_but_what_is_told(models: Zoo) -
     assert others and not [title for title in others if json.dumps(title, ensure_ascii=False) in text]
 
 
-def test_a_person_is_named_for_their_own_history_alone(models: Zoo) -> None:
+def test_a_person_is_named_for_their_own_history_alone_and_what_is_not_shown_is_left_out(models: Zoo) -> None:
     made = build(models, Asked(history=["toy-9"], user=models.users["user_id"][3].as_py(), rows=True))
     assert made.history is not None and made.history.person is None and made.asked.user is None
+    made = build(models, Asked(history=["toy-9"], models=["alpha"], attention=["beta"], map="beta"))
+    assert made.attention == [] and made.asked.attention == [] and made.asked.map is None
+    assert made.map is not None and made.map.model == "alpha"
 
 
 def test_without_the_history_nothing_tells_it(models: Zoo) -> None:
@@ -210,12 +207,6 @@ def test_one_part_alone(models: Zoo, part: document.Part) -> None:
 def test_what_the_zoo_lacks(models: Zoo, asked: Asked, words: str) -> None:
     with pytest.raises(SeqscopeError, match=words):
         build(models, asked)
-
-
-def test_what_was_chosen_of_models_that_are_not_shown_is_left_out(models: Zoo) -> None:
-    made = build(models, Asked(history=["toy-9"], models=["alpha"], attention=["beta"], map="beta"))
-    assert made.attention == [] and made.asked.attention == [] and made.asked.map is None
-    assert made.map is not None and made.map.model == "alpha"
 
 
 def test_metrics_begin_with_the_floor_and_say_nothing_beyond_a_beam(copied: Path) -> None:

@@ -37,7 +37,7 @@ def test_every_figure_of_a_report_is_well_formed_and_has_no_code(report: Report)
                 assert math.isfinite(float(element.get(name, "0")))
 
 
-def test_bars_are_as_long_as_their_values() -> None:
+def test_bars_are_as_long_as_their_values_and_signed_ones_start_in_the_middle() -> None:
     rows = [charts.Bar(EVIL, 0.5, "0.500"), charts.Bar("b", 0.25, "0.250"), charts.Bar("c", 0.0, "0.000")]
     root = parsed(charts.bars(rows, "#0072b2", EVIL, even=0.25))
     lengths = [float(bar.get("width", "")) for bar in root.iter(f"{NS}rect")]
@@ -45,9 +45,6 @@ def test_bars_are_as_long_as_their_values() -> None:
     (even,) = root.iter(f"{NS}line")
     assert float(even.get("x1", "")) == pytest.approx(190 + lengths[1])
     assert EVIL in (root.get("aria-label") or "")
-
-
-def test_signed_bars_start_in_the_middle_and_share_a_scale() -> None:
     texts, ranks = ["one", "two", "three"], ["41", "2", "10,000,000"]
     columns = [
         charts.Column("●", "#0072b2", [1.0, -2.0, None], texts, ranks),
@@ -79,23 +76,17 @@ def test_lines_of_a_tree_join_its_nodes_and_the_explained_item_has_the_colour_of
     assert shades.count("#123456") == 1 and shades.count(graph_paths.AGAINST) == 1
 
 
-def test_cells_are_blank_where_there_is_nothing() -> None:
+def test_cells_are_blank_where_there_is_nothing_dots_lie_on_one_axis_and_points_upwards() -> None:
     root = parsed(charts.heatmap(["a", "b"], ["c", "d"], [[0.0, None], [5.0, 10.0]], "x", top=10.0, form="{:.0f}"))
     cells = list(root.iter(f"{NS}rect"))
     assert [cell.get("fill") for cell in cells] == ["#440154", svg.viridis(0.5), "#fde725"]
     assert [text.text for text in root.iter(f"{NS}text")] == ["a", "0", "b", "5", "10", "c", "d"]
-
-
-def test_dots_lie_on_one_axis() -> None:
     upper = charts.Dot("a", 0.3, 0.2, 0.4, "#0072b2", "circle", "best")
     lower = charts.Dot("b", 0.1, 0.0, 0.2, "#d55e00", "star", "")
     root = parsed(charts.dots([upper, lower], "NDCG@10", "x"))
     lines = [line for line in root.iter(f"{NS}line") if line.get("stroke") in (upper.colour, lower.colour)]
     (middle, high), (low, middle_too) = ((float(line.get("x1", "")), float(line.get("x2", ""))) for line in lines)
     assert middle == pytest.approx(middle_too, abs=0.02) and high - middle == pytest.approx(middle - low, abs=0.04)
-
-
-def test_points_lie_upwards() -> None:
     spots = [charts.Spot(0.0, 1000.0, "1", EVIL)]
     root = parsed(charts.points([0.0, 1000.0], [0.0, 500.0], ["#0072b2", "#d55e00"], "x", path=spots))
     low, right, spot = list(root.iter(f"{NS}circle"))
@@ -118,13 +109,10 @@ def test_every_marker_has_a_shape_of_its_own_and_outlines_are_empty() -> None:
     assert (drawn("new").get("d") or "").startswith("M")  # of a report of another version
 
 
-def test_ticks_are_round_and_within() -> None:
+def test_ticks_are_round_and_wide_letters_take_more_room() -> None:
     assert ticks(0, 1, 5) == [0, 0.2, 0.4, 0.6, 0.8, 1.0]
     assert ticks(0.013, 0.047, 4) == [0.02, 0.03, 0.04]
     assert ticks(3, 3, 4) == [3]
-
-
-def test_wide_letters_take_more_room() -> None:
     assert svg.fit("abcdefgh", 80) == "abcdefgh"
     assert svg.fit("가나다라마바사아", 80).endswith("…") and len(svg.fit("가나다라마바사아", 80)) <= 6
     assert "\n" not in svg.fit("a\nb\x00c", 100)

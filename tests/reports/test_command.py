@@ -76,7 +76,7 @@ def test_verify(hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str
     )
 
 
-def test_verify_says_that_something_cannot_be_asked(
+def test_verify_says_what_cannot_be_asked_or_read(
     hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = made(hostile, tmp_path, "--parts", "lists", "metrics")
@@ -84,9 +84,6 @@ def test_verify_says_that_something_cannot_be_asked(
     said = capsys.readouterr()
     assert "not asked      lists: " in said.out and "DOES NOT" not in said.out
     assert said.err == f"seqscope: {path}: not all of it can be asked again.\n"
-
-
-def test_verify_refuses_in_one_line(hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "r.json").write_text("{")
     for name in ("r.json", "nope.json"):
         assert main(["report", "--verify", str(tmp_path / name), str(hostile)]) == 1

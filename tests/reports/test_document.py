@@ -17,20 +17,16 @@ from engine.errors import SeqscopeError
 from engine.runtime import Zoo
 
 
-def test_round_trip(report: Report) -> None:
+def test_everything_is_in_it_fits_the_schema_and_is_read_again_to_the_letter(
+    report: Report, root: Path, models: Zoo
+) -> None:
     content = document.write(report)
     again = document.read(content)
     assert again == report and document.write(again) == content
     assert document.seal(again) == again.seal == report.seal != ""
-
-
-def test_the_schema_fits(root: Path, report: Report) -> None:
     schema = json.loads((root / "docs" / "report.schema.json").read_text("utf-8"))
     jsonschema.Draft202012Validator.check_schema(schema)
     jsonschema.validate(json.loads(document.write(report)), schema)
-
-
-def test_everything_is_in_it(report: Report, models: Zoo) -> None:
     assert report.asked.parts == list(PARTS) == [part.name for part, _ in report.content()]
     assert report.dataset.fingerprint == models.info.fingerprint
     assert {one.name: one.digest for one in report.models} == {n: b.digest for n, b in models.bundles.items()}
@@ -46,9 +42,7 @@ def changed(report: Report, **changes: Any) -> bytes:
     ("content", "words"),
     [
         (b"", "not valid JSON"),
-        (b"\xff\xfe\x00", "not valid JSON"),
         (b"[1, 2]", "no report of Seqscope"),
-        (b'{"format": "other"}', "no report of Seqscope"),
         (b'{"format": "seqscope-report", "created": NaN}', "not valid JSON"),
         (b'{"format": "seqscope-report", "title": "\\ud800"}', "not valid JSON"),
         (b"[" * 100_000 + b"]" * 100_000, "nested deeper"),

@@ -23,7 +23,7 @@ def rows(content: bytes) -> list[list[str]]:
     return list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline="")))
 
 
-def test_every_table_says_what_the_report_does(report: Report) -> None:
+def test_every_table_says_what_the_report_does_in_files_by_form(report: Report) -> None:
     found = tables(report)
     assert set(found) == {
         "history", "lists", "what-ifs", "effects", "overlap", "attention", "attention-matrix", "codes", "codes-collisions",
@@ -37,9 +37,6 @@ def test_every_table_says_what_the_report_does(report: Report) -> None:
     lists = rows(csv_bytes(found["lists"].columns, found["lists"].rows))
     assert len(lists) == 1 + sum(len(one.items) for one in report.lists or [])
     assert float(lists[1][4]) == (report.lists or [])[0].items[0].score
-
-
-def test_files_by_form(report: Report) -> None:
     found = files.files(report, ["html", "json", "csv"])
     stem = report.stem
     assert stem == "seqscope-img-src-x-onerror-alert-1-2026-11-20"
@@ -63,13 +60,7 @@ def test_the_zip_is_whole_and_the_same_again(models: Zoo) -> None:
         assert document.read(packed.read(f"{report.stem}/{report.stem}.json")) == report
 
 
-def test_writing_brings_no_folder_back_that_was_deleted(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError), replacing(tmp_path / "deleted" / "a.txt"):
-        pass
-    assert not list(tmp_path.iterdir())
-
-
-def test_writing_leaves_nothing_half(tmp_path: Path) -> None:
+def test_writing_leaves_nothing_half_and_brings_no_folder_back_that_was_deleted(tmp_path: Path) -> None:
     target = tmp_path / "a.txt"
     target.write_text("old")
     with pytest.raises(RuntimeError), replacing(target) as staged:
@@ -79,3 +70,6 @@ def test_writing_leaves_nothing_half(tmp_path: Path) -> None:
     with replacing(target) as staged:
         staged.write_text("new")
     assert target.read_text() == "new"
+    with pytest.raises(FileNotFoundError), replacing(tmp_path / "deleted" / "a.txt"):
+        pass
+    assert not (tmp_path / "deleted").exists()

@@ -22,20 +22,9 @@ Place = tuple[str | int, ...]
 pytestmark = pytest.mark.usefixtures("asked_once")
 
 FREE = {
-    "address",
-    "program.version",
-    "program.python",
-    "program.platform",
-    "program.packages",
-    "models.provider",
-    "asked.seed",
-    "asked.slow",
-    "asked.map",
-    "asked.protocol",
-    "codes",
-    "metrics.verdict",
-    "summary",
-}
+    "address", "program.version", "program.python", "program.platform", "program.packages", "models.provider", "asked.seed",
+    "asked.slow", "asked.map", "asked.protocol", "codes", "metrics.verdict", "summary",
+}  # fmt: skip
 """What nobody can ask again, as docs/report.md says: of what was asked for, where what is there does not depend on it, or where
 it only says in words what would be taken anyway; of the code tables, that one was left out where all were asked for; that there
 was a verdict or a summary, as reports of before have none. A time and a title of one's own are in the name of the file, which the
@@ -174,15 +163,12 @@ def test_forgeries_are_told_in_words(report: Report, models: Zoo, change: Change
     assert any(called == what and words in why for called, why in told), told
 
 
-def test_a_code_table_that_was_left_out_is_told(report: Report, models: Zoo) -> None:
+def test_a_code_table_that_was_left_out_is_told_and_a_time_that_is_none_refused(report: Report, models: Zoo) -> None:
     """Nobody can know whether its tokenizer was there when the report was made; the line on the dataset says so."""
     assert report.codes is not None
     claims = list(verify.verify(tampered(report, lambda raw: raw["codes"].pop()), models))
     assert all(one.holds for one in claims)
     assert f"says nothing of {report.codes[-1].tokenizer}: added since then, or left out" in claims[0].words
-
-
-def test_a_time_that_is_none_is_refused(report: Report) -> None:
     for wrong in ("yesterday", "2026-11-20T12:00:00", ""):
         with pytest.raises(SeqscopeError, match="created is no time"):
             document.read(json.dumps({**json.loads(document.write(report)), "created": wrong}).encode())

@@ -137,15 +137,12 @@ def test_people_of_the_dataset(models: Zoo, tmp_path: Path) -> None:
     assert found["u2"] == [models.item_ids[item] for item in models.users["history"][2].as_py()]
 
 
-def test_without_times_the_rows_tell_the_order(models: Zoo, tmp_path: Path) -> None:
+def test_the_rows_or_times_as_texts_tell_the_order(models: Zoo, tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("user,item\nx,toy-9\ny,toy-9\nx,toy-12\nx,nope\ny,\n", "utf-8")
     found, unknown = read(models, path, tmp_path)
     assert found == {"x": ["toy-9", "toy-12"], "y": ["toy-9", ""]}  # this catalogue has an item called ""
     assert unknown == 1
-
-
-def test_times_as_texts(models: Zoo, tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("user,item,time\nx,toy-9,2026-02-01\nx,toy-12,2026-01-15\n", "utf-8")
     assert read(models, path, tmp_path)[0] == {"x": ["toy-12", "toy-9"]}
@@ -181,16 +178,12 @@ def test_many_events_of_few(models: Zoo, tmp_path: Path, monkeypatch: pytest.Mon
         ("a.xlsx", b"PK\x03\x04", "an Excel workbook"),
         ("a.csv", b"user,item\n", "no events"),
         ("a.csv", b"one column\n1\n", "which column is the user"),
-        ("a.csv", b"user,item\n1,2\n1,2\n1,2,3\n", "a.csv:4: row with too many fields"),
         ("a.csv", "user,item\n영,화\n".encode("cp949"), "UTF-8"),
-        ("a.parquet", b"PAR1 not really", "as Parquet"),
         ("a.jsonl", b'{"user": "x", "item": "toy-9"}\n{\n', "a.jsonl:2: line that is not valid JSON"),
-        ("a.jsonl", b'{"user": "x", "items": ["toy-9"]}\n["toy-9"]\n', "a.jsonl:2: line of JSON that is not an object"),
         ("a.jsonl", b'["toy-9"]\n{"user": "x"}\n', "no list of items"),
         ("a.csv", b"user,item\n1,toy-9\n,toy-9\n", "Line 3: event without a user"),
         ("a.jsonl", b'{"user": "x", "item": "toy-9"}\n{"item": "toy-9"}\n', "Line 2: event without a user"),
         ("a.txt", b"\xff\xfe\x00", "UTF-16"),
-        ("a.txt.gz", b"no gzip", "not packed with gzip"),
     ],
 )
 def test_what_cannot_be_read(models: Zoo, tmp_path: Path, name: str, content: bytes, words: str) -> None:

@@ -151,15 +151,12 @@ def test_every_part_has_its_section(pages: dict[str, tuple[bytes, Page]], report
         assert word in said
 
 
-def test_an_address_that_is_none_leads_nowhere(models: Zoo) -> None:
+def test_an_address_that_is_none_leads_nowhere_and_no_model_answers(models: Zoo) -> None:
     for address in ("javascript:alert(1)", "?v=1&ds=toys", "data:text/html,x"):
         made = build(models, Asked(history=["toy-9"], parts=["history"]), address=address)
         page = Page(html.render(made))
         assert not [given for given in page.all("a") if not given["href"].startswith("#")]
         assert address in "".join(page.texts)
-
-
-def test_no_model_answers(models: Zoo) -> None:
     made = build(models, Asked(history=[], models=["alpha", "beta"]))
     page = Page(html.render(made, "interactive"))
     assert "needs at least one item" in "".join(page.texts)

@@ -51,12 +51,9 @@ def test_markup_of_typst_in_a_title_is_only_text(models: Zoo) -> None:
     assert title in text(pdf.render(made))
 
 
-def test_letters_that_come_with_it_need_no_font_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_letters_that_no_font_has_are_named_on_the_first_page(monkeypatch: pytest.MonkeyPatch, models: Zoo) -> None:
     monkeypatch.setenv("SEQSCOPE_FONTS", "/nowhere")
     assert pdf.unshown(EMBEDDED, system_fonts=False) == {}
-
-
-def test_letters_that_no_font_has_are_named_on_the_first_page(models: Zoo) -> None:
     lacking = {"Hangul": "기생충", "Chinese": "".join(sorted("日本")), "Emoji": "🎬"}
     assert pdf.unshown(["기생충", "日本", "🎬 film", "plain"], system_fonts=False) == lacking
     made = build(models, Asked(history=[ODD_IDS[3]], parts=["history"]))
@@ -64,11 +61,15 @@ def test_letters_that_no_font_has_are_named_on_the_first_page(models: Zoo) -> No
     assert re.search(r"No font on the machine .* has letters of: Hangul\. They show as empty boxes", said)
 
 
-def test_it_is_accessible_and_says_so(content: bytes, report: Report) -> None:
+def test_it_is_accessible_and_every_figure_has_its_name(content: bytes, report: Report) -> None:
     """Tagged, with a language and alternatives for figures; the hostile titles have an emoji that this machine may lack."""
     plain = pdf.render(report.model_copy(update={"lists": None, "history": None, "what_ifs": None, "codes": None}))
     root = pypdf.PdfReader(io.BytesIO(plain)).trailer["/Root"]
     assert root["/MarkInfo"]["/Marked"] and root["/Lang"] == "en" and "/StructTreeRoot" in root
+    shown = [block for section in sections(report) for block in section.blocks if block["kind"] == "figures"]
+    structure = pypdf.PdfReader(io.BytesIO(content)).trailer["/Root"]["/StructTreeRoot"]
+    names = [element.get("/Alt") for element in elements(structure) if element.get("/S") == "/Figure"]
+    assert names and names == [figure.alt for block in shown for figure in block["figures"]]
 
 
 def elements(node: Any) -> Iterator[Any]:
@@ -81,10 +82,3 @@ def elements(node: Any) -> Iterator[Any]:
         yield node
         if "/K" in node:
             yield from elements(node["/K"])
-
-
-def test_every_figure_has_its_name(content: bytes, report: Report) -> None:
-    shown = [block for section in sections(report) for block in section.blocks if block["kind"] == "figures"]
-    structure = pypdf.PdfReader(io.BytesIO(content)).trailer["/Root"]["/StructTreeRoot"]
-    names = [element.get("/Alt") for element in elements(structure) if element.get("/S") == "/Figure"]
-    assert names and names == [figure.alt for block in shown for figure in block["figures"]]

@@ -7,6 +7,7 @@ says in numpy what a bundle must answer. `make_zoo` writes five models, one per 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 import shutil
@@ -24,6 +25,7 @@ from onnx import TensorProto, helper, numpy_helper
 from engine.data.dataset import DatasetInfo
 
 FINGERPRINT = "ab" * 32
+MADE = {"created": "2026-01-01T00:00:00Z", "created_by": "tests"}
 TEMPERATURES = ((1.0, 0.5), (2.0, -1.0))  # [layers][heads]: one attention pattern each
 
 
@@ -128,23 +130,12 @@ def write_dataset(path: Path, items: int) -> None:
     rng = np.random.default_rng(5)
     histories = [rng.integers(0, items, n).tolist() for n in (1, 2, 5, 12)]
     info = DatasetInfo(
-        name=path.name,
-        title="Toys",
-        source="Made up for tests.",
-        licence="None needed.",
-        simulated=True,
+        name=path.name, title="Toys", source="Made up for tests.", licence="None needed.", simulated=True,
         counts={"users": 4, "items": items, "events": 28, "train": 20, "valid": 4, "test": 4},
-        lengths={"min": 3.0, "median": 5.5, "mean": 7.0, "max": 14.0},
-        sparsity=0.825,
-        time={"unit": "order", "first": None, "last": None, "ties": 0},
-        split={"kind": "leave-one-out"},
-        options={},
-        left_out={},
-        fingerprint=FINGERPRINT,
-        created="2026-01-01T00:00:00Z",
-        created_by="tests",
-        attributes=["genres", "year"],
-    )
+        lengths={"min": 3.0, "median": 5.5, "mean": 7.0, "max": 14.0}, sparsity=0.825,
+        time={"unit": "order", "first": None, "last": None, "ties": 0}, split={"kind": "leave-one-out"},
+        options={}, left_out={}, fingerprint=FINGERPRINT, attributes=["genres", "year"], **MADE,
+    )  # fmt: skip
     (path / "dataset.json").write_text(info.to_json(), "utf-8")
     catalogue = {
         "item": pa.array(range(items), pa.int32()),
@@ -293,92 +284,55 @@ def with_graph(
 
 
 def manifest(toy: Toy) -> dict[str, Any]:
+    pooled = toy.attention == "pooled"
     described = {
-        "layers": 2,
-        "heads": 2,
-        "causal": toy.attention == "causal",
-        "window": 3 if toy.attention == "pooled" else toy.max_length,
-        "next_token": toy.attention == "token",
-        "masked_diagonal": toy.attention == "pooled",
-        "pooled": toy.attention == "pooled",
-    }
+        "layers": 2, "heads": 2, "causal": toy.attention == "causal", "window": 3 if pooled else toy.max_length,
+        "next_token": toy.attention == "token", "masked_diagonal": pooled, "pooled": pooled,
+    }  # fmt: skip
     comparable = toy.geometry != "none"
     return {
-        "schema_version": 1,
-        "name": toy.name,
-        "title": toy.name.capitalize(),
-        "family": toy.family,
-        "summary": "A toy. It is for tests.",
-        "paper": "None.",
-        "order": toy.order,
-        "dataset": "toys",
-        "fingerprint": FINGERPRINT,
-        "num_items": toy.items,
+        "schema_version": 1, "name": toy.name, "title": toy.name.capitalize(), "family": toy.family,
+        "summary": "A toy. It is for tests.", "paper": "None.", "order": toy.order, "dataset": "toys",
+        "fingerprint": FINGERPRINT, "num_items": toy.items,
         "encoder": {"dim": toy.dim, "max_length": toy.max_length, "min_history": toy.min_history},
         "attention": described if toy.attention is not None else None,
         "index": {"kind": "identity" if toy.identity else "dense", "geometry": toy.geometry},
         "capabilities": {
-            "attention": toy.attention is not None,
-            "neighbours": comparable,
-            "map": comparable,
-            "unseen_items": False,
-            "trained_users": False,
-            "reasons": {} if comparable else {"neighbours": "Counts have no neighbours."},
+            "attention": toy.attention is not None, "neighbours": comparable, "map": comparable, "unseen_items": False,
+            "trained_users": False, "reasons": {} if comparable else {"neighbours": "Counts have no neighbours."},
         },
         "training": {
-            "recipe": {"model": {"dim": toy.dim}},
-            "command": "none",
-            "commit": None,
-            "device": "cpu",
-            "seconds": 0.0,
-            "seed": toy.seed,
-            "epochs": 0,
-            "best_epoch": 0,
-            "parameters": 0,
-            "versions": {},
-            "started": "2026-01-01T00:00:00Z",
+            "recipe": {"model": {"dim": toy.dim}}, "command": "none", "commit": None, "device": "cpu", "seconds": 0.0,
+            "seed": toy.seed, "epochs": 0, "best_epoch": 0, "parameters": 0, "versions": {}, "started": MADE["created"],
         },
         "metrics": {"full": {"HR@10": 0.5, "NDCG@10": 0.25}},
-        "projection": {"method": "UMAP", "parameters": {}, "trustworthiness": 0.9, "neighbours": 15}
-        if comparable
-        else None,
+        "projection": {
+            "method": "UMAP", "parameters": {}, "trustworthiness": 0.9, "neighbours": 15,
+        } if comparable else None,
         "check": {"histories": 1, "lengths": [1], "max_abs_difference": 0.0},
-        "created": "2026-01-01T00:00:00Z",
-        "created_by": "tests",
-        "files": {},
-    }
+        "files": {}, **MADE,
+    }  # fmt: skip
 
 
 def side_tables(toy: Toy) -> dict[str, pa.Table]:
-    rng = np.random.default_rng(toy.seed)
+    int32 = functools.partial(pa.array, type=pa.int32())
     tables = {
-        "ranks.parquet": pa.table(
-            {
-                "user": pa.array([0, 1, 2, 3], pa.int32()),
-                "target": pa.array([1, 2, 3, 4], pa.int32()),
-                "history_length": pa.array([1, 2, 5, 12], pa.int32()),
-                "protocol": ["full"] * 4,
-                "rank": [1.0, 2.5, 7.0, float(toy.items)],
-            }
-        ),
-        "exposure.parquet": pa.table(
-            {
-                "protocol": pa.array(["full", "full"]).dictionary_encode(),
-                "k": pa.array([10, 10], pa.int32()),
-                "item": pa.array([0, 5], pa.int32()),
-                "count": pa.array([4, 3], pa.int32()),
-            }
-        ),
-        "curve.parquet": pa.table(
-            {"step": [1, 2], "epoch": [1, 2], "seconds": [0.5, 1.0], "loss": [3.0, 2.0], "valid_ndcg": [None, 0.25]}
-        ),
-    }
+        "ranks": {
+            "user": int32([0, 1, 2, 3]), "target": int32([1, 2, 3, 4]), "history_length": int32([1, 2, 5, 12]),
+            "protocol": ["full"] * 4, "rank": [1.0, 2.5, 7.0, float(toy.items)],
+        },
+        "exposure": {
+            "protocol": pa.array(["full", "full"]).dictionary_encode(), "k": int32([10, 10]), "item": int32([0, 5]),
+            "count": int32([4, 3]),
+        },
+        "curve": {
+            "step": [1, 2], "epoch": [1, 2], "seconds": [0.5, 1.0], "loss": [3.0, 2.0], "valid_ndcg": [None, 0.25],
+        },
+    }  # fmt: skip
     if toy.geometry != "none":
-        places = rng.standard_normal((2, toy.items))
-        tables["map.parquet"] = pa.table(
-            {"item": pa.array(range(toy.items), pa.int32()), "x": places[0], "y": places[1]}
-        )
-    return tables
+        places = np.random.default_rng(toy.seed).standard_normal((2, toy.items))
+        tables["map"] = {"item": int32(range(toy.items)), "x": places[0], "y": places[1]}
+    return {f"{name}.parquet": pa.table(columns) for name, columns in tables.items()}
 
 
 class Graph:

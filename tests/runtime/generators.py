@@ -167,27 +167,16 @@ def write_generator(root: Path, toy: ToyGenerator) -> Path:
 
 
 def described(toy: ToyGenerator, base: dict[str, Any]) -> dict[str, Any]:
-    identifiers = toy.identifiers
+    of = toy.identifiers
     return base | {
-        "schema_version": 2,
-        "encoder": {"dim": CELL, "max_length": toy.max_length, "min_history": 0},
+        "schema_version": 2, "encoder": {"dim": CELL, "max_length": toy.max_length, "min_history": 0},
         "index": {"kind": "generated", "geometry": "none"},
         "generator": {
-            "kind": "encoder-decoder",
-            "levels": identifiers.levels,
-            "sizes": list(identifiers.sizes),
-            "names": [],
-            "shared": identifiers.shared,
-            "ends": identifiers.ends,
-            "vocabulary": identifiers.vocabulary,
-            "layers": LAYERS,
-            "heads": HEADS,
-            "head_dim": HEAD_DIM,
-            "beam": toy.beam,
-            "cross_attention": toy.cross,
-            "lead": toy.lead,
+            "kind": "encoder-decoder", "levels": of.levels, "sizes": list(of.sizes), "names": [], "shared": of.shared,
+            "ends": of.ends, "vocabulary": of.vocabulary, "layers": LAYERS, "heads": HEADS, "head_dim": HEAD_DIM,
+            "beam": toy.beam, "cross_attention": toy.cross, "lead": toy.lead,
         },
-    }
+    }  # fmt: skip
 
 
 def with_vectors(folder: Path, latents: np.ndarray, codebooks: np.ndarray) -> None:

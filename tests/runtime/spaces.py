@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.runtime.bundles import FINGERPRINT
+from tests.runtime.bundles import FINGERPRINT, MADE
 from tests.runtime.tokenizations import PROJECTION, seal
 
 ITEMS, DIM = 40, 6
@@ -37,24 +37,11 @@ def write_space(
     xy = np.random.default_rng(seed + 1).normal(size=(2, len(some))).astype(np.float32)
     pq.write_table(pa.table({"item": some.astype(np.int32), "x": xy[0], "y": xy[1]}), folder / "map.parquet")
     about = {
-        "schema_version": 1,
-        "name": name,
-        "title": f"Words ({name})",
-        "summary": "Made up for tests.",
-        "source": "Made up for tests.",
-        "licence": "None needed.",
-        "order": 10,
-        "dataset": "toys",
-        "fingerprint": FINGERPRINT,
-        "num_items": len(vectors),
-        "dim": DIM,
-        "geometry": "cosine",
-        "without": len(without),
-        "projection": PROJECTION,
-        "created": "2026-01-01T00:00:00Z",
-        "created_by": "tests",
-        "files": {},
-    }
+        "schema_version": 1, "name": name, "title": f"Words ({name})", "summary": "Made up for tests.",
+        "source": "Made up for tests.", "licence": "None needed.", "order": 10, "dataset": "toys",
+        "fingerprint": FINGERPRINT, "num_items": len(vectors), "dim": DIM, "geometry": "cosine",
+        "without": len(without), "projection": PROJECTION, "files": {}, **MADE,
+    }  # fmt: skip
     (folder / "about.json").write_text(json.dumps(about))
     seal(folder, **changes)
     return folder

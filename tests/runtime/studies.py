@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from engine.runtime import judge
-from tests.runtime.bundles import FINGERPRINT
+from tests.runtime.bundles import FINGERPRINT, MADE
 
 Ranks = Sequence[float]
 
@@ -36,13 +36,8 @@ def study(
     """variants: name → outcomes; the first is the baseline. axis: of a sweep, where names are numbers."""
     ranks = next(iter(variants.values()))[0]["ranks"]
     return {
-        "schema_version": 1,
-        "name": name,
-        "title": f"Study {name}",
-        "about": "Made up for tests.",
-        "dataset": "toys",
-        "fingerprint": FINGERPRINT,
-        "people": None if ranks is None else len(ranks),
+        "schema_version": 1, "name": name, "title": f"Study {name}", "about": "Made up for tests.", "dataset": "toys",
+        "fingerprint": FINGERPRINT, "people": None if ranks is None else len(ranks),
         "axis": {"title": axis, "run": "toy", "setting": "model.dim"} if axis else None,
         "baseline": next(iter(variants)).replace(".", "_"),
         "variants": [
@@ -52,10 +47,7 @@ def study(
             }
             for place, (key, outcomes) in enumerate(variants.items())
         ],
-        "command": f"seqscope study {name}",
-        "created": "2026-01-01T00:00:00Z",
-        "created_by": "tests",
-        **changes,
+        "command": f"seqscope study {name}", **MADE, **changes,
     }  # fmt: skip
 
 
@@ -95,11 +87,7 @@ def toy_studies(path: Path, people: int = 400) -> None:
     }
     pieces = study("pieces", ablation, order=1, title="What <b>pieces</b> add")
     write(path, {**pieces, "schema_version": 2, "published": [published(plain=0.5, better=0.6, torn=0.25)]})
-    sweep = {
-        "2": [outcome(base.tolist())],
-        "1": [outcome(changed(0.3, 0.0))],
-        "4": [outcome(changed(0.3, 1.0))],
-    }
+    sweep = {"2": [outcome(base.tolist())], "1": [outcome(changed(0.3, 0.0))], "4": [outcome(changed(0.3, 1.0))]}
     write(path, study("width", sweep, axis="width", order=2))
     codes = {
         key: [

@@ -9,14 +9,7 @@ import numpy as np
 import pytest
 
 from engine.errors import SeqscopeError
-from engine.runtime import (
-    STILL_IMPROVING,
-    BundleError,
-    CapabilityError,
-    QuestionError,
-    Zoo,
-    rank_similarity,
-)
+from engine.runtime import STILL_IMPROVING, BundleError, CapabilityError, QuestionError, Zoo, rank_similarity
 from tests.runtime.bundles import TOYS, Toy, as_refit, count_repeats, make_zoo, manifest, seal
 
 ALPHA = TOYS[0]
@@ -149,19 +142,6 @@ def test_what_a_model_cannot_do_it_says(zoo: Zoo) -> None:
         popular.attention([1])
     with pytest.raises(KeyError):
         popular.cannot("fly")
-
-
-def test_side_tables_have_fixed_types(zoo: Zoo) -> None:
-    bundle = zoo.bundles["alpha"]
-    types = {
-        bundle.ranks_table: ["int32", "int32", "int32", "string", "double"],
-        bundle.exposure_table: ["string", "int32", "int32", "int64"],
-        bundle.curve_table: ["int64", "double", "double", "double", "double"],
-        bundle.map_table: ["int32", "float", "float"],
-    }
-    assert {read: [str(field.type) for field in read().schema] for read in types} == types
-    assert bundle.curve_table()["valid_ndcg"].to_pylist() == [None, 0.25]
-    assert zoo.bundles["popular"].map_table() is None
 
 
 def test_without_a_curve_the_manifest_says_whether_validation_was_improving(tmp_path: Path) -> None:

@@ -6,17 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from engine.runtime import (
-    Move,
-    jaccard,
-    mean_ranks,
-    movement,
-    overlap,
-    probabilities,
-    rbo,
-    rbo_weight,
-    spearman,
-)
+from engine.runtime import Move, jaccard, mean_ranks, movement, overlap, probabilities, rbo, rbo_weight, spearman
 
 RNG = np.random.default_rng(6)
 

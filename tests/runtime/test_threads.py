@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -52,20 +51,6 @@ def test_eight_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for mine, theirs in zip(found, expected, strict=True):
         for a, b in zip(mine, theirs, strict=True):
             np.testing.assert_array_equal(a, b)
-
-
-def test_a_lazy_value_is_made_once() -> None:
-    made = []
-
-    def make() -> int:
-        time.sleep(0.02)
-        made.append(1)
-        return 7
-
-    value = Lazy(make)
-    with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(lambda _: value.value(), range(16))) == [7] * 16
-    assert made == [1]
 
 
 def test_a_fault_is_kept_and_another_error_is_not() -> None:

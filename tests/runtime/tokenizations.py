@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine.data.identifiers import NONE
-from tests.runtime.bundles import FINGERPRINT
+from tests.runtime.bundles import FINGERPRINT, MADE
 
 ITEMS, CODES, DIM = 40, 5, 3
 PROJECTION = {"method": "by hand", "parameters": {"metric": "euclidean"}, "trustworthiness": 0.9, "neighbours": 4}
@@ -111,53 +111,25 @@ def about(name: str, codes: np.ndarray, own: tuple[int, ...], vectors: bool) -> 
     different = len(np.unique(base, axis=0))
     sizes = [max(int(column.max()) + 1, *own[at : at + 1], 1) for at, column in enumerate(codes.T)]
     before = {
-        "different": different,
-        "excess": 1 - different / len(codes),
-        "sharing": 0.5,
-        "groups": len(codes) - different,
+        "different": different, "excess": 1 - different / len(codes), "sharing": 0.5, "groups": len(codes) - different,
         "largest": 4,
-    }
+    }  # fmt: skip
     apart = {"different": len(codes), "excess": 0.0, "sharing": 0.0, "groups": 0, "largest": 1}
+    plane = {"method": "by hand", "shares": [0.5] * len(own), "clusters": 2, "source": "by hand"}
     return {
-        "schema_version": 1,
-        "name": name,
-        "title": name.upper(),
-        "tokenizer": "rqvae",
-        "summary": "Made up for tests.",
-        "paper": "None.",
-        "order": 10,
-        "dataset": "toys",
-        "fingerprint": FINGERPRINT,
-        "num_items": len(codes),
+        "schema_version": 1, "name": name, "title": name.upper(), "tokenizer": "rqvae", "summary": "Made up for tests.",
+        "paper": "None.", "order": 10, "dataset": "toys", "fingerprint": FINGERPRINT, "num_items": len(codes),
         "shape": {
-            "levels": codes.shape[1],
-            "sizes": sizes,
-            "names": [],
-            "shared": False,
-            "ends": bool((codes == NONE).any()),
-            "own": list(own),
+            "levels": codes.shape[1], "sizes": sizes, "names": [], "shared": False,
+            "ends": bool((codes == NONE).any()), "own": list(own),
         },
-        "policy": "append",
-        "codebooks": DIM if vectors else None,
-        "latents": DIM if vectors else None,
-        "plane": {"method": "by hand", "shares": [0.5] * len(own), "clusters": 2, "source": "by hand"}
-        if vectors
-        else None,
+        "policy": "append", "codebooks": DIM if vectors else None, "latents": DIM if vectors else None,
+        "plane": plane if vectors else None,
         "figures": {
-            "before": before,
-            "after": before if codes.shape[1] == len(own) else apart,
-            "moved": 0,
+            "before": before, "after": before if codes.shape[1] == len(own) else apart, "moved": 0,
             "reconstruction": 0.25 if vectors else None,
             "neighbours": {"of": "alpha", "shared": 0.3, "shared_by_cosine": 0.5, "chance": 0.1},
         },
-        "recipe": {},
-        "command": "by hand",
-        "commit": None,
-        "device": "cpu",
-        "seconds": 1.0,
-        "versions": {},
-        "started": "2026-01-01T00:00:00Z",
-        "created": "2026-01-01T00:00:00Z",
-        "created_by": "tests",
-        "files": {},
-    }
+        "recipe": {}, "command": "by hand", "commit": None, "device": "cpu", "seconds": 1.0, "versions": {},
+        "started": MADE["created"], "files": {}, **MADE,
+    }  # fmt: skip

@@ -21,10 +21,7 @@ def log() -> Arrays:
     return procedural_log(STORY, np.random.default_rng(0))
 
 
-@pytest.mark.parametrize(
-    ("items", "events"),
-    [(100, 5), (101, 24), (5_000, 12_345), (250, 9_999), (1_000_000, 50_000)],
-)
+@pytest.mark.parametrize(("items", "events"), [(100, 5), (101, 24), (5_000, 12_345), (250, 9_999), (1_000_000, 50_000)])
 def test_every_size_is_exact(items: int, events: int) -> None:
     story = ProceduralStory(items=items, events=events)
     user, item, timestamp = procedural_log(story, np.random.default_rng(1))
@@ -54,22 +51,6 @@ def test_groups_last_and_series_go_on(log: Arrays) -> None:
     goes_on = same & (order[item[:-1]] < SERIES)
     onward = (order[item[1:]] == order[item[:-1]] + 1) & (group[item[1:]] == group[item[:-1]])
     assert 0.3 < np.mean(onward[goes_on]) < 0.6
-
-
-def test_the_catalogue_says_that_it_is_procedural() -> None:
-    table = procedural_items(STORY)
-    assert table.num_rows == STORY.items
-    assert len(set(table["item_id"].to_pylist())) == STORY.items
-    assert all("Procedural" in title for title in table["title"].to_pylist()[:50])
-    sizes = np.bincount(table["group"].to_numpy())
-    assert len(sizes) == STORY.groups
-    assert sizes.min() >= STORY.items // STORY.groups
-
-
-def test_same_seed_same_log(log: Arrays) -> None:
-    again = procedural_log(STORY, np.random.default_rng(0))
-    for first, second in zip(log, again, strict=True):
-        np.testing.assert_array_equal(first, second)
 
 
 def test_blocks_are_only_a_matter_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,9 +56,12 @@ class TestAdd:
         with pytest.raises(SeqscopeError, match="title"):
             store.datasets.add(ANNA, " \n")
 
-    def test_a_row_that_is_refused_leaves_the_staged_folder(
+    def test_of_what_is_refused_or_cannot_be_placed_nothing_stays(
         self, store: Store, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        with pytest.raises(OSError):
+            store.datasets.add(ANNA, "films", staged=home.root() / "tmp" / "not-there")
+        assert store.datasets.of(ANNA) == []
         monkeypatch.setenv("SEQSCOPE_QUOTA_DATASETS", "1")
         uploaded(store)
         staged = home.here().stage()
@@ -67,20 +70,13 @@ class TestAdd:
         assert staged.is_dir()
         assert len(list((home.here().datasets(ANNA)).iterdir())) == len(store.datasets.of(ANNA)) == 1
 
-    def test_a_folder_that_cannot_be_placed_leaves_no_row(self, store: Store) -> None:
-        with pytest.raises(OSError):
-            store.datasets.add(ANNA, "films", staged=home.root() / "tmp" / "not-there")
-        assert store.datasets.of(ANNA) == []
-
 
 class TestChange:
-    def test_what_is_not_named_stays(self, store: Store) -> None:
+    def test_what_is_not_named_stays_and_bytes_are_counted_anew(self, store: Store) -> None:
         before = uploaded(store)
         after = store.datasets.change(ANNA, before.id, state="checked", rows_items=10, fingerprint="f")
         assert (after.state, after.rows_items, after.fingerprint) == ("checked", 10, "f")
         assert (after.title, after.rows_events, after.reading) == (before.title, before.rows_events, before.reading)
-
-    def test_bytes_are_counted_anew(self, store: Store) -> None:
         found = uploaded(store, text="x" * 10)
         (home.here().dataset(ANNA, found.id).path / "more").write_text("y" * 32)
         assert store.datasets.measure(ANNA, found.id).bytes == 42
@@ -97,7 +93,9 @@ class TestExpiry:
             store.datasets.get(ANNA, found.id)
         assert store.datasets.get(CLARA, kept.id) == kept
 
-    def test_use_renews_it(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_use_renews_it_and_again_soon_writes_nothing(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+        found = uploaded(store)
+        assert store.datasets.use(ANNA, found.id).expires == found.expires
         found = uploaded(store)
         at(monkeypatch, 6.9)
         renewed = store.datasets.use(ANNA, found.id)
@@ -105,10 +103,6 @@ class TestExpiry:
         assert renewed.expires - found.expires > timedelta(days=6.8)
         at(monkeypatch, 13)
         assert store.datasets.get(ANNA, found.id) == renewed
-
-    def test_use_again_soon_writes_nothing(self, store: Store) -> None:
-        found = uploaded(store)
-        assert store.datasets.use(ANNA, found.id).expires == found.expires
 
     def test_the_number_of_days_is_the_servers(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("SEQSCOPE_KEEP_DAYS", "0.5")

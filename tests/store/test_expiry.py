@@ -115,21 +115,6 @@ def test_nothing_expires_on_the_day_of_the_start(own_home: Path, monkeypatch: py
     store.close()
 
 
-def test_a_server_that_is_started_every_day_is_a_day_late(
-    own_home: Path, passing: Time, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SEQSCOPE_KEEP_DAYS", "2")
-    store = Store()
-    clock_of(store)
-    uploaded(store)
-    store.close()
-    left = []
-    for _ in range(4):
-        served(0.99, passing)
-        left.append(len(lost.entries(home.here())))
-    assert left == [0, 0, 0, 1]
-
-
 def test_what_expired_comes_back_with_all_that_belongs_to_it(own_home: Path, passing: Time) -> None:
     store = Store()
     its_clock = clock_of(store)

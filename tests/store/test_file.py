@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -16,11 +13,6 @@ from app.store.file import Held
 from app.store.server import open_store
 from engine.errors import SeqscopeError
 from tests.store import ANNA, another_server
-
-
-def python(root: Path, words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", textwrap.dedent(words)]
-    return subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
 
 
 def test_it_opens_when_the_other_one_has_gone(own_home: Path, root: Path) -> None:
@@ -65,34 +57,6 @@ def test_others_on_the_machine_cannot_read_it(store: Store, own_home: Path) -> N
     store.datasets.add(ANNA, "films")
     for path in (own_home, *(path for path in own_home.rglob("*") if path.is_dir())):
         assert path.stat().st_mode & 0o077 == 0, path
-
-
-def test_a_full_disk_is_said_and_gets_over(own_home: Path, root: Path) -> None:
-    """A limit on the size of files stands for the disk."""
-    done = python(
-        root,
-        f"""
-        import resource, signal
-        from app.store.database import Store
-        from engine.errors import SeqscopeError
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        store = Store()
-        store.histories.save("{ANNA}", "sample", "before", ["a"])
-        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
-        refused = 0
-        for number in range(40):
-            try:
-                store.histories.save("{ANNA}", "sample", f"full {{number}}", ["x" * 400] * 20)
-            except SeqscopeError as error:
-                refused += 1
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        store.histories.save("{ANNA}", "sample", "after", ["b"])
-        names = [history.name for history in store.histories.of("{ANNA}")]
-        print(refused > 0, "before" in names, "after" in names, len(names) == 42 - refused)
-        """,
-    )
-    assert done.stdout == "True True True True\n", done.stderr[-2000:]
 
 
 def test_a_transaction_within_another_is_part_of_it(store: Store) -> None:

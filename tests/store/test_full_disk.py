@@ -27,6 +27,7 @@ for number in range(3):
     folder = home.here().stage()
     (folder / "items.csv").write_bytes(b"x" * 100_000)
     store.datasets.add("{ANNA}", f"films {{number}}", staged=folder)
+store.comparisons.save("{ANNA}", "sample", "before", "/")
 file.keep_reserve(home.root())
 full = os.open(home.root() / "full", os.O_WRONLY | os.O_CREAT)
 
@@ -51,6 +52,10 @@ for dataset in store.datasets.of("{ANNA}"):
     store.datasets.delete("{ANNA}", dataset.id)
     fill()
 print(len(store.datasets.of("{ANNA}")), len(list(home.root().glob("owners/*/datasets/*"))))
+os.ftruncate(full, 0)  # there is room again
+store.comparisons.save("{ANNA}", "sample", "after", "/")
+names = [comparison.name for comparison in store.comparisons.of("{ANNA}")]
+print("before" in names, "after" in names)
 store.close()
 print(len(Store().datasets.of("{ANNA}")))
 """
@@ -67,7 +72,7 @@ def test_deleting_works_on_a_full_disk(own_home: Path, root: Path) -> None:
     done = subprocess.run(
         [*mounted, own_home, sys.executable, "-c", FILLED], cwd=root, capture_output=True, text=True, check=False
     )
-    assert done.stdout.splitlines() == [DISK_FULL, "0 0", "0"], done.stderr[-2000:]
+    assert done.stdout.splitlines() == [DISK_FULL, "0 0", "True True", "0"], done.stderr[-2000:]
 
 
 def test_the_reserve_is_given_up_for_deletions_alone_and_made_again(

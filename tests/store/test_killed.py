@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import random
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pytest
@@ -17,116 +13,102 @@ import pytest
 from app import home
 from app.store import migrations
 from app.store.database import Store
-from app.store.records import NotFound
 from app.store.sweep import sweep
-from tests.store import ANNA, CLARA
-from tests.store.writer import BIG, FILES
+from tests.store import ANNA
+from tests.store.test_datasets import uploaded
 
-Facts = dict[tuple[str, str], Any]
-"""(kind, id) → what the last acknowledged write said of it; None: it was deleted."""
+BIG = (
+    "create table big (number bigint, text varchar); "
+    "insert into big select i, repeat('x', 50) || i from range(20000) t(i); "
+    "alter table history add column note varchar default 'none'; "
+    "update history set note = 'migrated'",
+    "create table after_big as select count(*) as rows from big; update dataset set title = title || '!'",
+)
+"""Migrations of several statements, which write more than a page."""
+DYING = """
+import os, signal, sys
+import duckdb
+from app.store import file, migrations
+from app.store.database import Store
+from tests.store import ANNA
+from tests.store.test_datasets import uploaded
+from tests.store.test_killed import BIG
 
+action, left, words = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 
-def run(root: Path, *words: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.store.writer", *words],
-        cwd=root,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+class Deadly:
+    def __init__(self, connection):
+        self.connection = connection
+    def execute(self, sql, *values):
+        global left
+        for statement in filter(None, (part.strip() for part in sql.split(";"))):
+            if left == 0 and statement.startswith(words):
+                os.kill(os.getpid(), signal.SIGKILL)
+            left -= statement == "commit"
+            answer = self.connection.execute(statement, *values)
+        return answer
+    def __getattr__(self, name):
+        return getattr(self.connection, name)
 
+def note(*change):
+    if left < 0 and words == "note":
+        os.kill(os.getpid(), signal.SIGKILL)
+    write_note(*change)
 
-def killed_while_writing(root: Path, seed: int, acknowledged: int, later: float, facts: Facts) -> None:
-    """Kills a writer so many seconds after so many acknowledged writes, and takes over everything that it said."""
-    process = run(root, str(seed))
-    assert process.stdout is not None and process.stderr is not None
-    lines = []
-    for line in process.stdout:
-        lines.append(line)
-        if len(lines) > acknowledged:
-            break
-    time.sleep(later)
-    assert process.poll() is None, process.stderr.read()
-    process.kill()
-    lines += process.stdout.readlines()
-    process.wait()
-    assert lines[0] == "open\n"
-    for line in lines[1:]:
-        if line.endswith("\n"):
-            kind, id, value = json.loads(line)
-            facts[kind, id] = value
-
-
-def assert_kept(store: Store, facts: Facts, unsaid: int) -> None:
-    """Everything that was acknowledged is there. unsaid: writes that may have happened without anybody hearing of it."""
-    strange = 0
-    for (kind, id), value in facts.items():
-        owner = ANNA if value is None else value[0]
-        found = {one.id: one for who in {owner, ANNA, CLARA} for one in part(store, kind).of(who)}.get(id)
-        if (None if found is None else said(kind, found)) != value:
-            strange += 1
-    assert strange <= unsaid
-
-
-def part(store: Store, kind: str) -> Any:
-    return {"dataset": store.datasets, "history": store.histories, "job": store.jobs}[kind]
-
-
-def said(kind: str, found: Any) -> list[Any]:
-    if kind == "dataset":
-        return [found.owner, found.title, found.reading["number"], found.rows_items]
-    if kind == "history":
-        return [found.owner, found.name, list(found.items)]
-    return [found.owner, found.state, found.message]
+connect, write_note = duckdb.connect, file.write_note
+duckdb.connect, file.write_note = lambda *given, **named: Deadly(connect(*given, **named)), note
+store = Store(steps=(*migrations.STEPS, *(BIG if action == "migrate" else ())))
+(first,) = store.datasets.of(ANNA)
+store.histories.save(ANNA, "sample", "acknowledged", ["b"])
+print("acknowledged", flush=True)
+uploaded(store) if action == "add" else store.datasets.delete(ANNA, first.id)
+"""
+"""python -c DYING ACTION COMMITS WORDS: killed after so many commits, before the statement that begins with WORDS, or before that
+is noted."""
 
 
-def assert_whole(store: Store) -> None:
-    for owner in (ANNA, CLARA):
-        for dataset in store.datasets.of(owner):
-            texts = [path.read_text() for path in home.here().dataset(owner, dataset.id).path.iterdir()]
-            assert len(texts) == FILES
-            assert len(set(texts)) == 1 and len(texts[0]) >= 500
+def killed(root: Path, action: str, commits: int, words: str) -> str:
+    """What it said before."""
+    command = [sys.executable, "-c", DYING, action, str(commits), words]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr[-2000:]
+    return done.stdout
 
 
-def test_everything_acknowledged_is_there_after_sigkill(own_home: Path, root: Path) -> None:
-    chance = random.Random(7)
-    facts: Facts = {}
-    for turn in range(4):
-        killed_while_writing(root, turn + 1, chance.randint(2, 90), chance.random() * 0.03, facts)
-        store = Store()
-        # at most the one write that was going on may differ from what was heard
-        assert_kept(store, facts, unsaid=1)
-        assert_whole(store)
-        sweep(store)
-        assert_whole(store)
-        rows = {id for owner in (ANNA, CLARA) for id in (dataset.id for dataset in store.datasets.of(owner))}
-        folders = {path.name for path in own_home.glob("owners/*/datasets/*")}
-        assert folders == rows  # what was half done is gone, and nothing else
-        # what was not heard is taken as it is, so that it does not count twice
-        facts = {key: value for key, value in facts.items() if value is not None}
-        for kind, id in list(facts):
-            try:
-                facts[kind, id] = said(kind, part(store, kind).get(facts[kind, id][0], id))
-            except NotFound:
-                del facts[kind, id]
-        store.close()
-    assert len(facts) > 20
+@pytest.fixture
+def westerns(own_home: Path) -> None:
+    """A dataset and a history."""
+    store = Store()
+    uploaded(store)
+    store.histories.save(ANNA, "sample", "westerns", ["a", "b"])
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("action", "words", "datasets"),
+    [("add", "commit", 1), ("add", "note", 2), ("delete", "commit", 1), ("delete", "note", 0)],
+)
+def test_everything_acknowledged_is_there_after_sigkill(
+    own_home: Path, westerns: None, root: Path, action: str, words: str, datasets: int
+) -> None:
+    assert killed(root, action, 1, words) == "acknowledged\n"
+    store = Store()
+    assert [history.items for history in store.histories.of(ANNA)] == [("b",), ("a", "b")]
+    sweep(store)
+    rows = {dataset.id for dataset in store.datasets.of(ANNA)}
+    folders = [path for path in own_home.glob("owners/*/datasets/*") if (path / "upload" / "items.csv").read_text()]
+    assert len(rows) == datasets and {path.name for path in folders} == rows
+    store.close()
 
 
 @pytest.mark.parametrize(("commits", "words"), [(0, "update history"), (0, "commit"), (1, "begin")])
 def test_a_migration_that_is_killed_has_not_happened_or_is_done(
-    own_home: Path, root: Path, commits: int, words: str
+    westerns: None, root: Path, commits: int, words: str
 ) -> None:
-    store = Store()
-    store.datasets.add(ANNA, "films")
-    store.histories.save(ANNA, "sample", "westerns", ["a", "b"])
-    store.close()
-    process = run(root, "migrate", str(commits), words)
-    output, _ = process.communicate()
-    assert (process.returncode, output) == (-signal.SIGKILL, "")
+    assert killed(root, "migrate", commits, words) == ""
     assert between_steps() == commits
     migrated = Store(steps=(*migrations.STEPS, *BIG))
-    assert migrated.datasets.of(ANNA)[0].title == "films!"
+    assert migrated.datasets.of(ANNA)[0].title == "Films!"
     assert migrated.histories.of(ANNA)[0].items == ("a", "b")
     migrated.close()
     assert between_steps() == len(BIG)
@@ -137,10 +119,9 @@ def between_steps() -> int:
     with duckdb.connect(str(home.here().database)) as connection:
         number = migrations.reached(connection) - len(migrations.STEPS)
         tables = {name for (name,) in connection.execute("select table_name from duckdb_tables()").fetchall()}
-        assert ("big" in tables) == (number >= 1)
-        assert ("after_big" in tables) == (number >= 2)
+        assert ("big" in tables, "after_big" in tables) == (number >= 1, number >= 2)
         if number >= 1:
             assert connection.execute("select count(*) from big").fetchall() == [(20_000,)]
             assert connection.execute("select distinct note from history").fetchall() == [("migrated",)]
-        assert connection.execute("select title from dataset").fetchall() == [("films" + "!" * (number == 2),)]
+        assert connection.execute("select title from dataset").fetchall() == [("Films" + "!" * (number == 2),)]
         return number

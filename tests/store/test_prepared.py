@@ -151,7 +151,9 @@ def test_texts_that_overlap_are_refused_before_they_are_read(tmp_path: Path) -> 
         items.mapped(tmp_path / "t.arrow")
 
 
-def test_it_is_prepared_once_and_anew_for_other_items(exports: Path) -> None:
+def test_it_is_prepared_once_anew_for_other_items_and_goes_with_the_next_when_its_dataset_is_gone(
+    exports: Path,
+) -> None:
     prepared.open_(exports)
     (before,) = prepared.place(exports).glob("*/")
     stamp = before.stat().st_mtime_ns
@@ -161,9 +163,6 @@ def test_it_is_prepared_once_and_anew_for_other_items(exports: Path) -> None:
     assert "brand" not in prepared.open_(exports).catalogue.columns
     (after,) = prepared.place(exports).glob("*/")
     assert after != before
-
-
-def test_what_is_prepared_of_a_dataset_that_is_gone_goes_with_the_next(exports: Path) -> None:
     prepared.open_(exports)
     gone, other = prepared.place(exports), exports.rename(exports.with_name("other"))
     prepared.open_(other)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 
@@ -86,20 +87,16 @@ def test_the_server_as_a_whole(store: Store, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_quota_holds_when_many_ask_at_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEQSCOPE_QUOTA_JOBS", "3")
-    refused: list[str] = []
 
-    def ask() -> None:
+    def ask(_: int) -> str:
         try:
-            store.jobs.add(ANNA, "sample", "train", {})
-        except QuotaReached as error:
-            refused.append(str(error))
+            return store.jobs.add(ANNA, "sample", "train", {}).id
+        except QuotaReached:
+            return ""
 
-    threads = [threading.Thread(target=ask) for _ in range(10)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert (len(store.jobs.of(ANNA)), len(refused)) == (3, 7)
+    with ThreadPoolExecutor(10) as pool:
+        answers = [*pool.map(ask, range(10))]
+    assert (len(store.jobs.of(ANNA)), answers.count("")) == (3, 7)
 
 
 def test_a_limit_that_is_no_number_is_said(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,7 +48,7 @@ def test_renaming(store: Store) -> None:
         store.histories.get(ANNA, two.id)
 
 
-def test_what_is_no_history_is_refused(store: Store) -> None:
+def test_what_is_no_history_is_refused_and_an_address_leads_nowhere_else(store: Store) -> None:
     with pytest.raises(SeqscopeError, match="empty"):
         store.histories.save(ANNA, "sample", "x", [])
     for wrong in (["a"] * 201, ["x" * 501], [1]):
@@ -57,9 +57,6 @@ def test_what_is_no_history_is_refused(store: Store) -> None:
     for wrong_dataset in ("", "../x", "a\nb"):
         with pytest.raises(ValueError, match="not a dataset"):
             store.histories.save(ANNA, wrong_dataset, "x", ["a"])
-
-
-def test_an_address_leads_nowhere_else(store: Store) -> None:
     found = store.comparisons.save(ANNA, "sample", "c", "/map?v=1&ds=sample&h=a~b%20c")
     assert store.comparisons.get(ANNA, found.id).address == "/map?v=1&ds=sample&h=a~b%20c"
     for wrong in ("https://example.org", "//example.org/x", "/\\example.org", "/\n"):

@@ -22,20 +22,6 @@ def days(number: float) -> datetime:
     return records.now() + timedelta(days=number)
 
 
-def test_expired_datasets_go_with_all_that_belongs_to_them(store: Store) -> None:
-    gone, kept = uploaded(store, ANNA), uploaded(store, CLARA)
-    store.histories.save(ANNA, gone.id, "h", ["a"])
-    heard: list[Path] = []
-    store.on_delete(heard.append)
-    assert sweep.sweep(store, days(6.9)) == Swept()
-    assert sweep.sweep(store, days(7.1)) == Swept(datasets=1)
-    folder = home.here().dataset(ANNA, gone.id).path
-    assert heard == [folder] and not folder.exists()
-    assert store.file.ask("select id from dataset") == [(kept.id,)]
-    assert store.file.ask("select id from history") == []
-    assert home.here().dataset(CLARA, kept.id).path.is_dir()
-
-
 def test_a_dataset_that_is_worked_on_stays(store: Store) -> None:
     found = uploaded(store)
     job = store.jobs.add(ANNA, found.id, "train", {})
@@ -91,15 +77,12 @@ def test_a_jobs_folder_stays_while_its_runner_lives(store: Store) -> None:
     assert sweep.sweep(store) == Swept(folders=1)
 
 
-def test_staging_is_kept_for_a_day(store: Store) -> None:
+def test_staging_is_kept_for_a_day_and_links_are_not_followed(store: Store, tmp_path: Path) -> None:
     fresh, old, gone = home.here().stage(), home.here().stage(), home.root() / "tmp" / f"{home.GONE}x"
     gone.mkdir()
     os.utime(old, (time.time() - 25 * 3600,) * 2)
     sweep.sweep(store)
     assert [path for path in (fresh, old, gone) if path.exists()] == [fresh]
-
-
-def test_links_are_not_followed(store: Store, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "file").touch()
@@ -136,15 +119,9 @@ def test_a_store_sweeps_its_own_home_wherever_seqscope_home_leads_by_now(
     second.close()
 
 
-def test_what_began_with_the_store_is_left_over_although_files_have_a_coarser_clock(store: Store) -> None:
-    job = home.root() / "jobs" / "abc"
-    job.mkdir()
-    ((born,),) = store.file.ask("select epoch(min(applied)) from migration")
-    os.utime(job, (float(born) - 0.01,) * 2)
-    assert [path.name for path in sweep.left_over(store)] == ["abc"]
-
-
-def test_a_job_that_the_queue_is_writing_stays(store: Store) -> None:
+def test_what_began_with_the_store_is_left_over_and_a_job_that_the_queue_is_writing_stays(store: Store) -> None:
     for name in (".abc.12ab", "abc"):
         (home.root() / "jobs" / name).mkdir()
+    ((born,),) = store.file.ask("select epoch(min(applied)) from migration")
+    os.utime(home.root() / "jobs" / "abc", (float(born) - 0.01,) * 2)  # files have a coarser clock
     assert [path.name for path in sweep.left_over(store)] == ["abc"]

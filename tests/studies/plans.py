@@ -10,32 +10,20 @@ from engine.studies.plan import Plan, load
 RECIPES = {
     "teacher": """
 family = "sasrec"
-[model]
-dim = 16
-blocks = 1
-dropout = 0.0
-max_length = 8
-init = "normal"
-[objective]
-loss = "cross-entropy"
-[optimiser]
-lr = 0.01
-[training]
-epochs = 6
-batch_size = 32
-validate_every = 6
-precision = "float32"
+model = { dim = 16, blocks = 1, dropout = 0.0, max_length = 8, init = "normal" }
+objective = { loss = "cross-entropy" }
+optimiser = { lr = 0.01 }
+training = { epochs = 6, batch_size = 32, validate_every = 6, precision = "float32" }
 """,
     "codes": """
 family = "random"
-[tokenizer]
-levels = 2
-codes = 8
-[collisions]
-policy = "append"
+tokenizer = { levels = 2, codes = 8 }
+collisions = { policy = "append" }
 """,
     "writer": """
 family = "encoder-decoder"
+optimiser = { lr = 0.01 }
+training = { epochs = 1, batch_size = 32, validate_every = 1, precision = "float32" }
 [model]
 identifiers = "codes"
 dim = 16
@@ -46,13 +34,6 @@ inner = 32
 dropout = 0.0
 max_length = 6
 causal = true
-[optimiser]
-lr = 0.01
-[training]
-epochs = 1
-batch_size = 32
-validate_every = 1
-precision = "float32"
 """,
 }
 

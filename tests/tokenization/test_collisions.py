@@ -51,15 +51,6 @@ def test_counting_goes_on_for_further_items() -> None:
     assert np.array_equal(more[:, -1], np.minimum(known.codes[:, -1] + groups, top))
 
 
-def test_uniform_mapping_parts_a_group() -> None:
-    codes = np.zeros((6, 2), np.int32)
-    last = np.random.default_rng(0).random((6, 8)).astype(np.float32)
-    found = sinkhorn.reassign(codes, last)
-    assert (found[:, 0] == 0).all()
-    assert len(np.unique(found, axis=0)) == 6
-    assert (codes == 0).all()  # the argument is left alone
-
-
 def test_items_of_equal_vectors_are_parted_by_free_codes_alone() -> None:
     codes = np.zeros((4, 2), np.int32)
     last = np.tile(np.array([[0.0, 1.0, 2.0]], np.float32), (4, 1))

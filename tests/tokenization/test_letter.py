@@ -38,14 +38,6 @@ def test_diversity_term() -> None:
     assert float(found) == pytest.approx(np.mean(terms))
 
 
-def test_no_positives_at_all_cost_nothing() -> None:
-    rows = torch.randn(3, 2, requires_grad=True)
-    found = diversity(rows[[0, 1]], rows, torch.tensor([0, 1]), torch.tensor([-1, -1]))
-    found.backward()
-    assert found.item() == 0
-    assert not rows.grad.any()  # type: ignore[union-attr]
-
-
 def test_companions_are_others_of_the_same_cluster() -> None:
     clusters = np.array([0, 1, 0, 2, 1, 0, 1])  # 3 is alone
     codes = torch.arange(7).repeat(200)

@@ -16,7 +16,7 @@ from engine.training.distributed import World
 from tests.training.tiny import cycles, write_log
 from tests.training.together import MODELS, run
 
-ALONE = 41  # sequences: with batches of 8 the last batch has one, which two processes cannot share
+ALONE = 17  # sequences: with batches of 8 the last batch has one, which two processes cannot share
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
 import shutil
 import time
 from pathlib import Path
@@ -17,12 +16,11 @@ import pyarrow as pa
 import pytest
 
 from app.jobs import estimate as asked
-from engine import cli
 from engine.data.dataset import Dataset
 from engine.data.prepare import fill_catalogue
 from engine.errors import SeqscopeError, UsageError
 from engine.training import estimate as module
-from engine.training.estimate import estimate, since_start
+from engine.training.estimate import estimate
 from engine.training.run import train
 from tests.training.tiny import recipe
 
@@ -89,20 +87,6 @@ def test_what_cannot_be_trained(dataset: Dataset, tmp_path: Path) -> None:
         estimate(recipe("sasrec"), Dataset(tmp_path / "shop"), tmp_path, device="cpu")
     with pytest.raises(UsageError, match="learns nothing"):
         estimate(recipe("text-neighbours"), dataset, tmp_path, device="cpu")
-
-
-def test_this_process_has_begun() -> None:
-    one, two = since_start(), since_start()
-    assert 0 < one <= two < 1e6 and not math.isnan(one)
-
-
-def test_the_command_says_it_as_json(dataset: Dataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert (
-        cli.main(["train", "markov", "--dataset", str(dataset.path), "--out", str(tmp_path / "run"), "--estimate"]) == 0
-    )
-    found = json.loads(capsys.readouterr().out)
-    assert found["recipe"] == "markov" and found["seconds"] > 0
-    assert not (tmp_path / "run").exists()
 
 
 # --- as the app asks

@@ -71,17 +71,8 @@ def trainer(
     settings = {"epochs": len(losses), "patience": 0, "validate_every": 1} | training
     validation: Any = lambda model: next(remaining) if scores is not None else 0.5  # noqa: E731
     objective: Any = Scripted(losses, lambda: made[0])
-    made.append(
-        Trainer(
-            recipe("sasrec", training=settings, optimiser=optimiser or {}),
-            model,
-            objective,
-            validation,
-            folder,
-            torch.device("cpu"),
-            World(),
-        )
-    )
+    chosen = recipe("sasrec", training=settings, optimiser=optimiser or {})
+    made.append(Trainer(chosen, model, objective, validation, folder, torch.device("cpu"), World()))
     made[0].resume("mine")
     return made[0]
 
@@ -126,9 +117,8 @@ def test_every_target_pulls_alike_whatever_batch_it_is_in(tmp_path: Path, monkey
 
     monkeypatch.setattr(one.optimiser, "step", step)
     one.run()
-    assert pulls == pytest.approx(
-        [3 / 7, 1, 11 / 7]
-    )  # the mean of a batch, times its targets, over those of an average batch
+    # the mean of a batch, times its targets, over those of an average batch
+    assert pulls == pytest.approx([3 / 7, 1, 11 / 7])
 
 
 def test_the_best_is_kept_and_patience_ends_it(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from engine.evaluation.ranks import full_ranks
 from engine.training.run import build_model, open_run, train, validation
 from tests.models.contract import MATCHING
 from tests.training.fixtures import RunOf
-from tests.training.tiny import RECIPES, cycles, interrupted, mixed, recipe, same, write_log
+from tests.training.tiny import RECIPES, cycles, interrupted, recipe, same, write_log
 
 LEARNED = list(RECIPES)
 WAYS = list({(model.objective, model.needs): name for name, model in reversed(MATCHING.items())}.values())
@@ -141,13 +141,6 @@ def test_validation_folds_people_in_where_a_recipe_says_so(small_dataset: Datase
         for trained in (False, True)
     )
     assert record["valid_ndcg"] == pytest.approx(by_history, abs=1e-6) != pytest.approx(by_vector, abs=1e-6)
-
-
-def test_validation_among_frozen_negatives(tmp_path: Path) -> None:
-    data = write_log(tmp_path / "data", mixed(), 150)
-    record = train(recipe("sasrec", training=SHORT | {"valid_protocol": "u100"}), data, tmp_path / "run", device="cpu")
-    assert (tmp_path / "data" / "negatives-u100-valid.npy").exists()
-    assert 0 < record["valid_ndcg"] < 1
 
 
 def test_a_recipe_may_validate_some_users_alone_whom_the_seed_decides(dataset: Dataset) -> None:

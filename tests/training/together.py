@@ -12,7 +12,7 @@ from engine.training.distributed import World, joined
 from engine.training.run import train
 from tests.training.tiny import recipe
 
-MODELS = ("sasrec", "attrec", "recformer", "popularity")
+MODELS = ("sasrec", "recformer", "popularity")
 SETTINGS = {"epochs": 2, "batch_size": 8}
 
 
@@ -26,7 +26,7 @@ def run(name: str, data: Dataset, out: Path, world: World) -> None:
     if name == "recformer":  # without hidden words, which every process draws for itself
         tables["objective"] = {"stage": "pre-train", "masked_weight": 0.0}
     if name != "popularity":
-        tables["training"] = SETTINGS | ({"batch_size": 64} if name == "attrec" else {})
+        tables["training"] = SETTINGS
     train(recipe(name, **tables), data, out / name, device="cpu", world=world, restart=True)
 
 

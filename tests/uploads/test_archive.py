@@ -47,12 +47,11 @@ def test_files_are_told_by_their_names(tmp_path: Path, names: tuple[str, ...], c
     assert (tmp_path / "log").read_text() == f"content of {log}"
 
 
-def test_files_without_telling_names_are_looked_into(tmp_path: Path) -> None:
+def test_files_without_telling_names_are_looked_into_and_a_single_one_is_what_it_was_uploaded_as(
+    tmp_path: Path,
+) -> None:
     unpacked = unpack(tmp_path, packed({"a.csv": ITEMS, "b.csv": SESSIONS, "c.csv": "neither\n"}))
     assert unpacked.names == {"catalogue": "a.csv", "log": "b.csv"} and unpacked.left_out == ("c.csv",)
-
-
-def test_a_single_file_is_what_it_was_uploaded_as(tmp_path: Path) -> None:
     assert unpack(tmp_path, packed({"x.csv": LOG}), ("log",)).names == {"log": "x.csv"}
 
 

@@ -41,15 +41,6 @@ def test_events_within_a_second_are_written_in_their_order(desk: Desk) -> None:
 # --- rows
 
 
-def test_many_open_quotes_are_over_quickly(desk: Desk) -> None:
-    text = "item_id,title\n" + "".join(f'{n},"open\n' for n in range(20_000)) + "last,one\n"
-    begun = time.process_time()
-    checked = desk.check(text, quote='"')
-    assert time.process_time() - begun < 20
-    assert counts(checked)["open_quote"] == 20_000 and [i["item_id"] for i in desk.items()] == ["last"]
-    adds_up(checked)
-
-
 def test_json_lines(desk: Desk) -> None:
     lines = [
         {"id": "1", "title": "a"}, "{broken",
@@ -64,11 +55,13 @@ def test_json_lines(desk: Desk) -> None:
     adds_up(checked)
 
 
-def test_a_key_that_comes_late_is_said(desk: Desk) -> None:
+def test_a_key_that_comes_late_is_said_and_an_id_that_keys_a_document_twice_is_a_further_row(desk: Desk) -> None:
     lines = [json.dumps({"id": n, "title": f"T {n}"}) for n in range(2_500)]
     lines[2_400] = json.dumps({"id": 2_400, "title": "x", "odd/key~": 1})
     checked = desk.check("\n".join(lines))
     assert places(checked, "key_unknown") == [(2_401, "odd/key~", "odd/key~")] and checked.kept["catalogue"] == 2_500
+    checked = desk.check('{"1": {"title": "a"},\n"1": {"title": "b"},\n"2": {"title": "c"}}')
+    assert counts(checked) == {"id_again": 1} and len(desk.items()) == 2
 
 
 def test_undecodable_bytes_with_their_place(desk: Desk) -> None:
@@ -85,13 +78,10 @@ def test_undecodable_bytes_with_their_place(desk: Desk) -> None:
     adds_up(checked)
 
 
-def test_undecodable_bytes_of_a_header_leave_no_row_out(desk: Desk) -> None:
+def test_undecodable_bytes_of_a_header_leave_no_row_out_and_too_many_are_another_encoding(desk: Desk) -> None:
     checked = desk.check(b"item_id,title,g\xe9nre\n1,a,x\n2,b,y\n", encoding="utf-8")
     assert counts(checked) == {"header_undecodable": 1} and not checked.left_out
     adds_up(checked)
-
-
-def test_too_many_undecodable_bytes_are_another_encoding(desk: Desk) -> None:
     text = "id,title\n" + "".join(f"{n},기생충\n" for n in range(2_000))
     with pytest.raises(Refused, match="Choose another encoding"):
         desk.guess(text.encode("cp949"), fixed={"encoding": "utf-8"})
@@ -100,7 +90,7 @@ def test_too_many_undecodable_bytes_are_another_encoding(desk: Desk) -> None:
 # --- catalogue
 
 
-def test_items_given_twice(desk: Desk) -> None:
+def test_items_given_twice_of_whom_the_first_good_row_is_kept(desk: Desk) -> None:
     checked = desk.check("id,title,year\n1,a,1990\n1,a,1990\n2,b,1991\n2,B,1991\n2,b,1991\n3,c,\n")
     assert counts(checked) == {"id_again": 1, "row_again": 2}
     assert places(checked, "id_again") == [(5, "id", "2")] and places(checked, "row_again")[1][0] == 6
@@ -110,9 +100,6 @@ def test_items_given_twice(desk: Desk) -> None:
         "id_again": 1,
     }
     adds_up(checked)
-
-
-def test_the_first_good_row_of_an_item_is_kept(desk: Desk) -> None:
     checked = desk.check(b"id,title\n1,\xff\n1,good\n2,b\n", encoding="utf-8")
     assert counts(checked) == {"undecodable": 1} and desk.items()[0]["title"] == "good"
 
@@ -130,26 +117,30 @@ def test_ids_and_titles(desk: Desk) -> None:
     adds_up(checked)
 
 
-def test_nul_bytes(desk: Desk) -> None:
+def test_what_texts_hold_that_is_none(desk: Desk) -> None:
     checked = desk.check(b"id,title,note\n1,a\x00b,x\x00y\n2\x00,c,z\n3,d,\n")
     assert counts(checked) == {"id_control": 1, "title_control": 1, "cell_control": 1}
     assert places(checked, "id_control") == [(3, "id", "2␀")]
     assert desk.items()[0] == {"item_id": "1", "title": "a b", "note": "x y"}
+    assert places(desk.check("id,title\n1,Caf�\n2,b\n"), "replaced") == [(2, "title", "Caf�")]
+    checked = desk.check(f"id,title,text\n1,a,{'y' * 20_000}\n2,b,c\n")
+    assert counts(checked) == {"cell_long": 1} and len(desk.items()[0]["text"]) == desk.limits.cell
+    texts = ["<p>Soft &amp; <b>warm</b><br/>blanket</p>", "2 < 3 > 1 and <3", "<script>alert(1)</script>Mug", "plain"]
+    checked = desk.check("id,title,about\n" + "".join(f'{n},T {n},"{text}"\n' for n, text in enumerate(texts)))
+    assert [line for line, _, _ in places(checked, "html")] == [2, 4]
+    assert [item["about"] for item in desk.items()] == ["Soft & warm blanket", texts[1], "Mug", "plain"]
 
 
-def test_numbers_with_a_few_texts_among_them(desk: Desk) -> None:
+def test_flags_that_say_neither_and_numbers_with_a_few_texts_among_them(desk: Desk) -> None:
     rows = "".join(f"{n},T {n},{n}.5,{'n/a' if n == 7 else n},{'x' if n % 2 else n}\n" for n in range(20))
     checked = desk.check("id,title,price,year,half\n" + rows)
     assert places(checked, "mixed") == [(9, "year", "n/a")]
     table = pq.read_table(desk.last / "clean" / "items.parquet")
     assert table.schema.field("price").type == pa.float64() and table.schema.field("year").type == pa.string()
-
-
-def test_html_is_warned_of_and_becomes_plain_text(desk: Desk) -> None:
-    texts = ["<p>Soft &amp; <b>warm</b><br/>blanket</p>", "2 < 3 > 1 and <3", "<script>alert(1)</script>Mug", "plain"]
-    checked = desk.check("id,title,about\n" + "".join(f'{n},T {n},"{text}"\n' for n, text in enumerate(texts)))
-    assert [line for line, _, _ in places(checked, "html")] == [2, 4]
-    assert [item["about"] for item in desk.items()] == ["Soft & warm blanket", texts[1], "Mug", "plain"]
+    rows = "".join(f"{n},T {n},{n % 2},{'YES' if n == 3 else 'maybe' if n == 4 else 'no'},1\n" for n in range(6))
+    desk.guess("id,title,old,red,big\n" + rows, fixed={f"role:{name}": "flag" for name in ("old", "red", "big")})
+    assert places(desk.check(), "flag_odd") == [(6, "red", "maybe")]
+    assert [item["tags"] for item in desk.items()][3:5] == [["old", "red", "big"], ["big"]]
 
 
 def test_attributes_with_odd_names(desk: Desk) -> None:
@@ -160,25 +151,14 @@ def test_attributes_with_odd_names(desk: Desk) -> None:
     assert tuple(desk.items()[0])[2:] == names
 
 
-def test_flags_that_say_neither(desk: Desk) -> None:
-    rows = "".join(f"{n},T {n},{n % 2},{'YES' if n == 3 else 'maybe' if n == 4 else 'no'},1\n" for n in range(6))
-    desk.guess("id,title,old,red,big\n" + rows, fixed={f"role:{name}": "flag" for name in ("old", "red", "big")})
-    assert places(desk.check(), "flag_odd") == [(6, "red", "maybe")]
-    assert [item["tags"] for item in desk.items()][3:5] == [["old", "red", "big"], ["big"]]
-
-
-def test_what_was_damaged_before(desk: Desk) -> None:
-    assert places(desk.check("id,title\n1,Caf�\n2,b\n"), "replaced") == [(2, "title", "Caf�")]
-
-
-def test_long_attributes_are_cut(desk: Desk) -> None:
-    checked = desk.check(f"id,title,text\n1,a,{'y' * 20_000}\n2,b,c\n")
-    assert counts(checked) == {"cell_long": 1} and len(desk.items()[0]["text"]) == desk.limits.cell
-
-
-def test_a_header_and_nothing_below_it(desk: Desk) -> None:
+def test_a_mapping_that_cannot_be_and_a_header_with_nothing_below(desk: Desk) -> None:
     with pytest.raises(Refused, match="a header and nothing below it"):
         desk.check("item_id,title\n")
+    desk.guess(ITEMS)
+    reading = desk.readings["catalogue"]
+    desk.readings["catalogue"] = reading.model_copy(update={"columns": reading.columns[1:]})
+    with pytest.raises(Refused, match="the item id"):
+        desk.check()
 
 
 # --- log; bad rows one by one: tests/tabular/test_bad_rows.py
@@ -197,13 +177,10 @@ def test_weights_and_times_to_come(desk: Desk) -> None:
     adds_up(checked)
 
 
-def test_a_row_is_left_out_once(desk: Desk) -> None:
+def test_a_row_is_left_out_once_and_seconds_among_milliseconds(desk: Desk) -> None:
     checked = desk.check(log=LOG + ",,then\n")
     assert counts(checked) == {"user_missing": 1, "item_missing": 1, "time_unreadable": 1}
     assert [(entry.problem, entry.rows) for entry in checked.left_out] == [("user_missing", 1)]
-
-
-def test_seconds_among_milliseconds(desk: Desk) -> None:
     rows = "".join(f"u{u},i{i},{1_700_000_000_000 + i}\n" for u in range(9) for i in range(9))
     checked = desk.check(log="user,item,time\n" + rows + "u1,i1,1700000000\n")
     assert counts(checked) == {"time_unit": 1} and checked.bad_rows == 1
@@ -218,10 +195,13 @@ def test_a_catalogue_is_made_of_a_log_with_titles(desk: Desk) -> None:
     assert desk.items()[0] == {"item_id": "s0", "title": "Named 0"}
 
 
-def test_repeated_events_need_a_time(desk: Desk) -> None:
+def test_repeated_events_need_a_time_and_a_log_whose_order_counts_is_warned_of(desk: Desk) -> None:
     log = "user,item\n" + "u,a\nu,a\nu,b\nv,a\nv,a\nv,c\n"
     checked = desk.check(log=log)
     assert counts(checked) == {"no_times": 1} and checked.events == 6 and list(desk.log()[0]) == ["user", "item"]
+    rows = "".join(f"u{u},i{i},last week\n" for u in range(3) for i in range(1, 5))
+    checked = desk.check(log="user,item,date\n" + rows)
+    assert counts(checked) == {"no_times": 1} and "“date” is not used" in checked.counts[0].note
 
 
 @pytest.mark.parametrize(
@@ -308,14 +288,6 @@ def test_a_parquet_bomb(desk: Desk) -> None:
         desk.check()
 
 
-def test_a_mapping_that_cannot_be(desk: Desk) -> None:
-    desk.guess(ITEMS)
-    reading = desk.readings["catalogue"]
-    desk.readings["catalogue"] = reading.model_copy(update={"columns": reading.columns[1:]})
-    with pytest.raises(Refused, match="the item id"):
-        desk.check()
-
-
 # --- the findings as files
 
 
@@ -397,12 +369,6 @@ def test_held_out_items_that_tie_repeat_or_were_cancelled_are_counted_and_left_o
 # --- what is used, and may not be what was meant
 
 
-def test_a_log_whose_order_counts_is_warned_of(desk: Desk) -> None:
-    rows = "".join(f"u{u},i{i},last week\n" for u in range(3) for i in range(1, 5))
-    checked = desk.check(log="user,item,date\n" + rows)
-    assert counts(checked) == {"no_times": 1} and "“date” is not used" in checked.counts[0].note
-
-
 def test_an_encoding_that_is_a_guess_is_warned_of_until_it_is_chosen(desk: Desk) -> None:
     text = "id,title\n1,기생충\n2,올드보이\n3,살인의 추억\n".encode("cp949")
     checked = desk.check(text)
@@ -437,11 +403,6 @@ def test_a_key_that_an_object_has_twice_is_warned_of(desk: Desk, text: str) -> N
     checked = desk.check(text)
     assert counts(checked) == {"key_again": 1}
     assert [(item["item_id"], item["title"]) for item in desk.items()] == [("1", "a"), ("3", "b")]
-
-
-def test_an_id_that_keys_a_document_twice_is_a_further_row(desk: Desk) -> None:
-    checked = desk.check('{"1": {"title": "a"},\n"1": {"title": "b"},\n"2": {"title": "c"}}')
-    assert counts(checked) == {"id_again": 1} and len(desk.items()) == 2
 
 
 def test_a_minimum_rating_is_chosen_on_the_whole_scale_before_and_after(desk: Desk) -> None:

@@ -105,13 +105,6 @@ def test_bent_texts(desk: Desk, name: str) -> None:
     assert came_through >= max(1, ROUNDS // 6)  # most changes leave something that can be read
 
 
-def test_bent_gzip(desk: Desk) -> None:
-    chance = random.Random(5)
-    packed = gzip.compress((ITEMS * 20).encode())
-    for _ in range(ROUNDS):
-        survives(desk, bent(packed, chance), "catalogue", chance)
-
-
 def test_bytes_without_any_sense(desk: Desk) -> None:
     chance = random.Random(6)
     for size in (1, 2, 3, 10, 100, 5_000):

@@ -65,14 +65,11 @@ def test_encodings(desk: Desk, text: str, codec: str, found: str, sure: str) -> 
     assert [item["title"] for item in desk.items()] == wanted
 
 
-def test_what_an_encoding_decides_on_is_shown_as_each_one_reads_it(desk: Desk) -> None:
+def test_a_fixed_encoding_is_taken_and_what_each_would_read_is_shown(desk: Desk) -> None:
     guess = desk.guess(KOREAN.encode("cp949"))
     assert "기생충" in guess.foreign["cp949"][0] or "영화" in guess.foreign["cp949"][0]
     assert all(len(lines) == len(guess.foreign["cp949"]) for lines in guess.foreign.values()) and len(guess.foreign) > 3
     assert not desk.guess(KOREAN).foreign
-
-
-def test_a_fixed_encoding_is_taken(desk: Desk) -> None:
     guess = desk.guess(FRENCH.encode("cp1252"), fixed={"encoding": "latin-1"})
     choice = guess.choice("encoding")
     assert guess.reading.encoding == "latin-1" and choice is not None and choice.why == "You chose it."
@@ -90,23 +87,24 @@ def test_delimiters(desk: Desk, sign: str) -> None:
     assert value(guess, "delimiter") == sign and len(guess.reading.columns) == 3
 
 
-def test_commas_in_titles_do_not_win_over_tabs(desk: Desk) -> None:
+def test_delimiters_that_titles_hold_too_and_one_column_is_said_with_what_it_may_be(desk: Desk) -> None:
     rows = "".join(f"{n}\tTitle, {'The, ' * (n % 4)}end\t{n}\n" for n in range(1, 30))
     assert value(desk.guess("id\ttitle\tprice\n" + rows), "delimiter") == "\t"
-
-
-def test_one_column_is_said_with_what_it_may_be(desk: Desk) -> None:
     guess = desk.guess("item_id;title\n1;a\n2;b\n", fixed={"delimiter": ","})
     assert "Couldn't find columns" in guess.stop and "semicolon" in guess.stop and guess.head[0] == "item_id;title"
     assert "Couldn't find columns" in desk.guess("abc\ndef\nghi\n").stop
 
 
-def test_quotes(desk: Desk) -> None:
+def test_quotes_and_row_names_as_r_writes_them(desk: Desk) -> None:
     assert value(desk.guess('id,title\n1,"a, b"\n2,"c"\n'), "quote") == '"'
     assert value(desk.guess("id,title\n1,'a, b'\n2,'c'\n3,'d'\n"), "quote") == "'"
     stray = "id\ttitle\n" + "".join(f'{n}\t"Weird Al" number {n}\n' for n in range(30))
     assert value(desk.guess(stray), "quote") == ""
     assert value(desk.guess(ITEMS), "quote") == '"'
+    guess = desk.guess('"id","title"\n"1",17,"Heat"\n"2",18,"Alien"\n"3",19,"Brazil"\n')
+    assert [column.name for column in guess.reading.columns] == ["column 1", "id", "title"]
+    desk.check()
+    assert [item["item_id"] for item in desk.items()] == ["17", "18", "19"]
 
 
 @pytest.mark.parametrize(
@@ -125,29 +123,19 @@ def test_header(desk: Desk, text: str, header: str, sure: str) -> None:
     assert choice is not None and (choice.value, choice.sure) == (header, sure)
 
 
-def test_a_header_that_cannot_be_read_stops_and_can_be_helped(desk: Desk) -> None:
+def test_a_header_can_be_turned_round_and_one_that_cannot_be_read_helped(desk: Desk) -> None:
     text = 'id,"title\n' + "".join(f"{n},film {n}\n" for n in range(600))
     assert "its quotes are not in order" in desk.guess(text, fixed={"quote": chr(34)}).stop
     guess = desk.guess(text, fixed={"quote": ""})
     assert not guess.stop and guess.reading.columns[1].name == '"title'
-
-
-def test_the_header_can_be_turned_round(desk: Desk) -> None:
     guess = desk.guess("id,title\n1,a\n2,b\n", fixed={"header": "no"})
     assert not guess.reading.header and [c.name for c in guess.reading.columns] == ["column 1", "column 2"]
-
-
-def test_row_names_as_r_writes_them(desk: Desk) -> None:
-    guess = desk.guess('"id","title"\n"1",17,"Heat"\n"2",18,"Alien"\n"3",19,"Brazil"\n')
-    assert [column.name for column in guess.reading.columns] == ["column 1", "id", "title"]
-    desk.check()
-    assert [item["item_id"] for item in desk.items()] == ["17", "18", "19"]
 
 
 # --- columns
 
 
-def test_columns_by_name_with_three_samples_each(desk: Desk) -> None:
+def test_columns_by_name_or_by_their_values(desk: Desk) -> None:
     guess = desk.guess(
         "price,Item ID,Product Title,Genres,brand\n" + "".join(f"{n}.5,{n},T {n},a|b,X\n" for n in range(9))
     )
@@ -157,16 +145,13 @@ def test_columns_by_name_with_three_samples_each(desk: Desk) -> None:
     assert guess.seen[2].samples == ("T 0", "T 1", "T 2") and guess.seen[4].samples == ("X",)
     choice = guess.choice("columns")
     assert choice is not None and choice.sure == "likely"
-
-
-def test_columns_by_their_values(desk: Desk) -> None:
     guess = desk.guess("".join(f"{n},The film number {n} of all,{1990 + n % 5},http://x.org/{n},\n" for n in range(40)))
     assert list(roles(guess).values()) == ["item_id", "title", "text", "skip", "skip"]
     choice = guess.choice("columns")
     assert choice is not None and choice.sure == "unsure" and "values" in choice.why
 
 
-def test_columns_of_a_log(desk: Desk) -> None:
+def test_columns_of_a_log_even_without_users(desk: Desk) -> None:
     assert roles(desk.guess(LOG, "log")) == {"user": "user", "item": "item", "time": "time"}
     named = desk.guess("reviewerID,asin,overall,unixReviewTime,x\n" + "a,b,5,1400000000,q\nc,d,4,1400000100,q\n", "log")
     assert list(roles(named).values()) == ["user", "item", "weight", "time", "skip"]
@@ -174,9 +159,6 @@ def test_columns_of_a_log(desk: Desk) -> None:
     assert roles(visits) == {"time": "time", "place": "item", "location": "skip", "who": "user"}
     bare = desk.guess("".join(f"{n % 7}\t{n % 11}\t{1 + n % 5}\t{1_500_000_000 + n}\n" for n in range(60)), "log")
     assert list(roles(bare).values()) == ["user", "item", "weight", "time"]
-
-
-def test_a_log_without_users_is_not_given_the_items_as_users(desk: Desk) -> None:
     guess = desk.guess("place,time\na,2024-01-01\nb,2024-01-02\n", "log")
     choice = guess.choice("columns")
     assert roles(guess) == {"place": "item", "time": "time"} and choice is not None and choice.sure == "unsure"
@@ -262,15 +244,12 @@ def test_an_item_that_comes_in_bursts_is_an_order_and_what_parses_as_time_is_tim
     assert roles(swapped)["day"] == "time" and roles(swapped)["time"] == "text"
 
 
-def test_titles_alone_tell_the_items(desk: Desk) -> None:
+def test_titles_alone_tell_the_items_and_who_rates_is_no_title(desk: Desk) -> None:
+    rows = "".join(f"u{n % 9},Person {n % 9},i{n % 7},{1_700_000_000 + n}\n" for n in range(60))
+    assert roles(desk.guess(f"user_id,name,item_id,time\n{rows}", "log"))["name"] == "skip"
     rows = "".join(f"u{n % 5}\tA film called {n % 7}\t{1_700_000_000 + n}\n" for n in range(40))
     desk.check(log=f"user\ttitle\ttime\n{rows}")
     assert desk.items()[0] == {"item_id": "A film called 0", "title": "A film called 0"}
-
-
-def test_who_rates_is_no_title_of_an_item(desk: Desk) -> None:
-    rows = "".join(f"u{n % 9},Person {n % 9},i{n % 7},{1_700_000_000 + n}\n" for n in range(60))
-    assert roles(desk.guess(f"user_id,name,item_id,time\n{rows}", "log"))["name"] == "skip"
 
 
 @pytest.mark.parametrize(
@@ -307,15 +286,12 @@ def test_an_index_of_semantic_ids_is_called_what_it_is(desk: Desk) -> None:
 # --- formats
 
 
-def test_json_lines(desk: Desk) -> None:
+def test_json_lines_and_parquet(desk: Desk, tmp_path: Path) -> None:
     guess = desk.guess('{"id": 7, "name": "A", "tags": ["x", "y"]}\n{"id": 8, "name": "B", "price": 2.5}\n')
     assert guess.reading.format == "jsonl" and guess.choice("delimiter") is None
     assert roles(guess) == {"id": "item_id", "name": "title", "tags": "list", "price": "text"}
     desk.check()
     assert desk.items()[0] == {"item_id": "7", "title": "A", "tags": ["x", "y"], "price": None}
-
-
-def test_parquet(desk: Desk, tmp_path: Path) -> None:
     table = pa.table({"movieId": [1.0, 2.0, None], "title": ["A", "B", "C"], "genres": [["x"], [], None]})
     pq.write_table(table, tmp_path / "x.parquet")
     guess = desk.guess(tmp_path / "x.parquet")
@@ -362,13 +338,10 @@ def test_what_is_no_table_is_called_what_it_is(desk: Desk, content: bytes, words
         desk.guess(content)
 
 
-def test_carriage_returns_alone_end_lines_too(desk: Desk) -> None:
+def test_carriage_returns_alone_end_lines_and_rows_that_are_nested_too_deep_are_the_reason(desk: Desk) -> None:
     guess = desk.guess(ITEMS.replace("\n", "\r"))
     assert [column.name for column in guess.reading.columns] == ["item_id", "title", "genres"]
     assert len(desk.check().first) == 0 and len(desk.items()) == 4
-
-
-def test_rows_that_are_nested_too_deep_are_named_as_the_reason(desk: Desk) -> None:
     deep = '{"item_id": "a", "x": ' + "[" * 100 + "]" * 100 + "}\n"
     stop = desk.guess(deep * 3, "catalogue").stop
     assert "nested at most" in stop and "header" not in stop

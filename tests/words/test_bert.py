@@ -66,15 +66,12 @@ def test_states_are_those_of_the_paper() -> None:
     assert np.abs(found - straight(bert, tokens)).max() < 1e-5
 
 
-def test_a_vector_is_the_mean_of_the_real_states_and_of_unit_length() -> None:
+def test_a_vector_is_the_mean_of_the_real_states_of_unit_length_and_padding_alone_is_no_nan() -> None:
     bert = small()
     with torch.no_grad():
         found = Sentence(bert)(torch.tensor([[3, 9, 27, 0, 0, 0]]))[0].numpy()
     mean = straight(bert, [3, 9, 27]).mean(0)
     assert np.abs(found - mean / np.linalg.norm(mean)).max() < 1e-5
-
-
-def test_nothing_but_padding_is_no_nan() -> None:
     with torch.no_grad():
         assert torch.isfinite(Sentence(small())(torch.zeros(2, 3, dtype=torch.long))).all()
 

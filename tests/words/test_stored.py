@@ -140,15 +140,13 @@ class TestVectors:
 
 
 class TestBatches:
-    def test_every_row_once_and_never_too_much(self) -> None:
+    def test_every_row_once_never_too_much_and_a_long_one_alone(self) -> None:
         lengths = np.random.default_rng(0).integers(0, 300, 1000).tolist()
         found = list(batches(lengths))
         assert sorted(row for rows in found for row in rows) == list(range(1000))
         for rows in found:
             assert len(rows) <= BATCH_TEXTS
             assert len(rows) * max(lengths[row] for row in rows) <= BATCH_TOKENS
-
-    def test_a_row_longer_than_a_batch_has_one_of_its_own(self) -> None:
         assert list(batches([BATCH_TOKENS + 1, 2])) == [[1], [0]]
 
 

@@ -21,11 +21,9 @@ ITEMS = pa.table(
 
 
 class TestFields:
-    def test_title_comes_first_and_descriptions_last_and_numbers_that_say_nothing_are_left_out(self) -> None:
+    def test_fields_in_their_order_or_as_named_with_a_limit(self) -> None:
         columns = [field.column for field in choose_fields(ITEMS.schema)]
         assert columns == ["title", "brand", "categories", "year", "description"]
-
-    def test_fields_may_be_named_with_a_limit(self) -> None:
         assert choose_fields(ITEMS.schema, ["fame", "title:3"]) == (Field("fame"), Field("title", 3))
 
     @pytest.mark.parametrize(
@@ -92,14 +90,11 @@ def test_a_column_may_have_colons_in_its_name(column: str, words: int) -> None:
     assert Field.read(column, [column]) == Field(column)
 
 
-def test_words_of_columns_with_colons() -> None:
+def test_columns_with_colons_in_their_names_and_titles_that_are_ids() -> None:
     items = pa.table({"genre:token_seq": ["Drama"], "genre": ["War film"], "ratio 1:2": ["wide"]})
     assert texts(items) == ["Drama; genre: War film; ratio 1:2: wide"]
     named = [str(field) for field in choose_fields(items.schema)]
     assert choose_fields(items.schema, named) == choose_fields(items.schema) == fields_elsewhere(items.schema, named, 1)
     assert texts(items, ["genre:1", "genre:token_seq"]) == ["War; genre:token seq: Drama"]
-
-
-def test_a_title_that_is_the_id_says_nothing() -> None:
     items = pa.table({"item_id": ["7", "b"], "title": ["7", "Bread"], "brand": ["7", None]})
     assert attributes(items) == [[("brand", "7")], [("title", "Bread")]]

@@ -17,7 +17,7 @@ def wordpiece(words: list[str]) -> object:
 
 
 class TestKnown:
-    def test_words_without_a_token_and_words_spelt_out_are_counted(self) -> None:
+    def test_words_without_a_token_and_words_spelt_out_are_counted_and_nothing_to_read_is_no_trouble(self) -> None:
         tokenizer = wordpiece(["soap", "bar", "s", "##o", "##a", "##p", "##s", ",", "a"])
         found = known(tokenizer, ["soap bar, a", "soaps", "sap paps"])  # type: ignore[arg-type]
         # soap bar a: known; soap ##s: known; s ##a ##p: spelt; paps: missing; the comma is no word
@@ -25,8 +25,6 @@ class TestKnown:
         assert found.share == pytest.approx(2 / 6)
         assert not found.tolerable
         assert found.sentence("minilm").endswith("use --encoder scratch")
-
-    def test_nothing_to_read_is_no_trouble(self) -> None:
         found = known(wordpiece(["a"]), ["", "!"])  # type: ignore[arg-type]
         assert found.words == 0 and found.share == 0 and found.tolerable
 
