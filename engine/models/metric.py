@@ -263,7 +263,8 @@ class CML(Metric):
         return user
 
     def of_items(self, items: Tensor) -> Tensor:
-        return self.items(items)
+        # its gradient takes two thirds of the time of an embedding's
+        return self.items.weight.index_select(0, items.flatten()).view(*items.shape, -1)
 
     def constrain(self) -> None:
         """Users and items stay in the unit ball (paper, 3.3)."""
