@@ -27,7 +27,7 @@ from engine.training.recipe import Recipe
 WARM = 3
 """Steps that are not counted."""
 FIRST_EVENTS = 100_000
-"""Of the log, for models of RecBole's that read an order: they make a row of every prefix, for minutes, before the first step."""
+"""Of the log, for peers that make all their examples before the first step: a row of every prefix takes RecBole minutes."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     return data.maps > 1 || (chart && chart.offsetWidth - chart.offsetHeight * data.aspect < ROOM)
   }
   const folded = () => kept.folded ?? (BELOW.matches || hides())
-  root.classList.toggle("row", data.maps > 1)
+  root.classList.toggle("two", data.maps > 1)
   const arrange = () => {
     fold.textContent = folded() ? "Attributes" : "Hide"
     fold.setAttribute("aria-expanded", String(!folded()))

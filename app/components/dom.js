@@ -21,10 +21,3 @@ function action(name, text, label, focus) {
 function once(act) {
   return event => event.detail > 1 || act()
 }
-
-// Scrolling and focus, with the next frame and once for `root`: at once they would have the browser lay out a page that is still being
-// changed, and again when it has been.
-function inFrame(root, act) {
-  cancelAnimationFrame(root.frame)
-  root.frame = requestAnimationFrame(act)
-}

@@ -48,17 +48,16 @@ export default function ({ data, parentElement, setTriggerValue }) {
   })
   const before = root.querySelector("ol")
   const stays = before && before.children.length >= items.length
+  const scrolled = before?.scrollTop
   root.replaceChildren(list)
   link(list, items, root.linked.signal)
-  const scrolled = stays ? root.scrolled : Infinity // the newest is last
-  list.onscroll = () => (root.scrolled = list.scrollTop)
-  inFrame(root, () => {
-    if (scrolled) list.scrollTop = scrolled
-    const [name, place] = again.get(root) ?? []
-    if (!name) return
+  list.scrollTop = stays ? scrolled : list.scrollHeight // the newest is last
+
+  const [name, place] = again.get(root) ?? []
+  if (name) {
     again.delete(root)
     list.children[Math.min(place, items.length - 1)].querySelector(`button.${name}`).focus({ preventScroll: true })
-  })
+  }
 }
 
 // The chip follows the pointer through the list; drop is called with its new place. The list listens, since a node that is moved in

@@ -35,15 +35,14 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const focused = active?.getAttribute("aria-label")
   const alike = active?.className ? `button.${active.className}` : "button"
   const place = [...root.querySelectorAll(alike)].indexOf(active)
+  const scrolled = root.querySelector(".models")?.scrollLeft ?? 0
   root.replaceChildren(grid)
-  grid.onscroll = () => (root.scrolled = grid.scrollLeft)
-  inFrame(root, () => {
-    if (root.scrolled) grid.scrollLeft = root.scrolled
-    if (!focused) return
+  grid.scrollLeft = scrolled
+  if (focused) {
     const others = grid.querySelectorAll(alike) // an item that was added is gone: the one that now stands there
     const same = grid.querySelector(`[aria-label="${CSS.escape(focused)}"]`)
     ;(same ?? others[Math.min(place, others.length - 1)])?.focus({ preventScroll: true })
-  })
+  }
 
   // The same item in all lists, while the pointer or the focus is on one of them.
   const mark = (event) => {

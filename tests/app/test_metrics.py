@@ -98,16 +98,16 @@ def test_only_people_of_every_model_with_the_same_target_are_compared_each_once(
 
 
 def test_standing_marks_the_best_and_what_chance_could_explain_and_its_cells_give_reasons() -> None:
-    found = metrics.standing(people(a=0.50, b=0.50, c=0.48, d=0.2), ["HR@10"]).set_index("model")
-    assert found.loc["a", "mark"] == "best"
-    assert found.loc["b", "mark"] == "level"  # the same ranks
-    assert found.loc["d", "mark"] == ""
-    assert found.loc["a", "mean"] == pytest.approx(judge.accuracy(people(a=0.5)["a"].rank)["HR@10"])
-    assert (found["low"] <= found["mean"]).all() and (found["mean"] <= found["high"]).all()
+    standing = metrics.standing(people(a=0.50, b=0.50, c=0.48, d=0.2), ["HR@10"]).set_index("model")
+    assert standing.loc["a", "mark"] == "best"
+    assert standing.loc["b", "mark"] == "level"  # the same ranks
+    assert standing.loc["d", "mark"] == ""
+    assert standing.loc["a", "mean"] == pytest.approx(judge.accuracy(people(a=0.5)["a"].rank)["HR@10"])
+    assert (standing["low"] <= standing["mean"]).all() and (standing["mean"] <= standing["high"]).all()
     assert set(metrics.standing(people(a=0.5), ["HR@10"])["mark"]) == {""}  # one model alone is not crowned
-    found = metrics.standing(people(a=0.5, b=0.5), ["NDCG@10", "HR@10"])
+    standing = metrics.standing(people(a=0.5, b=0.5), ["NDCG@10", "HR@10"])
     signs = dict.fromkeys(TITLES, "●")
-    grid = metrics.grid(found, {"c": "not evaluated", "d": "not evaluated"}, TITLES, signs)
+    grid = metrics.grid(standing, {"c": "not evaluated", "d": "not evaluated"}, TITLES, signs)
     assert list(grid.columns) == ["Model", "NDCG@10", "HR@10", "Note"]
     assert grid["NDCG@10"].iloc[0].startswith("0.5") and grid["NDCG@10"].iloc[1].endswith("≈")
     assert grid["NDCG@10"].iloc[2] == "n/a" and grid["Note"].iloc[2] == "not evaluated"
@@ -138,12 +138,14 @@ def test_a_model_with_two_rows_counts_once_below_the_floor_and_among_the_better(
     families = dict.fromkeys(rows, "sasrec") | {"d": "markov"}
     many = floor.below(rows | {"d": 0.9}, families, {"d": "D"} | {row: row for row in rows})
     assert "8 of 9 trained models have a lower mean than D" in many
-    found = people(a=0.9, d=0.1)
-    compared = metrics.against({"a": found["a"], "a+user": found["a"], "c": found["d"], "d": found["d"]}, "d", "HR@10")
+    scored = people(a=0.9, d=0.1)
+    compared = metrics.against(
+        {"a": scored["a"], "a+user": scored["a"], "c": scored["d"], "d": scored["d"]}, "d", "HR@10"
+    )
     called = metrics.titled(TITLES, [*compared["model"], "d"])
     words = metrics.better_words(compared, "d", called)
     assert "1 of 2 other models is significantly better than D" in words and "user vectors" not in words
-    compared = metrics.against({"a": found["d"], "a+user": found["a"], "c": found["a"]}, "a", "HR@10")
+    compared = metrics.against({"a": scored["d"], "a+user": scored["a"], "c": scored["a"]}, "a", "HR@10")
     words = metrics.better_words(compared, "a", called)
     assert "1 of 1 other model is" in words and words.endswith("A, user vectors is better than A.")
 

@@ -68,10 +68,10 @@ def test_groups_prefixes_and_paths_agree_with_the_figures_of_the_engine() -> Non
     assert semantic_ids.path(CODES, 4) == (1,) and semantic_ids.spelled((12, 200, 7)) == "12 · 200 · 7"
     rng = np.random.default_rng(0)
     codes = (rng.integers(0, 6, (200, 3)) ** 2 // 5).astype(np.int32)
-    found = report.collisions(codes)
+    collisions = report.collisions(codes)
     groups = semantic_ids.groups(codes)
-    assert (len(groups), len(groups[0])) == (found["groups"], found["largest"])
-    assert sum(map(len, groups)) / 200 == pytest.approx(found["sharing"])
+    assert (len(groups), len(groups[0])) == (collisions["groups"], collisions["largest"])
+    assert sum(map(len, groups)) / 200 == pytest.approx(collisions["sharing"])
 
 
 def test_purity_and_popularity_of_codes_by_hand() -> None:

@@ -45,8 +45,8 @@ def test_one_line_without_control_characters_in_which_right_to_left_is_kept_to_i
     assert clean("a\n b\t\x00\x07c") == "a b c"
     assert clean("\u202eabc\u202c") == "abc"
     assert clean("أفلام") == "\u2068أفلام\u2069"
-    found = short(clean("أفلام " * 20), 10)
-    assert found.startswith("\u2068") and found.endswith("\u2069") and "…" in found
+    shortened = short(clean("أفلام " * 20), 10)
+    assert shortened.startswith("\u2068") and shortened.endswith("\u2069") and "…" in shortened
 
 
 @pytest.mark.parametrize(
@@ -85,8 +85,8 @@ def test_numbers_in_words() -> None:
     ]
     assert [listed(words) for words in (["a", "b", "c"], ["a"], [])] == ["a, b and c", "a", ""]
     assert [percent(share) for share in (0.996, 0.0181, 0.0061, 0.0)] == ["100%", "1.8%", "0.61%", "<0.01%"]
-    said = [ordinal(rank) for rank in (1, 2, 3, 4, 11, 12, 22, 111, 1_013, 1_041.0, 1.5)]
-    assert said == ["1st", "2nd", "3rd", "4th", "11th", "12th", "22nd", "111th", "1,013th", "1,041st", "tied 1.5"]
+    ordinals = [ordinal(rank) for rank in (1, 2, 3, 4, 11, 12, 22, 111, 1_013, 1_041.0, 1.5)]
+    assert ordinals == ["1st", "2nd", "3rd", "4th", "11th", "12th", "22nd", "111th", "1,013th", "1,041st", "tied 1.5"]
     assert [whole_rank(rank) for rank in (1.0, 1.5, 340, 1_712, 1_749.5, 36_001)] == [
         "1", "1.5", "340", "1,712", "1,749.5", "36,001",
     ]  # fmt: skip

@@ -48,10 +48,10 @@ def test_what_always_comes_next_is_learned(tmp_path: Path, family: str, model: d
 
 @pytest.mark.parametrize("family", ["encoder-decoder", pytest.param("decoder-only", marks=pytest.mark.long)])
 def test_nothing_is_learned_from_noise(tmp_path: Path, family: str) -> None:
-    found, dataset = trained(tmp_path, noise(), apart(), family, {}, 4)
+    model, dataset = trained(tmp_path, noise(), apart(), family, {}, 4)
     train(other_recipe("popularity"), dataset, tmp_path / "popularity", device="cpu")
     popular, *_ = open_run(tmp_path / "popularity")
-    gain, base = (metrics.ndcg(full_ranks(m, dataset.cases("test")).ranks, 10) for m in (found, popular))
+    gain, base = (metrics.ndcg(full_ranks(m, dataset.cases("test")).ranks, 10) for m in (model, popular))
     assert paired(gain, base).low <= 0
     assert gain.mean() < 0.25
 

@@ -91,8 +91,8 @@ def test_just_within_the_bounds_which_are_those_of_uploads(
     assert found.histories == 1 and found.rows == 3
     monkeypatch.setenv("SEQSCOPE_QUOTA_ROWS", "1234")
     monkeypatch.setenv("SEQSCOPE_UPLOAD_SECONDS", "56")
-    found = Bounds.of_environment()
-    assert (found.rows, found.seconds, found.text) == (1_234, 56, 512 * MB)
+    bounds = Bounds.of_environment()
+    assert (bounds.rows, bounds.seconds, bounds.text) == (1_234, 56, 512 * MB)
 
 
 def test_sorting_has_so_much_of_the_disk(models: Zoo, tmp_path: Path) -> None:

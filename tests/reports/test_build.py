@@ -39,9 +39,9 @@ def events(models: Zoo, ids: list[str]) -> list[int]:
 def test_lists_are_the_models_and_effects_leave_one_out(models: Zoo, report: Report) -> None:
     history = events(models, HISTORY)
     for one in report.lists or []:
-        found = models.bundles[one.model].recommend_one(history, 5)
-        assert [item.item_id for item in one.items] == [models.item_ids[item] for item in found.items]
-        assert [item.score for item in one.items] == pytest.approx(found.scores.tolist(), rel=1e-6)
+        best = models.bundles[one.model].recommend_one(history, 5)
+        assert [item.item_id for item in one.items] == [models.item_ids[item] for item in best.items]
+        assert [item.score for item in one.items] == pytest.approx(best.scores.tolist(), rel=1e-6)
         assert [item.place for item in one.items] == [1, 2, 3, 4, 5]
         assert not {item.item_id for item in one.items} & set(HISTORY)
     assert report.effects is not None and report.lists is not None
@@ -49,11 +49,11 @@ def test_lists_are_the_models_and_effects_leave_one_out(models: Zoo, report: Rep
     item = models.position(report.effects.item_id)
     assert item is not None
     for one in report.effects.models:
-        found = models.bundles[one.model].leave_one_out(events(models, HISTORY), item)
-        assert one.effect == pytest.approx(found.effect.tolist(), rel=1e-5, abs=1e-7)
-        probable = found.log_probability_effect.tolist() if np.isfinite(found.log_probability) else []
+        effects = models.bundles[one.model].leave_one_out(events(models, HISTORY), item)
+        assert one.effect == pytest.approx(effects.effect.tolist(), rel=1e-5, abs=1e-7)
+        probable = effects.log_probability_effect.tolist() if np.isfinite(effects.log_probability) else []
         assert one.log_probability == pytest.approx(probable, rel=1e-5, abs=1e-7)
-        assert one.rank == found.rank and one.moves == pytest.approx(found.move.tolist())
+        assert one.rank == effects.rank and one.moves == pytest.approx(effects.move.tolist())
 
 
 def test_what_ifs_and_their_moves(models: Zoo, report: Report) -> None:

@@ -94,15 +94,15 @@ class TestExpiry:
         assert store.datasets.get(CLARA, kept.id) == kept
 
     def test_use_renews_it_and_again_soon_writes_nothing(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-        found = uploaded(store)
-        assert store.datasets.use(ANNA, found.id).expires == found.expires
-        found = uploaded(store)
+        dataset = uploaded(store)
+        assert store.datasets.use(ANNA, dataset.id).expires == dataset.expires
+        dataset = uploaded(store)
         at(monkeypatch, 6.9)
-        renewed = store.datasets.use(ANNA, found.id)
-        assert renewed.expires is not None and found.expires is not None
-        assert renewed.expires - found.expires > timedelta(days=6.8)
+        renewed = store.datasets.use(ANNA, dataset.id)
+        assert renewed.expires is not None and dataset.expires is not None
+        assert renewed.expires - dataset.expires > timedelta(days=6.8)
         at(monkeypatch, 13)
-        assert store.datasets.get(ANNA, found.id) == renewed
+        assert store.datasets.get(ANNA, dataset.id) == renewed
 
     def test_the_number_of_days_is_the_servers(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("SEQSCOPE_KEEP_DAYS", "0.5")
