@@ -90,6 +90,16 @@ def check(path: Path, identity: str) -> State:
     return state
 
 
+def hand_on(path: Path, identity: str, patience: int) -> None:
+    """Make the checkpoint that of the training `identity`, which goes on unless `patience` had run out."""
+    state = read_state(path)
+    state.identity, state.finished = identity, 0 < patience <= state.worse
+    with safe_open(path, "pt") as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+    with replacing(path) as staged:
+        save_file(tensors, staged, metadata={"state": json.dumps(dataclasses.asdict(state))})
+
+
 def load(
     path: Path,
     model: nn.Module,

@@ -13,6 +13,9 @@ from torch import nn
 
 from engine.cards import added
 
+OVER_ALL_EPOCHS = ("linear", "cosine")
+"""Decays whose every step depends on the number of epochs."""
+
 
 @dataclass(frozen=True)
 class OptimiserConfig:

@@ -36,6 +36,7 @@ from engine.training.distributed import World
 from engine.training.loop import Trainer, Validation, seed_of
 from engine.training.materials import Materials, gather, of_run, read_elsewhere
 from engine.training.objectives import OBJECTIVES
+from engine.training.optimiser import OVER_ALL_EPOCHS
 from engine.training.recipe import Recipe, from_dict
 
 ALONE = World()
@@ -119,6 +120,9 @@ def _train(
         if material.note and world.leads:
             note(material.note)
     key = identity(recipe, dataset, materials, selection)
+    if selection is None and world.leads:
+        _lengthen(recipe, dataset, materials, folder)
+    world.wait()
     if (folder / "best.safetensors").exists():
         checkpoint.check(folder / "best.safetensors", key)
     built = recipe if selection is None else settled(recipe, selection.chosen)
@@ -168,6 +172,29 @@ def _train(
     if world.leads:
         write_json(folder / "run.json", record)
     return record
+
+
+def _lengthen(recipe: Recipe, dataset: Dataset, materials: Materials, folder: Path) -> None:
+    """Where `folder` holds the finished run of `recipe` with fewer epochs, it becomes an interrupted one of `recipe`: no step of
+    those epochs would have been another. What was computed of its model goes, as that is not the last."""
+    paths = [folder / name for name in ("best.safetensors", "checkpoint.safetensors")]
+    if recipe.optimiser.decay in OVER_ALL_EPOCHS or not all(path.exists() for path in (*paths, folder / "run.json")):
+        return
+    try:
+        before = json.loads((folder / "run.json").read_text("utf-8"))["recipe"]["training"]["epochs"]
+        shorter = replace(recipe, training=replace(recipe.training, epochs=int(before)))
+    except (ValueError, KeyError, TypeError):
+        return
+    keys = {identity(each, dataset, materials) for each in (shorter, recipe)}
+    if before >= recipe.training.epochs or any(checkpoint.read_state(path).identity not in keys for path in paths):
+        return
+    note(
+        f"{folder} was trained for {before} epochs; it goes on to {recipe.training.epochs} unless validation had settled"
+    )
+    for path in paths:
+        checkpoint.hand_on(path, identity(recipe, dataset, materials), recipe.training.patience)
+    for name in ("ranks.parquet", "exposure.parquet", "metrics.json", "cost.json", "run.json"):
+        (folder / name).unlink(missing_ok=True)
 
 
 def training_log(dataset: Dataset) -> tuple[torch.Tensor, torch.Tensor]:

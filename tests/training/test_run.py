@@ -168,7 +168,7 @@ def test_a_user_with_too_many_items_for_a_graph_is_named(
 
 def test_another_recipe_is_refused_and_nothing_is_lost(small_dataset: Dataset, run: Path) -> None:
     before = {path.name: path.read_bytes() for path in run.iterdir()}
-    for other in (recipe("sasrec", training={"epochs": 3}), recipe("popularity")):
+    for other in (recipe("sasrec", training={"epochs": 1}), recipe("popularity")):
         with pytest.raises(SeqscopeError, match=r"holds a training with other settings or other data.*--restart"):
             train(other, small_dataset, run, device="cpu")
     assert {path.name: path.read_bytes() for path in run.iterdir()} == before
@@ -221,6 +221,34 @@ def test_finish_takes_the_best_so_far(small_dataset: Dataset, tmp_path: Path) ->
     assert record["best_epoch"] in (1, 2)
     assert open_run(tmp_path / "run")[1] == settings
     assert train(settings, small_dataset, tmp_path / "run", device="cpu")["epochs"] == 2  # and it stays so
+
+
+def test_more_epochs_go_on_where_a_finished_run_stopped(small_dataset: Dataset, run: Path, tmp_path: Path) -> None:
+    longer = recipe("sasrec", training={"epochs": 4})
+    whole, record = (train(longer, small_dataset, folder, device="cpu") for folder in (tmp_path / "whole", run))
+    assert figures(run, "loss") == figures(tmp_path / "whole", "loss")
+    assert (record["epochs"], record["best_epoch"]) == (4, whole["best_epoch"])
+    assert same(run / "best.safetensors", tmp_path / "whole" / "best.safetensors")
+
+
+def test_more_epochs_begin_nothing_where_every_step_depends_on_their_number(
+    small_dataset: Dataset, tmp_path: Path
+) -> None:
+    short, longer = (recipe("sasrec", training={"epochs": epochs}, optimiser={"decay": "linear"}) for epochs in (1, 2))
+    train(short, small_dataset, tmp_path / "run", device="cpu")
+    with pytest.raises(SeqscopeError, match="other settings"):
+        train(longer, small_dataset, tmp_path / "run", device="cpu")
+
+
+def test_more_epochs_leave_a_training_that_settled_as_it_is(small_dataset: Dataset, tmp_path: Path) -> None:
+    settings = {"patience": 1, "validate_every": 1}
+    # a rate of next to nothing: no validation is better than the first
+    short, longer = (
+        recipe("sasrec", training=settings | {"epochs": epochs}, optimiser={"lr": 1e-12}) for epochs in (5, 9)
+    )
+    before = train(short, small_dataset, tmp_path / "run", device="cpu")
+    assert before["epochs"] < 5
+    assert train(longer, small_dataset, tmp_path / "run", device="cpu")["epochs"] == before["epochs"]
 
 
 # --- what cannot be trained on
