@@ -122,7 +122,7 @@ def of_model(models: Zoo, model: str, *more: Hashable) -> Hashable:
 
 def of_content(models: Zoo, *more: Hashable) -> Hashable:
     """The content of the dataset and of all bundles, and the other arguments: a new export is asked anew."""
-    return (str(models.path), models.info.fingerprint, *(bundle.digest for bundle in models.bundles.values()), *more)
+    return (str(models.path), models.tables, *(bundle.digest for bundle in models.bundles.values()), *more)
 
 
 _numbered: weakref.WeakKeyDictionary[Zoo, int] = weakref.WeakKeyDictionary()

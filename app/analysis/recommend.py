@@ -421,15 +421,16 @@ def explain(models: Zoo, model: str, history: tuple[int, ...], item: int) -> Lea
 
 def why(models: Zoo, answers: Sequence[Answer], history: tuple[int, ...], item: int) -> Why:
     """Leave-one-out of every model."""
-    able, effects, cannot = [], [], []
+    able, effects, cannot, sums = [], [], [], {}
     for answer in answers:
         try:
+            if (parts := contributions(models, answer.name, history, item)) is not None:
+                sums[answer.name] = parts
             effects.append(explain(models, answer.name, history, item))
             able.append(answer)
         except SeqscopeError as reason:
             cannot.append(f"{answer.title}: {reason}")
-    parts = {answer.name: contributions(models, answer.name, history, item) for answer in answers}
-    return Why(able, effects, cannot, {name: sums for name, sums in parts.items() if sums is not None})
+    return Why(able, effects, cannot, sums)
 
 
 def strongest(effects: Sequence[LeaveOneOut], most: int) -> list[int]:

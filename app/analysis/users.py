@@ -128,9 +128,13 @@ class UserFilter:
 
 
 def hits(users: UserTable, pair: Pair, k: int) -> dict[str, Bools]:
-    """Entry of HITS → [users]: whether they are of it; those on whom one of the models was not evaluated are of none."""
+    """Entry of HITS → [users]: whether they are of it; those are of none on whom one of the models was not evaluated, or whose
+    held-out item lies beyond its beam where k does, too."""
     first, second = (users.of(model) <= k for model in pair)
-    known = ~np.isnan(users.of(pair[0])) & ~np.isnan(users.of(pair[1]))
+    known = np.ones(len(users.length), bool)
+    for model in pair:
+        ranks, width = users.of(model), users.width(model)
+        known &= ~np.isnan(ranks) if width is None or k <= width else np.isfinite(ranks)
     parts = (first & second, first & ~second, ~first & second, ~first & ~second)
     return {name: part & known for name, part in zip(HITS, parts, strict=True)}
 

@@ -7,6 +7,17 @@ const IDLE = '[data-testid="stApp"][data-test-script-state="notRunning"]'
 const NARROW = matchMedia("(max-width: 640px)")
 const ABLE = "button:not(:disabled), input:not(:disabled), [role=combobox], [tabindex='0']"
 
+// Plotly asks for four samples of each pixel of a WebGL canvas, though the shader that draws its points smooths their edges. Where no GPU
+// draws, they take most of the time of a frame, and all of them are drawn again whenever a map is zoomed.
+const context = HTMLCanvasElement.prototype.getContext
+if (!window.seqscopeCanvas) {
+  window.seqscopeCanvas = true
+  HTMLCanvasElement.prototype.getContext = function (kind, settings) {
+    const plotly = settings && this.classList.contains("gl-canvas")
+    return context.call(this, kind, plotly ? { ...settings, antialias: false } : settings)
+  }
+}
+
 export default function ({ data, setStateValue }) {
   let watching = null
 

@@ -91,7 +91,7 @@ def _signed_columns(columns: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _signed(form: str, value: float) -> str:
-    return judge.signed(value, form.removeprefix("%").removesuffix(" %%")) + (" %" if form.endswith(" %%") else "")
+    return judge.signed(value, form.removeprefix("%").removesuffix("%%")) + ("%" if form.endswith("%%") else "")
 
 
 def terms(words: Mapping[str, str], *, alt: str) -> None:

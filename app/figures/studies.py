@@ -134,7 +134,7 @@ def beside(table: pd.DataFrame, here: str, there: str, narrow: bool) -> go.Figur
         marker=open_where_level(False, COLOUR, 12)
         | {"color": ["rgba(0,0,0,0)" if ns else COLOUR for ns in part["level"]]},
         customdata=[label(title) for title in part["title"]],
-        hovertemplate="%{customdata}<br>%{x:+.1f} % here<extra></extra>",
+        hovertemplate="%{customdata}<br>%{x:+.1f}% here<extra></extra>",
         row=1,
         col=1,
     )
@@ -144,7 +144,7 @@ def beside(table: pd.DataFrame, here: str, there: str, narrow: bool) -> go.Figur
         mode="markers",
         marker={"symbol": "square", "color": QUIET, "size": 11},
         customdata=[label(title) for title in part["title"]],
-        hovertemplate="%{customdata}<br>%{x:+.1f} % in the paper<extra></extra>",
+        hovertemplate="%{customdata}<br>%{x:+.1f}% in the paper<extra></extra>",
         row=2 if narrow else 1,
         col=1 if narrow else 2,
     )

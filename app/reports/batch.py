@@ -261,7 +261,7 @@ def _neutral(table: pa.Table) -> pa.Table:
 
 def _plan(models: Zoo, source: Path | str, chosen: Sequence[str], k: int, columns: Mapping[str, str]) -> str:
     """A text that differs wherever the answers could."""
-    content = PEOPLE
+    content = f"{PEOPLE} {models.tables}"
     if source != PEOPLE:
         try:
             with Path(source).open("rb") as file:

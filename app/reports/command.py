@@ -118,7 +118,7 @@ def _make(args: argparse.Namespace, path: Path | None) -> int:
     from engine.runtime import Zoo
 
     parameters = address.parameters(args.address) if args.address is not None else {}
-    models = Zoo.open(path or _dataset(args, parameters))
+    models = Zoo.open(path or _dataset(args, parameters), warm=True)
     request = address.read(parameters, models).model_copy(update=_changes(args, models))
     choices = address.parameters_of(request)
     figures: Kind = args.figures or ("interactive" if parameters.get("figures") == "interactive" else "static")
@@ -195,7 +195,7 @@ def _verify(args: argparse.Namespace, where: Path | None) -> int:
 
     report = load(args.verify)
     brought = home.root().glob("owners/*/datasets/*/exports") if where is None else ()
-    models = Zoo.open(verify.find(where or Path("exports"), report.dataset.fingerprint, brought))
+    models = Zoo.open(verify.find(where or Path("exports"), report.dataset.fingerprint, brought), warm=True)
     print(f"{args.verify}: {report.title}, made {when(report.created)}")
     print(f"{models.path}: fingerprint {report.dataset.fingerprint[:16]}…, the same")
     answers: Counter[bool | None] = Counter()

@@ -112,7 +112,7 @@ def _best(report: Report) -> str:
     level = [estimate for estimate in estimates if estimate.mark == "level"]
     if level:
         sentence += f", not significantly different from {_titles(report, level)} (paired bootstrap, Holm)"
-    elif len(estimates) > 1:
+    elif len({estimate.model for estimate in estimates}) > 1:
         sentence += ", significantly more than every other model here (paired bootstrap, Holm)"
     sentences = [f"{sentence}."]
     if metrics.verdict is not None and metrics.verdict.better is not None:

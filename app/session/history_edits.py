@@ -6,6 +6,8 @@ import random
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from engine.errors import SeqscopeError
+
 if TYPE_CHECKING:
     from engine.runtime import Zoo
 
@@ -76,6 +78,9 @@ def neighboured(history: Ids, place: int, models: Zoo, name: str) -> Ids:
     item = models.position(history[place])
     if item is None or name not in models.bundles or models.bundles[name].cannot("neighbours") is not None:
         return history
-    near = models.bundles[name].neighbours(item, len(history) + 1).items
+    try:
+        near = models.bundles[name].neighbours(item, len(history) + 1).items
+    except SeqscopeError:  # the item has no vector there
+        return history
     fresh = [models.item_ids[other] for other in near if models.item_ids[other] not in history]
     return (*history[:place], fresh[0], *history[place + 1 :]) if fresh else history

@@ -21,10 +21,13 @@ from engine.tabular.database import sql, value, write_parquet
 from engine.tabular.html import has_html, without_html
 from engine.tabular.problems import CONTROLS, MAX_TITLE
 from engine.tabular.reading import Reading, Role, UploadColumn
+from engine.tabular.times import MICRO
 
 ITEMS, LOG = "items.parquet", "log.parquet"
 _LONGEST_NAME = 60
 _FLAGS = ""  # no column is called so
+_OF_PYTHON = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s'"\[\],][^\[\],]*"""  # the values of a list as it writes them
+_ESCAPED = r"""\\(['"\\])"""
 
 
 def write_items(con: duckdb.DuckDBPyConnection, reading: Reading, folder: Path, limits: UploadLimits) -> None:
@@ -88,10 +91,11 @@ def write_items_of_log(con: duckdb.DuckDBPyConnection, reading: Reading, folder:
 
 
 def write_log(con: duckdb.DuckDBPyConnection, reading: Reading, folder: Path) -> None:
-    """Writes the table `events` by line, or by time where times have fractions of a second, which are not written."""
+    """Writes the table `events` by line, or by time where times have fractions of a second."""
     fine = value(con, "SELECT count(*) FROM events WHERE fraction <> 0")
-    order = "time, fraction, line" if fine else "line"
-    selected = ['"user"', "item", *(role for role in ("time", "weight", "quantity") if reading.column(role))]
+    order, moment = ("events.time, fraction, line", f"time + fraction / {MICRO} AS time") if fine else ("line", "time")
+    cells: dict[Role, str] = {"time": moment, "weight": "weight", "quantity": "quantity"}
+    selected = ['"user"', "item", *(cell for role, cell in cells.items() if reading.column(role))]
     write_parquet(con, f"SELECT {', '.join(selected)} FROM events ORDER BY {order}", folder / LOG)
 
 
@@ -159,11 +163,17 @@ def _list(cell: str, column: UploadColumn, limits: UploadLimits) -> str:
     """SQL: the values of a field; NULL where there is none."""
     lists = f"TRY(flatten(from_json({cell}, '[[\"VARCHAR\"]]')))"
     plain = f"TRY(from_json({cell}, '[\"VARCHAR\"]'))"
-    parts = f"string_split({cell}, {sql(column.separator or '|')})"
+    separator = column.separator or "|"
+    parts = f"string_split({cell}, {sql(separator)})"
+    in_brackets = r"(?s)\[.*\]" if separator == "," else r"""(?s)\[[\[\s]*['"].*\]"""
+    python = (
+        f"list_transform(regexp_extract_all({cell}, {sql(_OF_PYTHON)}), lambda x: CASE WHEN x[1] IN ('\"', chr(39)) "
+        rf"THEN regexp_replace(x[2:-2], {sql(_ESCAPED)}, '\1', 'g') ELSE x END)"
+    )
     values = (
         f"CASE WHEN {cell}[1] = '[' AND json_valid({cell}) THEN "
         f"CASE WHEN regexp_matches({cell}, '^\\[\\s*\\[') THEN {lists} ELSE {plain} END "
-        f"WHEN {cell} IS NOT NULL THEN {parts} END"
+        f"WHEN regexp_full_match({cell}, {sql(in_brackets)}) THEN {python} WHEN {cell} IS NOT NULL THEN {parts} END"
     )
     bare = f"list_transform({values}, lambda x: left(trim(regexp_replace(x, '{CONTROLS}+', ' ', 'g')), {limits.cell}))"
     filled = f"list_filter({bare}, lambda x: x IS NOT NULL AND x <> '')"

@@ -29,7 +29,7 @@ from engine.tabular.problems import (
     weight_rules,
 )
 from engine.tabular.reading import UNITS, FileKind, Reading
-from engine.tabular.times import fraction, seconds
+from engine.tabular.times import MICRO, fraction, seconds
 
 _CELL_CONTROLS = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f␀␁]"  # a description may have lines
 YES, NO = ("1", "true", "yes"), ("0", "false", "no")
@@ -197,7 +197,8 @@ def _drop(
 
 
 class _Flat(NamedTuple):
-    """`events`, each user's oldest first: the users' places, numbers of items, times, lines; int64 [users + 1] or [events]."""
+    """`events`, each user's oldest first: the users' places, numbers of items, times (microseconds), lines; int64 [users + 1] or
+    [events]."""
 
     offsets: npt.NDArray[np.int64]
     user: npt.NDArray[np.int64]
@@ -213,9 +214,9 @@ def _flat(con: duckdb.DuckDBPyConnection) -> _Flat:
         return f"(SELECT id, row_number() OVER () - 1 AS n FROM ({distinct}))"
 
     columns = con.execute(
-        'SELECT u.n AS "user", i.n AS item, time, quantity < 0 AS negative, line FROM events '
+        f'SELECT u.n AS "user", i.n AS item, {MICRO} * time + fraction AS time, quantity < 0 AS negative, line FROM events '
         f'JOIN {numbered(chr(34) + "user" + chr(34))} AS u ON u.id = "user" JOIN {numbered("item")} AS i ON i.id = item '
-        "ORDER BY u.n, time, line"
+        "ORDER BY u.n, events.time, fraction, line"
     ).fetchnumpy()
     offsets = np.concatenate([[0], np.cumsum(np.bincount(columns["user"]))]).astype(np.int64)
     time, negative = (

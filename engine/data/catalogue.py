@@ -100,7 +100,7 @@ def attribute_table(ids: list[str], titles: list[str], attributes: dict[str, lis
     columns: dict[str, pa.Array] = {"item_id": pa.array(ids, pa.string()), "title": pa.array(titles, pa.string())}
     used_names = {name.lower() for name in RESERVED}
     for name, values in attributes.items():
-        column_name = name.strip() or "attribute"
+        column_name = as_text(name).strip() or "attribute"
         while column_name.lower() in used_names:  # DuckDB does not tell case apart
             column_name += "_"
         used_names.add(column_name.lower())
@@ -132,16 +132,14 @@ def as_text(value: Any) -> str:
     """How a value of a JSON or Parquet file reads as an id or a text; None is empty."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
-    if isinstance(value, str):
-        # A lone surrogate, which JSON can escape, is no character and cannot be stored.
-        return value.encode("utf-8", "replace").decode("utf-8")
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
-        return str(int(value))
-    if isinstance(value, (bool, list, dict)):
-        return json.dumps(value, ensure_ascii=False, default=str)
-    return str(value)
+        value = int(value)
+    elif isinstance(value, (bool, list, dict)):
+        value = json.dumps(value, ensure_ascii=False, default=str)
+    # A lone surrogate, which JSON can escape, is no character and cannot be stored.
+    return str(value).encode("utf-8", "replace").decode("utf-8")
 
 
 def _title(text: str, notices: Counter[str]) -> str:

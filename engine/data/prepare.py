@@ -193,7 +193,7 @@ def _import(options: ImportOptions, workshop: Workshop, folder: Path) -> ImportR
     if unused and not options.keep_unused_items:
         left_out["items that no user has"] = unused
 
-    time = log.rows.time
+    time = None if log.rows.time is None else log.rows.time // MICRO  # the order within a second is settled
     time_unit = "none" if source.sets else "order" if time is None else "second" if np.any(time % DAY) else "day"
     info = write_dataset(
         folder, staged=True, name=options.name or options.out.name, title=options.title or source.title,
@@ -201,7 +201,8 @@ def _import(options: ImportOptions, workshop: Workshop, folder: Path) -> ImportR
         licence=options.licence or source.licence, simulated=False, items=attribute_table(ids, titles, attributes),
         users=log.users, user=log.rows.user, item=log.rows.item, timestamp=time, time_unit=time_unit, split=options.split,
         options=options.record(source.name, k_core, log.repeats), left_out=counts | left_out,
-        repeats=log.repeats, measured=log.measured, negative=log.rows.negative, tested=log.rows.tested,
+        repeats=log.repeats, measured=log.measured, moments=log.rows.time, negative=log.rows.negative,
+        tested=log.rows.tested,
     )  # fmt: skip
     if items_file is None:
         workshop.say("no catalogue: ids stand in for titles (--items FILE names one)")
@@ -223,6 +224,7 @@ class _Rows(NamedTuple):
     user: np.ndarray
     item: np.ndarray
     time: np.ndarray | None
+    """Microseconds."""
     negative: np.ndarray | None
     """Of a negative quantity; None where the log has no quantities."""
     tested: np.ndarray | None
@@ -270,8 +272,6 @@ def _filter(events: Events, options: ImportOptions, k_core: int, left_out: dict[
     if options.duplicates == "exact" and rows.time is not None:
         again = repeated(rows.user, rows.item, rows.time)
         rows = rows.where(~again, "same user, item and time again", left_out)
-    if rows.time is not None:  # to whole seconds: the order within one is settled
-        rows = rows._replace(time=rows.time // MICRO)
     in_core, outside = _core(rows, options, k_core)
     measured = measure(in_core.user, in_core.item, _tested(in_core, options))
     rule = "first" if options.split.sets else propose(measured) if options.repeats == "auto" else options.repeats
@@ -308,7 +308,8 @@ def _tested(rows: _Rows, options: ImportOptions) -> np.ndarray:
     if rows.tested is not None:
         return rows.tested
     starts = np.flatnonzero(np.append(True, rows.user[1:] != rows.user[:-1]))
-    roles, _ = split_roles(options.split, np.append(starts, len(rows.user)).astype(np.int64), rows.time)
+    time = None if rows.time is None else rows.time // MICRO
+    roles, _ = split_roles(options.split, np.append(starts, len(rows.user)).astype(np.int64), time)
     return roles == Role.TEST
 
 

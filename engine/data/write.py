@@ -93,6 +93,7 @@ def write_dataset(
     left_out: Mapping[str, int] | None = None,
     repeats: Literal["count", "first"] | None = None,
     measured: Mapping[str, float] | None = None,
+    moments: np.ndarray | None = None,
     negative: np.ndarray | None = None,
     tested: np.ndarray | None = None,
     overwrite: bool = False,
@@ -106,6 +107,7 @@ def write_dataset(
     user, item: int [events], sorted by user, each user's events oldest first.
     timestamp: int64 [events], unix seconds, ascending within a user; None where the source has only an order.
     time_unit: "second", "day" (times are midnights), "order" (no times) or "none" (no times and no order).
+    moments: int64 [events], `timestamp` to the microsecond, which says what ties; None where seconds are all there is.
     negative: bool [events], the quantity is negative; None where the source has no quantities.
     tested: bool [events], what the test asks for; of a given split alone.
     staged: `out` is a folder that the caller has staged.
@@ -145,7 +147,7 @@ def write_dataset(
             measured=dict(measured or {}),
             held_out=_untrained(roles, events.values, test_rows)
             if split.sets  # nothing comes before an item of a set
-            else count_held_out(test_rows, offsets, events.values, timestamp, negative),
+            else count_held_out(test_rows, offsets, events.values, timestamp if moments is None else moments, negative),
         )  # fmt: skip
 
         write_files(folder, info, items, users, user, item, timestamp, roles)

@@ -23,7 +23,7 @@ from engine.evaluation.significance import Difference, paired_over_seeds
 USERS = "+user"
 """Behind a contender's name: the model with its vectors of training users, which is no model more."""
 FEW = 30
-"""People in a group below which nothing is said of it."""
+"""People below which nothing is said of a group, and of all of them that they are few."""
 Kind = Literal["rare", "popular", "short", "long", "next", "near", "unseen"]
 _CHECKED = {"extra": "forbid", "strict": True, "allow_inf_nan": False}
 """How reports read the classes below, without pydantic here."""
@@ -313,12 +313,13 @@ def _outcome(verdict: Verdict, neural: Side, untrained: Side, ours: str, theirs:
     ends = f"95 % interval of the difference {signed(verdict.low)} to {signed(verdict.high)}"
     figures = f"{neural.mean:.4f} against {untrained.mean:.4f}; {ends} over {_people(verdict)}{_seeds(neural)}"
     ours, theirs = ours + _best(neural), theirs + _best(untrained)
+    few = " An interval over so few users says little." if verdict.people < FEW else ""
     if verdict.better == "level":
-        return f"{ours} is not significantly different from {theirs} in {verdict.metric} ({figures})."
+        return f"{ours} is not significantly different from {theirs} in {verdict.metric} ({figures}).{few}"
     verb = "beats" if verdict.better == "neural" else "is below"
     here = "as far as they were trained" if neural.improving else "here"
     worth = "" if verdict.better == "neural" else f"No neural model is worth its training {here}: "
-    return f"{worth}{ours} {verb} {theirs} by {abs(verdict.difference):.4f} {verdict.metric} ({figures})."
+    return f"{worth}{ours} {verb} {theirs} by {abs(verdict.difference):.4f} {verdict.metric} ({figures}).{few}"
 
 
 def _best(side: Side) -> str:

@@ -23,7 +23,7 @@ from engine.cards import Card, OnPage, Variant
 from engine.models.base import AttentionShape
 from engine.models.item_to_item import Attributes
 from engine.models.sasrec import Block, SASRecConfig, SelfAttentive
-from engine.models.tfidf import WORD
+from engine.models.tfidf import WORD, named
 from engine.models.unisrec import Described
 
 
@@ -52,9 +52,7 @@ def word_table(attributes: Attributes, fields: Collection[str], least: int, most
 
     A word of two attributes is two words. Raises ValueError where no item has one of `fields`, or none any word at all.
     """
-    keys = list(fields) or list(dict.fromkeys(key for pairs in attributes for key, _ in pairs))
-    for missing in set(keys) - {key for pairs in attributes for key, _ in pairs}:
-        raise ValueError(f"model.fields: no item has an attribute {missing!r}")
+    keys = named(attributes, fields)
     words_of_items = [
         {(key, word) for key, value in pairs if key in keys for word in WORD.findall(value.casefold())}
         for pairs in attributes

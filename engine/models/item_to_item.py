@@ -256,8 +256,8 @@ class ItemToItem(Recommender):
         self.prior = torch.from_numpy((self._scale * self.background(config, log)).astype(np.float32))
 
     def keep(self, relation: sparse.csr_matrix, kept: int, rounded: bool = False) -> None:
-        """Takes the kept · items entries of largest size, of equal ones those of the smaller item numbers; rounded: `coarse`. Not
-        so many of every row: those of a popular item are many and all of them matter."""
+        """Takes the kept · items entries of largest size, of equal ones as many of every row, by item; rounded: `coarse`. Not so
+        many of every row in all: those of a popular item are many and all of them matter."""
         relation.sum_duplicates()  # and each row by item
         row = np.repeat(np.arange(self.num_items), np.diff(relation.indptr))
         columns, values = relation.indices, relation.data.astype(np.float16)
@@ -266,7 +266,9 @@ class ItemToItem(Recommender):
         if np.count_nonzero(taken) > most:
             least = np.partition(size, len(size) - most)[len(size) - most]
             taken = size > least
-            taken[np.flatnonzero(size == least)[: most - np.count_nonzero(taken)]] = True
+            tied = np.flatnonzero(size == least)
+            before = np.arange(len(tied)) - np.searchsorted(row[tied], row[tied])  # of the same row
+            taken[tied[np.argsort(before, kind="stable")][: most - np.count_nonzero(taken)]] = True
         row, columns, values = row[taken], columns[taken], values[taken]
         self.starts = torch.from_numpy(np.searchsorted(row, np.arange(self.num_items + 2)))
         self.entries = torch.from_numpy(columns).to(self.entries.dtype)

@@ -26,6 +26,7 @@ from engine.models.bert4rec import BERT4RecConfig, TransformerLayer
 from engine.models.item_to_item import Attributes
 from engine.models.layers import dropout, visible
 from engine.models.sasrec import SelfAttentive
+from engine.models.tfidf import named
 
 
 @dataclass(frozen=True)
@@ -55,15 +56,9 @@ def attribute_table(attributes: Attributes, fields: Collection[str], most: int) 
 
     Raises ValueError where no item has one of `fields`, or no attribute is of two items.
     """
-    for missing in set(fields) - {key for pairs in attributes for key, _ in pairs}:
-        raise ValueError(f"model.fields: no item has an attribute {missing!r}")
+    keys = named(attributes, fields)
     of_items = [
-        {
-            (key, part.strip().casefold())
-            for key, value in pairs
-            if not fields or key in fields
-            for part in value.split(",")
-        }
+        {(key, part.strip().casefold()) for key, value in pairs if key in keys for part in value.split(",")}
         for pairs in attributes
     ]
     counts = Counter(attribute for described in of_items for attribute in described if attribute[1])

@@ -42,7 +42,10 @@ class TextNeighbours(Recommender):
         summary="Recommends items whose texts are similar to those of the latest items, the newest weighted most. It "
         "uses no interactions of other users, so it can recommend items without any.",
         paper="Mean of sentence vectors (Reimers & Gurevych, Sentence-BERT, EMNLP 2019), newest weighted most; a baseline",
-        reasons={"attention": "It weighs items by their age alone; there is nothing it chooses to look at."},
+        reasons={
+            "attention": "It weighs items by their age alone; there is nothing it chooses to look at.",
+            "probability": "Its scores are cosines that put items in order; they are no probabilities.",
+        },
         variants=(Variant("text-neighbours", page=OnPage()),),
     )
     needs = ("vectors",)

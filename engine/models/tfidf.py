@@ -19,7 +19,8 @@ import numpy.typing as npt
 from scipy import sparse
 
 from engine.cards import Card, OnPage, Variant
-from engine.models.item_to_item import NO_PROBABILITY, Attributes, ItemToItem, TrainingLog, decaying
+from engine.models.item_to_item import NO_PROBABILITY, Attributes, ItemToItem, TrainingLog, decaying, strongest
+from engine.text.attributes import Field
 
 WORD = re.compile(r"\w\w+")
 _ROWS = 512
@@ -78,13 +79,21 @@ class TfidfNeighbours(ItemToItem):
         return decaying(config.max_length, config.decay)
 
 
+def named(attributes: Attributes, fields: Collection[str]) -> list[str]:
+    """The keys of the attributes that `fields` name, by their columns; empty: of all. Raises ValueError where no item has one."""
+    there = dict.fromkeys(key for pairs in attributes for key, _ in pairs)
+    keys = [Field(field).key for field in fields]
+    for missing in set(keys) - there.keys():
+        raise ValueError(f"model.fields: no item has an attribute {missing!r}")
+    return keys or list(there)
+
+
 def vectors(attributes: Attributes, fields: Collection[str] = ()) -> sparse.csr_matrix:
     """t: float32 [items, words] of unit length, rows of zeros for items without words. Words are those of the values of
     `fields` (empty: of all), two characters and more; (1 + ln tf) · (ln((1 + items) / (1 + items with the word)) + 1). Raises
     ValueError where no item has one of the fields."""
-    for missing in set(fields) - {key for pairs in attributes for key, _ in pairs}:
-        raise ValueError(f"model.fields: no item has an attribute {missing!r}")
-    texts = (" ".join(value for key, value in pairs if not fields or key in fields) for pairs in attributes)
+    keys = named(attributes, fields)
+    texts = (" ".join(value for key, value in pairs if key in keys) for pairs in attributes)
     counts = [Counter(WORD.findall(text.casefold())) for text in texts]
     number: dict[str, int] = {}
     for count in counts:
@@ -114,5 +123,5 @@ def cosines(table: sparse.csr_matrix, kept: int) -> sparse.csr_matrix:
         most = min(4 * kept, near.shape[1] - 1)
         least = np.partition(near, near.shape[1] - 1 - most, axis=1)[:, near.shape[1] - 1 - most]
         near[near < least[:, None]] = 0
-        rows.append(sparse.csr_matrix(near))
+        rows.append(strongest(sparse.csr_matrix(near), most))  # and no more, of equal ones
     return sparse.vstack(rows, format="csr")

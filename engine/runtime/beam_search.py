@@ -105,6 +105,7 @@ def search(
     done = np.zeros(1, bool)
     pasts = np.zeros(1, np.int64)  # the row of each beam in `past`; −1 where the network was not asked
     place = np.full(1, -1, np.int64)  # the row of each beam in the record
+    barred = 0.0  # the probability of prefixes that lead to nothing allowed
     past = decoder.start()
     for step in range(levels):
         busy = np.flatnonzero(~done)
@@ -128,6 +129,7 @@ def search(
             tokens, owners = trie.tokens[children], busy[owners]
             if living is not None:
                 alive = living[children]
+                barred += float(np.exp(scores[owners[~alive]] + gains[~alive]).sum())
                 children, owners, tokens, gains = children[alive], owners[alive], tokens[alive], gains[alive]
         else:
             owners, tokens, gains = _anything(logits, width)
@@ -151,7 +153,7 @@ def search(
         over = trie.counts[children[new]] == 0 if constrained else (tokens[new] == end) | (step + 1 == levels)
         done = np.concatenate([np.ones(len(old), bool), over])
         if record is not None:
-            record.mass.append(min(1.0, float(np.exp(scores).sum())))
+            record.mass.append(min(1.0, barred + float(np.exp(scores).sum())))
     order = np.argsort(-scores, kind="stable")
     nodes = np.where((nodes >= 0) & (trie.counts[nodes] == 0), nodes, -1)
     place = place[order] if record is not None else np.full(len(order), -1, np.int64)
@@ -311,7 +313,8 @@ class Trace:
     considered: tuple[int, ...]
     """Per step: how many prefixes were weighed."""
     mass: tuple[float, ...]
-    """Per step: the probability that some item below the kept prefixes is written; what is missing from 1 was given up."""
+    """Per step: the probability that some item below the kept prefixes is written, or one that is left out; what is missing from
+    1 was given up."""
 
     def __len__(self) -> int:
         return len(self.parents)

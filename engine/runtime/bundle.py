@@ -301,12 +301,14 @@ class Bundle(BundleTables):
     def neighbours(self, item: int, k: int) -> Neighbours:
         """The k items nearest to `item` in the model's own space, by exact comparison with all; fewer where there are fewer.
 
-        Raises CapabilityError where the item rows carry no meaning to compare.
+        Raises CapabilityError where the item rows carry no meaning to compare, QuestionError where the item's is one of zeros.
         """
         self._require("neighbours")
         (item,) = self.check_items([item])
         k = _count(k)
         near = self._answers.near(item)
+        if self.manifest.index.geometry == "cosine" and near[item] == 0:  # not even near itself
+            raise QuestionError("This item has no vector in this space, so it has no neighbours there.")
         near[item] = -np.inf
         nearest = best(near, min(k, len(near) - 1)) if len(near) > 1 else np.empty(0, np.int32)
         return Neighbours(nearest, near[nearest], self.manifest.index.geometry)

@@ -9,7 +9,7 @@ import hashlib
 import json
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -50,6 +50,7 @@ where the app opens."""
 _INFO = TypeAdapter(DatasetInfo)
 T = TypeVar("T", Bundle, Tokenization, Space)
 Paths = list[Path]  # within the class, `list` is its method
+_TABLES = ("dataset.json", "items.parquet", "users.parquet", memorisation.FILE)
 _NO_USERS = pa.schema(
     [("user", pa.int32()), ("user_id", pa.string()), ("history", pa.list_(pa.int32())), ("target", pa.int32())]
 )
@@ -77,6 +78,7 @@ class Zoo:
         tokenizations: name → `Tokenization`, in the order of `about.order`, equal ones by name.
         spaces: name → `Space`, in the order of `about.order`, equal ones by name.
         refused: what was not taken, and why; the rest goes on working.
+        tables: a short text that changes when one of the dataset's own files is replaced; a new export may do that.
     """
 
     def __init__(
@@ -90,6 +92,7 @@ class Zoo:
         tokenizations: dict[str, Tokenization],
         spaces: dict[str, Space],
         held_out: pa.Table | None,
+        tables: str,
     ) -> None:
         self.path = path
         self.info = info
@@ -100,6 +103,7 @@ class Zoo:
         self.tokenizations = tokenizations
         self.spaces = spaces
         self.refused = refused
+        self.tables = tables
         self.popularity: npt.NDArray[np.int64] = self.items["popularity"].to_numpy()
         self._items = items
 
@@ -115,6 +119,7 @@ class Zoo:
         if not path.is_dir():
             raise SeqscopeError(f"There is no folder {path}. Export a model to it first, or choose another dataset.")
         folder = Folder(path, path.name)
+        tables = _stamped(path / name for name in _TABLES)
         info = _info(folder)
         items = hold(path) if items is None else items
         many, counted = len(items.table), info.counts.get("items", 0)
@@ -126,7 +131,7 @@ class Zoo:
         bundles = _opened(Bundle, path, "", catalogue, refused, warm)
         tokenizations = _opened(Tokenization, path, IDENTIFIERS, catalogue, refused, warm)
         spaces = _opened(Space, path, SPACES, catalogue, refused, warm)
-        return cls(path, info, items, users, bundles, refused, tokenizations, spaces, _held_out(folder, many))
+        return cls(path, info, items, users, bundles, refused, tokenizations, spaces, _held_out(folder, many), tables)
 
     def sound(self) -> Zoo:
         """Itself; or the same without the bundles that came to no end since it was opened, which are then `refused`."""
@@ -157,26 +162,14 @@ class Zoo:
     def stamp(path: Path | str) -> str:
         """A short text that changes when the dataset or a bundle is added, replaced or removed; cheap, for cache keys."""
         path = Path(path)
-        digest = hashlib.sha256()
-        for file in [
-            path / "dataset.json",
-            path / "items.parquet",
-            path / "users.parquet",
-            path / memorisation.FILE,
+        return _stamped([
+            *(path / name for name in _TABLES),
             *sorted(path.glob("*/manifest.json")),
             *sorted(path.glob(f"{IDENTIFIERS}/*/{ABOUT}")),
             *sorted(path.glob(f"{SPACES}/*/{ABOUT}")),
             *sorted(path.glob(f"{STUDIES}/*.json")),
             *sorted(path.glob(f"{TEXT_ENCODERS}/*/words.json")),
-        ]:
-            try:
-                status = file.stat()
-            except OSError:
-                continue
-            digest.update(
-                f"{file.parent.name}/{file.name} {status.st_mtime_ns} {status.st_size} {status.st_ino}\n".encode()
-            )
-        return digest.hexdigest()[:16]
+        ])  # fmt: skip
 
     @functools.cached_property
     def studies(self) -> Studies:
@@ -248,6 +241,19 @@ def _opened(
             refused.append(Refusal(shown, about, f"the {word} cannot be read"))
     taken.sort(key=lambda opened: (opened.order, opened.name))
     return {opened.name: opened for opened in taken}
+
+
+def _stamped(files: Iterable[Path]) -> str:
+    digest = hashlib.sha256()
+    for file in files:
+        try:
+            status = file.stat()
+        except OSError:
+            continue
+        digest.update(
+            f"{file.parent.name}/{file.name} {status.st_mtime_ns} {status.st_size} {status.st_ino}\n".encode()
+        )
+    return digest.hexdigest()[:16]
 
 
 def _info(folder: Folder) -> DatasetInfo:

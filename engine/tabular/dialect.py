@@ -19,7 +19,7 @@ from engine.tabular.reading import DELIMITERS, QUOTES, Limits, Reading, ReadingC
 
 _LOOKED_AT = 300  # lines
 _KEYED = re.compile(r'\{\s*"(?:[^"\\]|\\.)*"\s*:\s*[\{\[]')
-_NUMBER = re.compile(r"[-+]?\d+([.,]\d+)*([eE][-+]?\d+)?%?")
+_NUMBER = re.compile(r"[-+]?\d+([.,]\d+)*([eE][-+]?\d+)?%?|\d{4}-\d\d-\d\d([ T]\d\d:\d\d.*)?")  # or a date
 
 
 class _Fit(NamedTuple):
@@ -68,6 +68,8 @@ def delimiter(lines: Sequence[str], signs: Iterable[str] = DELIMITERS) -> Readin
         "::" in fits and fits["::"].fields > 1
     ):  # else every :: is found as two single colons, and blanks in titles count
         fits["::"] = fits["::"]._replace(share=fits["::"].share + 0.001)
+    if fits.keys() >= {"\t", " "} and fits["\t"].fields > 1 and fits["\t"].share >= fits[" "].share:
+        fits[" "] = fits[" "]._replace(fields=1)  # cut at blanks, lines are cut at tabs, too, and within fields
     order = sorted(fits, key=lambda sign: -fits[sign].value)
     best, others = order[0], tuple(order[1:])
     fit = fits[best]

@@ -420,7 +420,7 @@ def write_json_lines(source: Path, target: Path, encoding: str, limits: Limits, 
     document = load_document(source, encoding, limits, gzipped=gzipped)
     with target.open("w", encoding="utf-8", errors="replace", newline="\n") as file:
         for row in _rows(document, kind):
-            entries = (f"{_dumps(key)}: {_dumps(entry)}" for key, entry in _entries(row))
+            entries = (f"{_dumps(key)}: {_dumps(entry)}" for key, entry in entries_of(row))
             file.write("{" + ", ".join(entries) + "}\n")
 
 
@@ -437,7 +437,8 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return plain if len(plain) == len(pairs) else _Doubled(pairs)
 
 
-def _entries(row: dict[str, Any]) -> Iterable[tuple[str, Any]]:
+def entries_of(row: dict[str, Any]) -> Iterable[tuple[str, Any]]:
+    """The entries of an object of JSON as they stand, also those whose key stands twice."""
     return row.pairs if isinstance(row, _Doubled) else row.items()
 
 
@@ -448,7 +449,7 @@ def _dumps(value: Any) -> str:
 def _rows(document: Any, kind: str) -> Iterator[dict[str, Any]]:
     entries: Iterable[tuple[Any, Any]] = enumerate(document, 1) if isinstance(document, list) else ()
     if isinstance(document, dict):
-        entries = _entries(document)
+        entries = entries_of(document)
     for key, entry in entries:
         if isinstance(document, list) and isinstance(entry, dict):
             yield entry

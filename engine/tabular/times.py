@@ -49,14 +49,15 @@ def seconds(column: str, form: str) -> str:
 def fraction(column: str, form: str) -> str:
     """SQL: the microseconds beyond `seconds`, by which events within one second are ordered."""
     moment = _epoch(column, form)
-    return f"floor({MICRO} * ({moment} - floor({moment})))"
+    return f"round({MICRO} * ({moment} - floor({moment})))"
 
 
 def _epoch(column: str, form: str) -> str:
     """SQL: unix seconds with their fraction, DOUBLE."""
     iso = f"regexp_full_match({column}, {sql(_ISO)})"
-    # The expression is stricter than the cast, which knows words such as "today".
-    moment = f"CASE WHEN {iso} THEN epoch(try_cast({column} AS TIMESTAMPTZ)) END"
+    # The expression is stricter than the cast, which knows words such as "today" but no blank before an offset.
+    joined = f"regexp_replace({column}, ' ([-+Z])', '\\1')"
+    moment = f"CASE WHEN {iso} THEN epoch(coalesce(try_cast({column} AS TIMESTAMPTZ), try_cast({joined} AS TIMESTAMPTZ))) END"
     if form in UNITS:
         number = f"try_cast({column} AS DOUBLE)"
         return f"CASE WHEN isfinite({number}) AND abs({number}) < 1e20 THEN {number} / {UNITS[form]} ELSE {moment} END"

@@ -152,6 +152,9 @@ def open_hugging(name: str) -> Encoder:
         backend = model.tokenizer.backend_tokenizer
         tokenizer = tokenizers.Tokenizer.from_str(backend.to_str())
         pad = model.tokenizer.pad_token_id
+        written = tokenizer.encode("a").ids
+        if pad in written:  # it ends every text (Qwen3-Embedding), and what nobody looks at must be another one
+            pad = next((number for number in tokenizer.get_added_tokens_decoder() if number not in written), None)
     except Exception as error:  # what is missing or damaged shows in many ways
         raise SeqscopeError(
             f"the text encoder {name} cannot be had ({first_line(error)[:200]}). Give the path of a folder that holds it."

@@ -248,9 +248,12 @@ class Judge:
 
 
 def find_judge(given: Path | None, recipe: TokenizerRecipe, dataset: Dataset, beside: Path) -> Judge | None:
-    """The run `given`, else the recipe's teacher, else a SASRec run among the folders in `beside`; None where there is none."""
+    """The run `given`, else the recipe's teacher, else a SASRec run among the folders in `beside`; None where there is none, or
+    where the dataset lets none judge."""
     if given is not None:
         return Judge.of(given, dataset)
+    if dataset.info.sets:
+        return None
     named = getattr(recipe.tokenizer, "teacher", None)
     if named is not None:
         return Judge.of(teacher.find(named, beside), dataset)

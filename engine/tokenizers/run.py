@@ -344,14 +344,17 @@ def _encoder(recipe: TokenizerRecipe, record: dict[str, Any], source: Path) -> s
     name = recipe.words.encoder
     if name not in ("auto", "scratch"):
         return name
-    used = str(record["about"]["vectors"].get("encoder", ""))
-    if used.startswith("minilm"):
+    about, first = record["about"]["vectors"], Path(record["dataset_path"])
+    if str(about.get("encoder", "")).startswith("minilm"):
         return "minilm"
-    folder = cache_folder(Path(record["dataset_path"]), None) / used
-    if used and (folder / "scratch.json").is_file():
-        return str(folder)
+    from engine.text.embeddings import embed
+
+    words = cache_folder(first, None)
+    for folder in sorted(path.parent for path in words.glob("scratch-*/scratch.json")):
+        if _digest(embed(first, str(folder), recipe.words.fields or None).vectors) == about["digest"]:
+            return str(folder)
     raise SeqscopeError(
-        f"{source} reads words by an encoder that was trained on its own catalogue, and {folder} is not there. "
+        f"{source} reads words by an encoder that was trained on its own catalogue, and {words} does not hold it. "
         "Fit a tokenizer with words.encoder=minilm, or give --vectors."
     )
 

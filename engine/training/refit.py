@@ -66,6 +66,8 @@ def select(recipe: Recipe, dataset: Dataset, run: Path) -> Selection:
             f"{run} was trained with other settings ({', '.join(differing[:5])}), and a refit takes the same recipe. "
             "Give the same --recipe and --set, or the --out of another run."
         )
+    if not epochs and not hasattr(MODELS[recipe.family], "fit"):
+        raise SeqscopeError(f"{run} was best with no step of its own, as it started, and a refit would be the same")
     key = identity(recipe, dataset, gather(recipe, dataset, run, run))
     if checkpoint.read_state(run / "best.safetensors").identity != key:
         raise SeqscopeError(

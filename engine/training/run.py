@@ -115,7 +115,12 @@ def _train(
     where = devices.choose(device, world.local)
     if selection is not None:
         dataset = dataset.with_validation()
+    # vectors of texts, and an encoder of them, are made once: the others read what the leader has stored
+    if not world.leads:
+        world.wait()
     materials = gather(recipe, dataset, folder, None if selection is None else selection.run)
+    if world.leads:
+        world.wait()
     for material in materials.values():
         if material.note and world.leads:
             note(material.note)

@@ -321,6 +321,16 @@ def test_the_nearest_neighbour_takes_an_items_place(models: Zoo) -> None:
         assert history_edits.edited(("toy-1", "toy-2"), models, {**said, "space": name}) == ("toy-1", "toy-2")
 
 
+def test_nothing_takes_the_place_of_an_item_without_neighbours(tmp_path: Path) -> None:
+    path = make_zoo(tmp_path)
+    index = np.load(path / "alpha" / "index.npy")
+    index[2] = 0
+    np.save(path / "alpha" / "index.npy", index)
+    seal(path / "alpha")
+    history = ("toy-1", "toy-2")
+    assert history_edits.neighboured(history, 1, Zoo.open(path), "alpha") == history
+
+
 def test_people_are_found_by_name_or_number(models: Zoo) -> None:
     assert [examples.find_user(models, text) for text in ("u3", " 3 ", "9", "")] == ["u3", "u3", None, None]
 

@@ -90,6 +90,14 @@ def test_parts_that_a_query_adds_up_are_told(exports: Path, tmp_path: Path) -> N
     assert all(f"{part} " in words for part in PARTS)
 
 
+def test_parts_that_do_not_add_up_take_no_other_model_along(exports: Path, tmp_path: Path) -> None:
+    shutil.copytree(exports / "toys", tmp_path / "toys")
+    with_parts(tmp_path / "toys" / "alpha", TOYS[0], (0.5, 0.6))
+    reasons = contents.why(Zoo.open(tmp_path / "toys"), ["alpha", "popular"], HISTORY, 9, slow=False)
+    assert [model["name"] for model in reasons["models"]] == ["popular"]
+    assert "do not add up" in reasons["cannot"][0]
+
+
 def test_it_stands_beside_every_page_while_an_item_is_selected(open_app: Open) -> None:
     (panel,) = panels(open_app(ds="hostile", item="a.b"))
     assert panel["title"] == "<script>alert(1)</script>"  # its widget writes text

@@ -71,10 +71,26 @@ def test_who_is_listed(toys: Zoo, selection: UserFilter, rows: list[int]) -> Non
     assert users.rows(toys, selection).tolist() == rows
 
 
+def test_users_that_are_exported_anew_are_those_who_are_listed(changed: Path) -> None:
+    """With a tokenizer, say: that leaves all bundles as they are."""
+    before, people = users.table(Zoo.open(changed)).length, pq.read_table(changed / "users.parquet")
+    pq.write_table(people.slice(1), changed / "users.parquet")
+    assert users.table(Zoo.open(changed)).length.tolist() == before[1:].tolist()
+
+
 def test_who_is_meant_comes_first(changed: Path) -> None:
     source = pq.read_table(changed / "users.parquet")
     pq.write_table(source.set_column(1, "user_id", pa.array(["u12", "u21", "u3", "u1"])), changed / "users.parquet")
     assert users.rows(zoo.open_zoo("toys"), UserFilter(text="1")).tolist() == [3, 0, 1]
+
+
+def test_whose_rank_is_unknown_beyond_a_beam_is_no_miss() -> None:
+    ranks = np.array([[1.0, 1.0, 90.0], [np.inf, 3.0, np.inf]])
+    table = users.UserTable("full", ("exact", "beam"), ranks, (None, 50), np.ones(3, np.int64))
+    told = {k: {name: rows.tolist() for name, rows in users.hits(table, table.models, k).items()} for k in (50, 100)}
+    assert told[50]["first"] == [True, False, False] and told[50]["neither"] == [False, False, True]
+    assert told[100]["both"] == [False, True, False]
+    assert not any(told[100]["first"]) and not any(told[100]["neither"])
 
 
 def test_similar_users_share_items_and_repeats_count_once(toys: Zoo) -> None:

@@ -75,7 +75,7 @@ def test_signed_numbers_of_tables_have_a_true_minus_and_stay_numbers() -> None:
         from app.components import widgets
 
         rows = pd.DataFrame({"name": ["a", "b", "c"], "by": [-0.5, 0.25, None], "share": [-1.0, 2.0, 0.0]})
-        per_cent = st.column_config.NumberColumn(format="%+.1f %%")
+        per_cent = st.column_config.NumberColumn(format="%+.1f%%")
         widgets.table(rows, alt="Numbers", column_config={"by": widgets.SIGNED, "share": per_cent})
 
     test = AppTest.from_function(script).run()
@@ -84,5 +84,5 @@ def test_signed_numbers_of_tables_have_a_true_minus_and_stay_numbers() -> None:
     assert table.value["by"].tolist()[:2] == [-0.5, 0.25]
     drawn = pa.ipc.open_stream(table.proto.arrow_data.styler.display_values).read_pandas()
     assert drawn.iloc[:, 1].tolist() == ["−0.5000", "+0.2500", ""]
-    assert drawn.iloc[:, 2].tolist() == ["−1.0 %", "+2.0 %", "0.0 %"]
+    assert drawn.iloc[:, 2].tolist() == ["−1.0%", "+2.0%", "0.0%"]
     assert "%+" not in table.proto.columns

@@ -95,6 +95,8 @@ def test_zoom_survives_another_colour_and_a_box_becomes_a_table_and_a_history(
 
 def test_the_map_fills_any_window_and_its_names_leave_each_other_room(visit: Callable[[str], Page]) -> None:
     page = visit("/map?ds=sample&space=sasrec")
+    samples = "canvas => canvas.getContext('webgl').getContextAttributes().antialias"
+    assert page.locator("canvas.gl-canvas-context").evaluate(samples) is False
     plot = page.locator(".st-key-map_sasrec .js-plotly-plot")
 
     def fills(size: dict[str, int]) -> bool:

@@ -124,6 +124,17 @@ def test_the_id_column_is_the_one_the_log_speaks(bench: Bench) -> None:
     assert "no column 'nope'" in bench.fails(letters, "--items", items, "--title-column", "nope", code=2)
 
 
+def test_what_python_cannot_hold_of_an_item_file_is_no_traceback(bench: Bench) -> None:
+    log, rows = bench.write("log.csv", LOG), {"item_id": ["1", "2"], "title": ["a", "b"]}
+    no_text = pa.array([b"\xff", b"b"]).view(pa.string())
+    for column in (no_text, pa.array([10**18, 0], pa.timestamp("us")), pa.array([10**7, 0], pa.date32())):
+        pq.write_table(pa.table({**rows, "more": column}), bench.folder / "items.parquet")
+        assert "cannot be read as Parquet" in bench.fails(log, "--items", bench.folder / "items.parquet")
+    half = json.dumps({"item_id": "1", "title": "a", "\ud800": "x", "more": {"\ud800": 1}})
+    dataset = bench.load(log, "--items", bench.write("items.jsonl", half))
+    assert dataset.info.attributes == ["?", "more"] and item_rows(dataset)[0]["more"] == '{"?": 1}'
+
+
 def test_item_files_that_make_no_sense(bench: Bench) -> None:
     log = bench.write("log.csv", LOG)
     assert "which column is the item's id" in bench.fails(log, "--items", bench.write("a.csv", "x,y\n1,2\n"), code=2)

@@ -112,6 +112,9 @@ def test_ml_1m(bench: Bench) -> None:
     assert histories(dataset)["3"] == ["2", "4", "10", "30"]  # by time, not by row
     assert dataset.info.left_out == {"items that no user has": 1}
     assert dataset.info.title == "MovieLens 1M" and "GroupLens" in dataset.info.licence
+    movies = bench.folder / "ml-1m" / "movies.dat"
+    bench.write("ml-1m/movies.dat", movies.read_text("latin-1"))  # UTF-8, as MovieTweetings and MovieLens 10M
+    assert item_rows(bench.load(movies.parent, "--k-core", 4))[1]["title"] == "Amélie (2001)"
 
 
 def test_ml_100k(bench: Bench) -> None:
@@ -162,6 +165,11 @@ def test_letter_with_faults(bench: Bench) -> None:
     left_out = {"entry of a history that is no item number or id": 4, "user without a list of items": 1}
     assert dataset.info.left_out == left_out
     assert 'no item number or id ("user 2, position 2: null")' in bench.err
+    half = {f"{user}\ud800": [1, "\ud800", 3] for user in range(2)}
+    path = bench.write("half.inter.json", json.dumps(half))
+    assert histories(bench.load(path)) == {f"{user}?": ["1", "?", "3"] for user in range(2)}
+    twice = bench.write("twice.inter.json", '{"1": [1, 2], "2": [2, 1, 3], "1": [3]}')
+    assert histories(bench.load(twice)) == {"1": ["1", "2", "3"], "2": ["2", "1", "3"]}
     assert "not valid: line 1, column 9" in bench.fails(bench.write("cut.inter.json", '{"1": [1'))
     assert "expects one JSON object" in bench.fails(bench.write("list.inter.json", "[1, 2]"), "--source", "letter")
     deep = bench.write("deep.inter.json", '{"1": ' + "[" * 200_000 + "]" * 200_000 + "}")

@@ -30,6 +30,7 @@ def utc(seconds: int) -> datetime.datetime:
         lambda s: utc(s).strftime("%Y-%m-%dT%H:%M:%S.250"),
         lambda s: utc(s).astimezone(datetime.timezone(datetime.timedelta(hours=9))).isoformat(),
         lambda s: utc(s).strftime("%Y-%m-%d %H:%M:%S UTC"),
+        lambda s: utc(s - 3 * 3600).strftime("%Y-%m-%d %H:%M:%S -0300"),
     ],
 )
 def test_one_moment_in_many_words(bench: Bench, write: Callable[[int], str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,6 +46,7 @@ def test_events_within_a_second_are_in_order_and_no_duplicates(bench: Bench, wri
     times = [(u, n, 100 * n + u) for u in range(6) for n in reversed(range(5))]
     dataset = bench.load(bench.write("log.csv", csv_log([(u, (u + n) % 5, write(ms)) for u, n, ms in times])))
     assert histories(dataset) == {str(u): [str((u + n) % 5) for n in range(5)] for u in range(6)}
+    assert dataset.info.held_out["ties"] == 0
     twice = [(u, (u + n) % 5, write(ms + later)) for u, n, ms in times for later in (0, 40)]
     again = bench.load(bench.write("twice.csv", csv_log(twice)), "--repeats", "count", name="twice")
     assert again.info.counts["events"] == len(twice) and again.info.left_out == {}

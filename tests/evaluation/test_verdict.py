@@ -53,6 +53,12 @@ def test_the_better_of_the_two_is_said_plainly(share: float, better: str, words:
     assert found.difference == pytest.approx(hits(share, 1).values(METRIC).mean() - hits(0.3, 2).values(METRIC).mean())
 
 
+@pytest.mark.parametrize(("people", "few"), [(5, True), (PEOPLE, False)])
+def test_an_interval_over_few_users_is_called_that(people: int, few: bool) -> None:
+    best, worst = (Ranks(USER[:people], TARGET[:people], USER[:people], np.full(people, rank)) for rank in (1.0, 99.0))
+    assert ("so few users" in sentences(judged(neural(best), counting(worst)))) is few
+
+
 def test_the_best_of_each_kind_is_compared_and_what_a_beam_does_not_know_is_not() -> None:
     narrow = neural(hits(0.9, width=5), name="beam")
     better, ease = neural(hits(0.5), name="better"), counting(hits(0.3), name="ease")

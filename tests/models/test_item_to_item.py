@@ -20,7 +20,7 @@ from engine.models.item_knn import ItemKNN, ItemKNNConfig
 from engine.models.item_to_item import ItemToItem, TrainingLog
 from engine.models.markov import Markov, MarkovConfig
 from engine.models.sequential_rules import SequentialRules, SequentialRulesConfig
-from engine.models.tfidf import TfidfConfig, TfidfNeighbours
+from engine.models.tfidf import TfidfConfig, TfidfNeighbours, cosines, vectors
 from engine.registry import MODELS
 from engine.training.recipe import from_dict
 from engine.training.run import build_model
@@ -173,6 +173,19 @@ def test_the_largest_weights_of_all_items_are_kept() -> None:
     whole, cut = fitted(Counting, CountingConfig()), fitted(Counting, CountingConfig(kept=2))
     assert len(cut.weights) == 2 * ITEMS < len(whole.weights)
     assert torch.equal(cut.weights.sort().values, whole.weights.sort().values[-2 * ITEMS :])
+
+
+def test_every_item_keeps_as_many_of_equal_weights() -> None:
+    """Where items are described by a category alone, hardly any cosine differs from others."""
+    attributes = [[("category", "red lipstick" if item % 2 else "blue shampoo")] for item in range(60)]
+    model = TfidfNeighbours(TfidfConfig(kept=3), 60, 1, torch.Generator(), attributes)
+    model.fit(*log())
+    assert model.starts.diff().tolist() == [3] * 60 + [0]
+
+
+def test_no_more_cosines_are_made_than_memory_was_asked_for() -> None:
+    table = vectors([[("category", "one for all")]] * 60)
+    assert cosines(table, 3).nnz == 60 * 4 * 3
 
 
 def test_a_search_finds_what_is_planted() -> None:

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from engine.models.fdsa import FDSA, FDSAConfig
-from engine.models.s3rec import S3Rec, S3RecConfig
+from engine.models.fdsa import FDSA, FDSAConfig, word_table
+from engine.models.s3rec import S3Rec, S3RecConfig, attribute_table
+from engine.models.tfidf import vectors
 from engine.models.unisrec import UniSRec
 from engine.models.zesrec import ZESRec
 from engine.training.objectives.mutual_information import MutualInformation, MutualInformationConfig
@@ -142,6 +143,14 @@ def test_zesrec_is_that_of_the_paper() -> None:
     for history in histories(model, 4):
         np.testing.assert_allclose(numbers(model.scores(torch.tensor([history]))[0]), scores(history)[-1], atol=1e-4)
     check_loss(model, scores, model.config.offset_precision / 2 * (offsets**2).sum())
+
+
+def test_attributes_are_named_by_their_columns() -> None:
+    """Of which a key has no underscores."""
+    attributes = [[("title", f"Item {n}"), ("main category", "Hair")] for n in range(4)]
+    assert (word_table(attributes, ("main_category",), 1, 4)[0] == 0).sum() == 4
+    assert attribute_table(attributes, ("main_category",), 9)[1] == 1
+    assert vectors(attributes, ("main_category",)).shape == (4, 1)
 
 
 def test_fdsa_says_what_would_do_where_nothing_can_be_read() -> None:

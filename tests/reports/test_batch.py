@@ -97,7 +97,7 @@ def test_it_goes_on_where_it_was_ended(
     assert not (tmp_path / ".o.parquet.parts").exists()
 
 
-def ended(models: Zoo, source: Path, out: Path) -> int:
+def ended(models: Zoo, source: Path | str, out: Path) -> int:
     """A run that is ended while it answers its second chunk; how often it asked."""
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
         calls = counted(patch, stop=4)
@@ -128,6 +128,14 @@ def test_parts_of_other_work_are_not_taken(models: Zoo, source: Path, tmp_path: 
         source.write_text(source.read_text().replace("toy-8", "toy-9") + "\ntoy-30", "utf-8")
     k, restart = 3 if change == "k" else 4, change == "restart"
     assert batch.run(models, source, out, names=NAMES, k=k, restart=restart).resumed == 0
+
+
+def test_parts_of_other_people_are_not_taken(copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch, "CHUNK", 2)
+    out, users = tmp_path / "o.parquet", copied / "users.parquet"
+    ended(Zoo.open(copied), histories.PEOPLE, out)
+    pq.write_table(pq.read_table(users).slice(1), users)
+    assert batch.run(Zoo.open(copied), histories.PEOPLE, out, names=NAMES, k=4).resumed == 0
 
 
 def test_two_at_once_do_not_mix(models: Zoo, source: Path, tmp_path: Path) -> None:

@@ -259,6 +259,14 @@ def test_the_summary_is_written_from_the_data(copied: Path) -> None:
     assert "no metrics" in bare["Best"] and "cannot be checked" in bare["Check"]
 
 
+def test_two_rows_of_one_model_are_not_compared_with_others(copied: Path) -> None:
+    with_user_vectors(copied / "alpha", [1.0, 2.0, 7.0, 40.0])
+    report = build(Zoo.open(copied), Asked(parts=["metrics"], models=["alpha"]))
+    (best,) = (line.text for line in report.summary if line.about == "Best")
+    assert report.metrics is not None and len(report.metrics.rows) == 2
+    assert "has the highest" in best and "every other model" not in best
+
+
 def test_metrics_say_what_held_out_items_are_before_any_verdict(copied: Path) -> None:
     about = json.loads((copied / "dataset.json").read_text("utf-8"))
     cases = about["counts"]["test"]
@@ -291,6 +299,15 @@ def test_scores_that_are_sums_are_told_part_by_part(films: Zoo) -> None:
     assert counting.sums is not None and sasrec.sums is None
     assert counting.sums.score == pytest.approx(listed["counting"].items[0].score, abs=1e-5)
     assert "given" not in sasrec.model_dump() and "adds up to" in str(effects.PART.blocks(report.effects, report))
+
+
+def test_a_model_that_cannot_explain_an_item_takes_no_other_along(copied: Path) -> None:
+    with_parts(copied / "alpha", TOYS[0], (0.5, 0.6))
+    asked = Asked(history=HISTORY, item="toy-9", models=["alpha", "plain"], parts=["history", "effects"])
+    report = build(Zoo.open(copied), asked)
+    assert report.effects is not None
+    alpha, plain = report.effects.models
+    assert "do not add up" in (alpha.cannot or "") and plain.cannot is None and plain.effect
 
 
 def test_parts_that_a_query_adds_up_stand_in_a_report(copied: Path) -> None:

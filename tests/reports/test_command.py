@@ -13,6 +13,8 @@ import pytest
 
 from app.reports import document
 from engine.cli import main
+from tests.runtime.bundles import seal
+from tests.runtime.test_hostile_onnx import unknown_operator
 
 
 def test_neither_streamlit_nor_torch_is_loaded(hostile: Path, tmp_path: Path, root: Path) -> None:
@@ -55,6 +57,14 @@ def test_an_address_without_a_dataset_means_the_one_that_the_app_opens(hostile: 
         out = tmp_path / f"of {embedded}"
         assert main([*words, "--to", str(out), "--forms", "json"]) == 0
         assert f"ds={embedded}" in (document.load(next(out.glob("*.json"))).address or "")
+
+
+def test_a_model_that_cannot_be_run_takes_no_other_along(copied: Path, tmp_path: Path) -> None:
+    (copied / "alpha" / "encoder.onnx").write_bytes(unknown_operator().SerializeToString())
+    seal(copied / "alpha")
+    report = document.load(made(copied, tmp_path))
+    assert report.lists is not None and "alpha" not in {listing.model for listing in report.lists}
+    assert any("alpha/encoder.onnx: ONNX Runtime cannot load the graph" in note for note in report.notes)
 
 
 def test_verify(hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -120,6 +120,17 @@ def test_neighbours_where_all_rows_point_one_way_are_those_of_rows_less_their_me
     np.testing.assert_array_equal(bundle.scores([1, 2]), as_it_is)
 
 
+def test_an_item_without_a_vector_has_no_neighbours(tmp_path: Path) -> None:
+    """One without words, say: every cosine with it is 0, which makes nothing near."""
+    path = make_zoo(tmp_path, (ALPHA,))
+    index = ALPHA.rows
+    index[5] = 0
+    np.save(path / "alpha" / "index.npy", index)
+    seal(path / "alpha")
+    with pytest.raises(QuestionError, match="no vector"):
+        Zoo.open(path).bundles["alpha"].neighbours(5, 4)
+
+
 def test_neighbours_by_distance(zoo: Zoo) -> None:
     rows = TOYS[1].rows[:, :-1].astype(np.float64)
     apart = np.linalg.norm(rows - rows[3], axis=1)

@@ -225,6 +225,12 @@ def test_a_trace_is_the_tree_of_the_beam(writers: Zoo, toy: ToyGenerator, constr
 
 
 @toys
+def test_what_must_not_be_recommended_is_no_mass_that_a_beam_gave_up(writers: Zoo, toy: ToyGenerator) -> None:
+    trace = writers.bundles[toy.name].trace(HISTORIES[2], 1_024)
+    assert trace.kept.all() and trace.mass == pytest.approx([1.0] * len(trace.considered))
+
+
+@toys
 def test_a_temperature_divides_the_logits_of_every_step(writers: Zoo, toy: ToyGenerator) -> None:
     bundle = writers.bundles[toy.name]
     trace = bundle.trace([1, 2], 50, temperature=4.0)

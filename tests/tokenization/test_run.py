@@ -14,6 +14,7 @@ import pytest
 from engine.cli import main
 from engine.data.dataset import Dataset
 from engine.data.identifiers import Identifiers
+from engine.data.split import SplitOptions
 from engine.errors import SeqscopeError, UsageError
 from engine.evaluation import metrics
 from engine.evaluation.ranks import full_ranks
@@ -26,8 +27,8 @@ from engine.tokenizers.run import gather, open_tokenizer
 from engine.training import checkpoint
 from engine.training.recipe import RECIPES
 from engine.training.recipe import load as load_model
-from engine.training.run import open_run
-from tests.training.tiny import same
+from engine.training.run import open_run, train
+from tests.training.tiny import cycles, recipe, same, write_log
 
 SMALL = ["tokenizer.codes=8", "tokenizer.levels=2", "tokenizer.dim=4", "tokenizer.hidden=[8]", "training.batch_size=16"]
 
@@ -108,6 +109,18 @@ def test_letter_learns_from_a_run_and_says_from_which(
     assert said.teacher is not None and said.figures.ranking is not None
     assert said.teacher.model_dump() == {name: about[name] for name in type(said.teacher).model_fields}
     assert said.figures.ranking.model_dump() == {name: report["ranking"][name] for name in ("of", "own", "quantised")}
+
+
+def test_where_several_items_of_a_user_are_held_out_nobody_judges(tmp_path: Path) -> None:
+    """A judge ranks one. The teacher is none that was asked for."""
+    log = write_log(tmp_path / "data", cycles(40, 30), 30, split=SplitOptions(kind="users"), time_unit="second")
+    train(recipe("sasrec", training={"epochs": 1}), log, tmp_path / "sasrec", device="cpu")
+    np.save(tmp_path / "vectors.npy", np.random.default_rng(0).normal(size=(30, 6)).astype(np.float32))
+    settings = [*SMALL, "tokenizer.teacher=sasrec", "tokenizer.clusters=2", "training.epochs=2"]
+    words = ["--vectors", str(tmp_path / "vectors.npy")]
+    assert main(command("letter", log, tmp_path / "letter", *words, settings=settings)) == 0
+    assert "ranking" not in json.loads((tmp_path / "letter" / "report.json").read_text("utf-8"))
+    assert main(["export", str(tmp_path / "letter"), "--to", str(tmp_path / "exports")]) == 0
 
 
 def test_the_teachers_rows_are_the_items(dataset: Dataset, run_of: Callable[[str], Path]) -> None:

@@ -14,6 +14,7 @@ from engine.cli import main
 from engine.data.dataset import Dataset
 from engine.data.identifiers import Identifiers
 from engine.runtime import Zoo
+from engine.text.scratch import ScratchConfig
 from engine.tokenizers.run import open_tokenizer
 from tests.tokenization.test_run import command
 from tests.training.tiny import text_encoder
@@ -66,6 +67,18 @@ def test_new_items_stand_beside_the_known_ones(
     assert json.loads((out / "report.json").read_text("utf-8"))["items"] == 31
     assert main(["export", str(out), "--to", str(tmp_path / "exports")]) == 0
     assert len(Zoo.open(tmp_path / "exports").tokenizations["carried"].identifiers) == 31
+
+
+def test_an_encoder_trained_on_the_first_catalogue_reads_the_other(
+    dataset: Dataset, grown: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = ScratchConfig(vocabulary=300, dim=16, layers=1, heads=2, steps=2)
+    monkeypatch.setattr("engine.text.scratch.DEFAULT", small)
+    run, out = tmp_path / "codes", tmp_path / "carried"
+    settings = ["tokenizer.codes=8", "tokenizer.levels=2", "words.encoder=scratch"]
+    assert main(command("residual-kmeans", dataset, run, settings=settings)) == 0
+    assert main(["tokenize", "--from", str(run), "--dataset", str(grown), "--out", str(out), "--device", "cpu"]) == 0
+    assert np.array_equal(Identifiers.read(out).codes[11:, :2], Identifiers.read(run).codes[:20, :2])  # the same titles
 
 
 def test_what_does_not_fit_is_refused(

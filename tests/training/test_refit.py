@@ -194,6 +194,20 @@ def test_where_nothing_was_held_out_for_validation_or_nothing_is_learnt(dataset:
         refit.select(recipe("text-neighbours"), dataset, tmp_path / "run")
 
 
+def test_what_kept_its_start_would_be_the_same_model(tmp_path: Path) -> None:
+    data = write_log(tmp_path / "data", cycles(40, 30), 30)
+    train(recipe("recformer", training={"epochs": 1}), data, tmp_path / "stage1", device="cpu")
+    frozen = recipe(
+        "recformer",
+        model={"start": "stage1"},
+        objective={"stage": "frozen"},
+        optimiser={"lr": 1e-12},
+        training={"epochs": 1},
+    )
+    with pytest.raises(SeqscopeError, match="best with no step of its own"):
+        refitted(frozen, data, tmp_path / "recformer")
+
+
 def test_nothing_learns_from_a_refit(dataset: Dataset, run_of: RunOf, runs: Path, tmp_path: Path) -> None:
     with pytest.raises(SeqscopeError, match="was fitted on validation events, too"):
         teacher.table(runs / "sasrec-refit", dataset)

@@ -12,7 +12,7 @@ from engine.training.distributed import World, joined
 from engine.training.run import train
 from tests.training.tiny import recipe
 
-MODELS = ("sasrec", "recformer", "popularity")
+MODELS = ("sasrec", "recformer", "zesrec", "popularity")
 SETTINGS = {"epochs": 2, "batch_size": 8}
 
 
@@ -25,6 +25,8 @@ def run(name: str, data: Dataset, out: Path, world: World) -> None:
         tables["objective"] = {"loss": "gbce", "negatives": 4}
     if name == "recformer":  # without hidden words, which every process draws for itself
         tables["objective"] = {"stage": "pre-train", "masked_weight": 0.0}
+    if name == "zesrec":  # with vectors of words by an encoder that is not there yet
+        tables["model"] = {"encoder": "scratch"}
     if name != "popularity":
         tables["training"] = SETTINGS
     train(recipe(name, **tables), data, out / name, device="cpu", world=world, restart=True)

@@ -10,6 +10,7 @@ import pytest
 
 from engine.cli import main
 from engine.data.dataset import Dataset
+from tests.data.conftest import histories
 from tests.uploads.conftest import ITEMS, LOG, Desk, adds_up
 
 
@@ -76,6 +77,25 @@ def test_a_log_without_times_keeps_its_order(desk: Desk) -> None:
     desk.check(ITEMS, "user,item\n" + "".join(f"u{u},i{i}\n" for u in range(3) for i in (3, 1, 3, 2)))
     dataset = imported(desk.last / "clean", "--time-column", "-", "--duplicates", "exact")
     assert dataset.info.time["unit"] == "order" and dataset.info.counts["events"] == 12
+
+
+def test_milliseconds_tell_events_of_a_second_apart_from_the_check_to_the_dataset(desk: Desk) -> None:
+    """The newest stand first in the file. Each user has i0, i1, i2, i1 and i2 again, all within a second."""
+    rows = [
+        (f"u{u}", f"i{n - 2 * (n > 2)}", 1_700_000_000_000 + 200 * n + u) for u in range(3) for n in range(4, -1, -1)
+    ]
+    log = "user,item,time\n" + "".join(f"{user},{item},{time}\n" for user, item, time in rows)
+    for options, events in (((), ["i0", "i1", "i2", "i1", "i2"]), (("--repeats", "first"), ["i0", "i1", "i2"])):
+        desk.guess(log, "log")
+        if options:
+            desk.readings["log"] = desk.readings["log"].model_copy(update={"repeats": "first"})
+        checked = desk.check()
+        dataset = imported(
+            desk.last / "clean", "--time-column", "time", "--time-unit", "s", "--ties", "shuffle", *options
+        )
+        assert histories(dataset) == {f"u{u}": events for u in range(3)}
+        assert checked.held_out is not None and checked.held_out.counts == dataset.info.held_out
+        assert checked.events == dataset.info.counts["events"] and dataset.info.held_out["ties"] == 0
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -45,3 +45,17 @@ def test_any_encoder_of_hugging_face_by_its_folder(tmp_path: Path) -> None:
     (theirs / "model.safetensors").write_bytes(b"nothing")
     with pytest.raises(SeqscopeError, match="cannot be had"):
         find(str(theirs))
+
+
+def test_a_text_may_end_with_what_its_encoder_pads_with(tmp_path: Path) -> None:
+    """As those of Qwen3-Embedding do, which reads its vector there."""
+    transformers = pytest.importorskip("transformers", reason="transformers: `make install-dev`")
+    library = pytest.importorskip("sentence_transformers", reason="sentence-transformers: `make install-dev`")
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=encoder().tokenizer, pad_token="[CLS]", mask_token="[MASK]"
+    )
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    transformers.BertModel(transformers.BertConfig(vocab_size=500, **sizes)).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    expected = library.SentenceTransformer(str(tmp_path), device="cpu").encode(ENGLISH, normalize_embeddings=True)
+    assert np.abs(find(str(tmp_path)).embed(ENGLISH) - expected).max() < 1e-5

@@ -57,7 +57,7 @@ class Codes(ReportModel):
 
 
 class CodesPart(Part[list[Codes]]):
-    name, title, heading, busy, order = "codes", "Codes", "Semantic IDs", "Reading codes", 70
+    name, title, heading, busy, order = "codes", "Semantic IDs", "Semantic IDs", "Reading codes", 70
     content = list[Codes]
     always = True
 

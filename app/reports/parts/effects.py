@@ -173,20 +173,20 @@ def _event_titles(content: Effects, report: Report) -> list[str]:
 
 
 def _effect(source: Source, model: str, item: int) -> Effect:
-    sums = recommend.contributions(source.models, model, source.history, item)
     parts: dict[str, Any] = {}
-    if sums is not None:
-        parts = {
-            "given": [number(part) for part in sums.events.tolist()],
-            "prior": number(sums.prior),
-            "parts": {name: number(part) for name, part in sums.parts.items()},
-        }
     if beam_search.slow(source.models, model, len(source.history)) and not source.asked.slow:
         reason = (
             "It would write every item's codes anew for each event left out, which takes long; it was not asked to."
         )
         return Effect(model=model, cannot=reason)
     try:
+        sums = recommend.contributions(source.models, model, source.history, item)
+        if sums is not None:
+            parts = {
+                "given": [number(part) for part in sums.events.tolist()],
+                "prior": number(sums.prior),
+                "parts": {name: number(part) for name, part in sums.parts.items()},
+            }
         answer = recommend.explain(source.models, model, source.history, item)
     except SeqscopeError as reason:
         return Effect(model=model, cannot=str(reason), **parts)

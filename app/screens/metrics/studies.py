@@ -18,7 +18,7 @@ from engine.runtime.studies import MEASURES
 
 _ALIKE = "Variants differ in one setting and are otherwise trained alike, for comparison: not the models above."
 ACROSS = 3  # panels side by side; on a phone they stand one below the other
-_PER_CENT = st.column_config.NumberColumn(format="%+.1f %%")
+_PER_CENT = st.column_config.NumberColumn(format="%+.1f%%")
 _BESIDE = {
     **dict.fromkeys(("figure", "published"), widgets.FOUR_DIGITS),
     **dict.fromkeys(("change", "lowest", "highest", "published_change"), _PER_CENT),

@@ -18,7 +18,7 @@ from engine.runtime import Tokenization
 
 
 def _share(help: str | None = None) -> Any:
-    return st.column_config.NumberColumn(format="%.1f %%", help=help)
+    return st.column_config.NumberColumn(format="%.1f%%", help=help)
 
 
 _LEVELS = {

@@ -223,7 +223,7 @@ def parquet_records(path: Path) -> Iterator[tuple[int, Record]]:
             for record in batch.to_pylist():
                 row += 1
                 yield row, flat(record)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:  # bytes that are no text, far dates
         raise SeqscopeError(f"{path} cannot be read as Parquet ({error}). Is it cut off? Get it again.")
 
 

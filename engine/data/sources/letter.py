@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from engine.data.catalogue import as_text
 from engine.data.log import LogFiles
 from engine.data.options import ImportOptions
 from engine.data.sources.base import Opened, Source, Workshop, beside, matching_file, read_document
@@ -17,6 +18,7 @@ from engine.data.sources.items import open_items
 from engine.errors import SeqscopeError
 from engine.tabular.findings import Findings
 from engine.tabular.reading import Reading, UploadColumn
+from engine.tabular.rows import entries_of
 
 _SCHEMA = pa.schema([("user", pa.string()), ("item", pa.string())])
 
@@ -45,7 +47,7 @@ def _write_events(target: Path, path: Path, document: dict[str, Any], findings: 
     """One row per event. What is no item is reported here, where user and position are known; the file's lines say nothing."""
 
     def events() -> Any:
-        for user, items in document.items():
+        for user, items in entries_of(document):
             if not isinstance(items, list):
                 findings.add_row(path.name, "not_items", None, "", f"user {user}: {json.dumps(items)}")
                 continue
@@ -54,7 +56,7 @@ def _write_events(target: Path, path: Path, document: dict[str, Any], findings: 
                     place = f"user {user}, position {position}: {json.dumps(item)}"
                     findings.add_row(path.name, "not_item", None, "", place)
                 else:
-                    yield {"user": user, "item": str(item)}
+                    yield {"user": as_text(user), "item": as_text(item)}
 
     rows = events()
     with pq.ParquetWriter(target, _SCHEMA) as writer:

@@ -24,8 +24,16 @@ _YEAR = re.compile(r"\((\d{4})(?:\s*[-–]\s*\d{0,4})?\)\s*$")
 
 
 def movies_dat(path: Path, encoding: str | None, workshop: Workshop) -> ItemFile:
-    """MovieLens 1M's catalogue: id::title::genre|genre, in latin-1."""
-    return _item_file(workshop, path, "::", 3, encoding or "latin-1", _film)
+    """MovieLens 1M's catalogue: id::title::genre|genre, in latin-1; in UTF-8 where it is that, as MovieLens 10M's."""
+    return _item_file(workshop, path, "::", 3, encoding or ("utf-8" if _is_utf8(path) else "latin-1"), _film)
+
+
+def _is_utf8(path: Path) -> bool:
+    try:
+        path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return False
+    return True
 
 
 def u_item(path: Path, encoding: str | None, workshop: Workshop) -> ItemFile:
