@@ -225,6 +225,12 @@ def pan(page: Page, address: str, steps: int = 40) -> None:
     print(
         f"map dragged: frames p50 {p50:.0f} ms, p95 {p95:.0f} ms; the page's thread {1e3 * spent / steps:.0f} ms a step"
     )
+    page.evaluate("frames_.length = 0")
+    for step in range(12):
+        page.mouse.wheel(0, -120 if step < 6 else 120)
+        page.wait_for_timeout(60)
+    p50, p95 = np.percentile(page.evaluate("frames_"), [50, 95])
+    print(f"  zoomed by the wheel: frames p50 {p50:.0f} ms, p95 {p95:.0f} ms (at most 50)")
 
 
 def tell(what: str, spent: list[float]) -> None:
