@@ -31,8 +31,8 @@ class Named(NamedTuple):
     look: Style
 
 
-def usage(found: Sequence[tuple[Named, Usage]], log: bool = False) -> go.Figure:
-    """Items per code, the most used first; a flat line is what evenly used codes would give."""
+def usage(found: Sequence[tuple[Named, Usage]], log: bool = False, even: bool = True) -> go.Figure:
+    """Items per code, the most used first; even: with a flat line, which is what evenly used codes would give."""
     fig = go.Figure()
     for (title, look), level in found:
         counts = level.ordered
@@ -44,19 +44,19 @@ def usage(found: Sequence[tuple[Named, Usage]], log: bool = False) -> go.Figure:
             line={"color": look.colour, "dash": look.dash, "width": 2.5, "shape": "hvh"},
             hovertemplate=f"{label(title)}<br>place %{{x}}: %{{y:,}} items<extra></extra>",
         )
-    for (title, _), level in _different(found):
-        even = level.total / level.size
+    for (title, _), level in _different(found) if even else ():
+        mean = level.total / level.size
         fig.add_scatter(
             x=[0.5, level.size + 0.5],
-            y=[even, even],
+            y=[mean, mean],
             mode="lines",
             name="evenly used",
             showlegend=False,
             line={"color": QUIET, "dash": "dot", "width": 1},
-            hovertemplate=f"{label(title)} evenly used: {even:,.1f} items a code<extra></extra>",
+            hovertemplate=f"{label(title)} evenly used: {mean:,.1f} items a code<extra></extra>",
         )
         fig.add_annotation(
-            x=level.size + 0.5, y=np.log10(even) if log else even, text="evenly used", showarrow=False, xanchor="right",
+            x=level.size + 0.5, y=np.log10(mean) if log else mean, text="evenly used", showarrow=False, xanchor="right",
             yanchor="bottom", font={"size": 11},
         )  # fmt: skip
     fig.update_xaxes(title="codes, the most used first", showgrid=False, zeroline=False)

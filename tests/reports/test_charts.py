@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import xml.etree.ElementTree as ET
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from app.figures import graph_paths
 from app.figures.style import ticks
 from app.reports import charts, svg
 from app.reports.document import Report
+from app.reports.parts import codes
 from app.reports.sections import figures, sections
 from app.styles import PALETTE
 from engine.runtime.graph_paths import Branch, Step
@@ -107,6 +109,19 @@ def test_every_marker_has_a_shape_of_its_own_and_outlines_are_empty() -> None:
     assert drawn("square").get("fill") == drawn("square-open").get("stroke") == "#0072b2"
     assert drawn("square-open").get("fill") == "none"
     assert (drawn("new").get("d") or "").startswith("M")  # of a report of another version
+
+
+def test_even_use_is_drawn_where_all_codes_of_a_level_are_known() -> None:
+    for size, lines in ((4, 1), (600, 0)):
+        level = codes.Level(size=size, used=3, perplexity=2.0, gini=0.5, counts=[4, 2, 2, 0])
+        unused: dict[str, Any] = dict.fromkeys(
+            ("excess", "sharing", "excess_in_use", "sharing_in_use", "reconstruction"), 0.0
+        )
+        figure = codes.usage(codes.Codes(
+            tokenizer="t", title="T", digest="0" * 64, kind="rqvae", levels=[level], items=[], **unused
+        ))  # fmt: skip
+        assert len(re.findall('stroke-dasharray="2 3"', figure.draw(""))) == lines
+        assert len([line for line in figure.live().data if line.name == "evenly used"]) == lines
 
 
 def test_ticks_are_round_and_wide_letters_take_more_room() -> None:

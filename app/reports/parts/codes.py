@@ -136,8 +136,8 @@ class CodesPart(Part[list[Codes]]):
             "collision rate",
             "items in collision",
         ]
-        usage = [_usage(codes) for codes in content if codes.levels]
-        pairs = [usage[at : at + 2] for at in range(0, len(usage), 2)]
+        drawn = [usage(codes) for codes in content if codes.levels]
+        pairs = [drawn[at : at + 2] for at in range(0, len(drawn), 2)]
         tables = self.tables(content, report)
         return [
             table("Codes of every tokenizer", head, rows, [1, 0, 0, 0, 0, 0, 0]),
@@ -223,18 +223,20 @@ def _by_item(content: list[Codes]) -> list[Block]:
     return [block | {"only": "pdf"} for block in blocks]
 
 
-def _usage(one: Codes) -> Figure:
+def usage(one: Codes) -> Figure:
+    """Items per code, a line a level."""
     levels = one.levels[: len(DASHES)]
     alt = f"Items per code of {clean(one.title, 60)}, the most used first, a line per level"
     styles = [Style(SERIES[at % len(SERIES)], "circle", "●", DASHES[at]) for at in range(len(levels))]
     names = [f"level {at}" for at in range(1, len(levels) + 1)]
+    whole = all(level.size == len(level.counts) for level in levels)  # else those of the rest are not known
 
     def draw(font: str) -> Any:
         series = [
             charts.Series(name, style.colour, style.dash, level.counts)
             for name, style, level in zip(names, styles, levels, strict=True)
         ]
-        even = sum(levels[0].counts) / levels[0].size
+        even = sum(levels[0].counts) / levels[0].size if whole else None
         return charts.lines(series, "codes, the most used first", "items", alt, even=even, font=font)
 
     def live() -> Any:
@@ -242,7 +244,8 @@ def _usage(one: Codes) -> Figure:
             [
                 (drawing.Named(name, style), semantic_ids.Usage(np.array(level.counts, np.int64)))
                 for name, style, level in zip(names, styles, levels, strict=True)
-            ]
+            ],
+            even=whole,
         )
 
     return Figure(f"codes-{one.tokenizer}", alt, draw, live)
