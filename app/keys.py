@@ -95,7 +95,8 @@ class KeyCookie:
             await self._app(scope, receive, send)
             return
 
-        browser_key = key(_cookies(Headers(scope=scope)))
+        request = Headers(scope=scope)
+        browser_key = key(_cookies(request), secure=is_secure(scope, request))
 
         async def with_cookie(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -128,9 +129,9 @@ def is_secure(scope: Scope, headers: Headers) -> bool:
     return str(scope.get("scheme")) == "https" or forwarded == "https"
 
 
-def key(cookies: Mapping[str, str]) -> str | None:
-    """The browser's key among its cookies; None without one."""
-    values = (cookies.get(name, "") for name in (SECURE_COOKIE, COOKIE))
+def key(cookies: Mapping[str, str], *, secure: bool = False) -> str | None:
+    """The browser's key among its cookies; None without one. secure: by the name alone that no neighbour can set."""
+    values = (cookies.get(name, "") for name in ((SECURE_COOKIE,) if secure else (SECURE_COOKIE, COOKIE)))
     keys = (read(value) for value in values if isinstance(value, str))  # AppTest's browser sends anything
     return next(filter(None, keys), None)
 

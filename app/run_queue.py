@@ -20,15 +20,15 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
-from app.analysis.cache import cached
 
-
-@cached(16)
+@cache
 def settle(page: str) -> None:
     """Once per page: takes what is loaded by now (code, mostly) out of the garbage collector's sight.
 
-    Streamlit collects after every run, and looking through all that costs more than the run itself.
+    Streamlit collects after every run, and looking through all that costs more than the run itself. Never again, also when a
+    dataset is deleted: the sessions that are live then would stay in memory for good.
     """
     gc.collect()
     gc.freeze()

@@ -394,6 +394,7 @@ def network(address: str | None) -> str:
         ip = ipaddress.ip_address(address or "")
     except ValueError:
         return ""
+    ip = getattr(ip, "ipv4_mapped", None) or ip  # ::ffff:192.0.2.1; all of these lie in one /64
     return str(ip) if ip.version == 4 else str(ipaddress.ip_network((ip, 64), strict=False))
 
 

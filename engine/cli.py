@@ -91,6 +91,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 1
+    except OSError as error:  # a path that is none, a folder that cannot be written, a full disk
+        where = "" if error.filename is None else f"{error.filename}: "
+        print(f"seqscope: {where}{error.strerror or error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("seqscope: interrupted", file=sys.stderr)
         return 130

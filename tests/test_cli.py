@@ -50,8 +50,14 @@ class TestExitCodes:
             (raising(SeqscopeError("log.txt:3: two words.")), 1, "seqscope: log.txt:3: two words.\n"),
             (raising(UsageError("--number and --all")), 2, "seqscope: --number and --all\n"),
             (raising(KeyboardInterrupt()), 130, "seqscope: interrupted\n"),
+            (
+                raising(NotADirectoryError(20, "Not a directory", "log.txt/run")),
+                1,
+                "seqscope: log.txt/run: Not a directory\n",
+            ),
+            (raising(OSError(28, "No space left on device")), 1, "seqscope: No space left on device\n"),
         ],
-        ids=["done", "its own", "what the user can mend", "wrong use", "interrupted"],
+        ids=["done", "its own", "what the user can mend", "wrong use", "interrupted", "no folder", "a full disk"],
     )
     def test_how_it_ended_is_a_number_and_at_most_one_line(
         self,

@@ -18,7 +18,10 @@ if (!window.seqscopeCanvas) {
   }
 }
 
+let before = null // ends what ran before: Streamlit calls this again when the data or the theme change, and does not stop it
+
 export default function ({ data, setStateValue }) {
+  before?.()
   let watching = null
 
   // The keys of the containers around an element, the nearest first.
@@ -160,7 +163,7 @@ export default function ({ data, setStateValue }) {
   document.addEventListener("keydown", opened, true)
   document.addEventListener("click", remember, true)
   document.addEventListener("scroll", scrolled, true)
-  return () => {
+  const end = () => {
     stop()
     reflowed.disconnect()
     NARROW.removeEventListener("change", measure)
@@ -173,4 +176,6 @@ export default function ({ data, setStateValue }) {
     document.removeEventListener("click", remember, true)
     document.removeEventListener("scroll", scrolled, true)
   }
+  before = end
+  return end
 }

@@ -5,6 +5,7 @@ A label that names a term of the glossary has its meaning as a tooltip.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -26,8 +27,12 @@ def segmented(label: str, name: str, options: Mapping[str, str], default: str, *
 
 
 def selected(label: str, name: str, options: Mapping[str, str], default: str, *, key: str, **more: Any) -> str:
-    """One of many. As `segmented`, but options are called by plain texts, not escaped."""
-    more["format_func"] = lambda text: clean(options.get(text, text))
+    """One of many. As `segmented`, but options are called by plain texts, not escaped; their names follow where two are the same,
+    since Streamlit takes the last of these whichever is clicked."""
+    titles = {text: clean(title) for text, title in options.items()}
+    many = Counter(titles.values())
+    called = {text: f"{title} ({text})" if many[title] > 1 else title for text, title in titles.items()}
+    more["format_func"] = lambda text: called.get(text, clean(text))
     return _one_of(st.selectbox, label, name, list(options), default, key=key, **more)
 
 

@@ -97,12 +97,18 @@ def titles(models: Zoo, items: Sequence[int], *, key: str) -> None:
 
 
 def on_click(key: str, ids: Sequence[str]) -> Callable[[], None]:
-    """For on_select of a table whose rows are items: a click selects the item. key: of the table. ids: item_id by row."""
+    """For on_select of a table whose rows are items: a click selects the item. key: of the table. ids: item_id by row.
+
+    A second click on a row takes Streamlit's selection back, and says no row: it is the one of the click before.
+    """
+    clicked = f"{key}_clicked"
 
     def select() -> None:
-        rows = getattr(getattr(st.session_state.get(key), "selection", None), "rows", None) or [None]
-        if isinstance(rows[0], int) and 0 <= rows[0] < len(ids):
-            state.select(ids[rows[0]])
+        rows = getattr(getattr(st.session_state.get(key), "selection", None), "rows", None)
+        row = rows[0] if rows else st.session_state.get(clicked)
+        if isinstance(row, int) and 0 <= row < len(ids):
+            st.session_state[clicked] = row
+            state.select(ids[row])
 
     return guard.callback(select)
 

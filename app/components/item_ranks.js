@@ -1,5 +1,5 @@
 // Items by the ranks that models give them: sorted by any model or by the mean, here in the browser. Python holds the table.
-const sorted = new WeakMap() // by which column each table is sorted: −1 is the mean
+const sorted = new WeakMap() // the title of the model by which each table is sorted; none: the mean
 
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".root")
@@ -13,7 +13,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const columns = [{ title: "Mean rank", note: data.mean }, ...data.models]
   const value = (row, column) => (column < 0 ? row.mean : (row.cells[column]?.rank ?? Infinity))
   const sort = column => {
-    sorted.set(root, column)
+    sorted.set(root, data.models[column]?.title)
     const rows = [...data.rows].sort((a, b) => value(a, column) - value(b, column) || a.mean - b.mean)
     body.replaceChildren(...rows.map(row => drawn(row, data, setTriggerValue)))
     ;[...head.cells].slice(1).forEach((cell, place) => cell.setAttribute("aria-sort", place - 1 === column ? "ascending" : "none"))
@@ -32,8 +32,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     button.onclick = () => sort(place - 1)
     head.append(header(button))
   })
-  const before = sorted.get(root) ?? -1
-  sort(before < data.models.length ? before : -1)
+  sort(data.models.findIndex(({ title }) => title === sorted.get(root))) // −1, the mean, where it is not shown any more
   frame.append(table)
 
   const status = parentElement.querySelector("[role=status]")

@@ -51,6 +51,8 @@ from engine.machine import whole_number
 log = logging.getLogger("seqscope.jobs")
 TICK = 1.0
 """Seconds between two looks at the folders."""
+PERMIT = 10.0
+"""Seconds after which a runner is told anew how many bytes it may take: other jobs and uploads share what is left."""
 TRIES = 3
 """How often a lost runner is replaced."""
 LEAD = "queue.lock"
@@ -118,6 +120,8 @@ class Queue:
         self._networks: dict[str, str] = {}
         """Job → where it was asked from. Forgotten when the server ends."""
         self._known: dict[str, str] = {}
+        self._permitted = 0.0
+        """When runners were last told how much they may take, by time.monotonic."""
         self._cache: dict[str, tuple[tuple[int, int, int] | None, Job, Status]] = {}
         self._wake, self._stop = threading.Event(), threading.Event()
         self._lock = threading.RLock()
@@ -214,6 +218,8 @@ class Queue:
 
     def ahead(self, id: str) -> Ahead:
         """The jobs that come before this one; none where it is running or the next, or over."""
+        if self.status(id).state != "queued":  # as of nearly all: no need to look at everybody's
+            return Ahead(0, 0)
         unfinished = [(job, now) for job, now in self._all() if not now.over]
         this = next((pair for pair in unfinished if pair[0].id == id and pair[1].state == "queued"), None)
         if this is None:
@@ -263,18 +269,23 @@ class Queue:
                 candidates: dict[Lane, list[Pair]] = {lane: [] for lane in LANES}
                 busy: dict[Lane, set[str]] = {lane: set() for lane in LANES}
                 busy_folders: set[Path] = set()
+                anew = time.monotonic() - self._permitted >= PERMIT
+                self._permitted = time.monotonic() if anew else self._permitted
                 for job, now in jobs:
-                    folder = self.folder(job.id)
                     lane = _lane(job, now)
                     if now.ended is not None:
                         ended = self._ended[lane]
                         ended[_owner(job)] = max(now.ended, ended.get(_owner(job), 0.0))
                     if now.over:
                         continue
+                    folder = self.folder(job.id)
                     if self.launcher.alive(folder):
                         running[lane] += 1
                         busy_folders.add(job.place(folder))
                         busy[lane].add(_owner(job))
+                        if anew:
+                            with contextlib.suppress(OSError):  # deleted, or the disk is full: what it was told stays
+                                self._permit(job)
                         if (folder / CANCEL).exists():
                             self.launcher.stop(folder)
                     else:
@@ -350,8 +361,7 @@ class Queue:
         """1 where a runner was started, else 0."""
         folder = self.folder(job.id)
         try:
-            if (most := self._allowed(job)) is not None:
-                write_text(folder / ALLOWED, f"{most}\n")
+            self._permit(job)
             self.launcher.start(folder)
         except (OSError, SeqscopeError) as error:
             now = status.read(folder)
@@ -359,6 +369,10 @@ class Queue:
                 self._failed(folder, now, f"No process could be started for it ({error}).")
             return 0
         return 1
+
+    def _permit(self, job: Job) -> None:
+        if (most := self._allowed(job)) is not None:
+            write_text(self.folder(job.id) / ALLOWED, f"{most}\n", durable=False)
 
     def _failed(self, folder: Path, now: Status, message: str, **changes: object) -> Status | None:
         ended = {"state": "failed", "words": "Failed", "pid": None, "left": None, "ended": time.time()}
@@ -378,8 +392,8 @@ class Queue:
         """All jobs that can be read, in the order in which they came."""
         jobs = []
         if self.root.is_dir():
-            for folder in self.root.iterdir():
-                if _ID.fullmatch(folder.name) and (entry := self._one(folder)) is not None:
+            for name in os.listdir(self.root):
+                if _ID.fullmatch(name) and (entry := self._one(name)) is not None:
                     jobs.append(entry)
         there = {job.id for job, _ in jobs}
         for id in list(self._cache):
@@ -388,23 +402,24 @@ class Queue:
                 self._networks.pop(id, None)
         return sorted(jobs, key=lambda pair: (pair[0].created, pair[0].id))
 
-    def _one(self, folder: Path) -> tuple[Job, Status] | None:
-        """Read again only where its status was replaced: a job itself never changes."""
+    def _one(self, id: str) -> tuple[Job, Status] | None:
+        """Read again only where its status was replaced: a job itself never changes. No Path for each: they are many."""
         try:
-            stat = (folder / status.FILE).stat()
+            stat = os.stat(os.path.join(self.root, id, status.FILE))
             stamp = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
         except OSError:
             stamp = None
-        cached = self._cache.get(folder.name)
+        cached = self._cache.get(id)
         if cached is not None and cached[0] == stamp and stamp is not None:
             return cached[1], cached[2]
+        folder = self.folder(id)
         try:
             job = cached[1] if cached is not None and stamp is not None else spec.read(folder)
         except SeqscopeError:
-            self._cache.pop(folder.name, None)
+            self._cache.pop(id, None)
             return None
         now = status.read(folder)
-        self._cache[folder.name] = (stamp, job, now)
+        self._cache[id] = (stamp, job, now)
         return job, now
 
     # --- one of several servers

@@ -33,7 +33,7 @@ from engine.machine import yields
 
 LOCK, CANCEL, LOG, PROGRESS, MADE = "lock", "cancel", "log.txt", "progress.json", "made.json"
 ALLOWED = "bytes.txt"
-"""How many bytes the files of job and dataset may take; written by the queue when it starts the runner."""
+"""How many bytes the files of job and dataset may take; written by the queue when it starts the runner, and now and then."""
 WEIGH = 2.0
 """Seconds between two looks at how many they take."""
 EVERY = 1.0
@@ -199,8 +199,8 @@ class Runner:
             raise Left
         if self.allowed is not None and time.monotonic() - self._weighed >= WEIGH:
             size = sum(home.size(folder) for folder in {self.place, self.folder.resolve()})
-            self._weighed = time.monotonic()
-            if size > self.allowed:
+            self._weighed, self.allowed = time.monotonic(), _allowed(self.folder)
+            if self.allowed is not None and size > self.allowed:
                 raise TooLarge(
                     "It was ended because its files would take more room than is left for you here: this dataset may have "
                     f"{amount(self.allowed)} with what is made of it. What was complete is there. Delete a dataset or a saved "

@@ -139,10 +139,13 @@ def warn(words: str) -> None:
 
 
 def update(**changes: object) -> None:
-    """Changes the state and writes the address. A changed history is no longer that of a person of the dataset."""
+    """Changes the state and writes the address. A changed history is no longer that of a person of the dataset, and one that is
+    given takes the place of B, too, even where it is A already."""
     before = get()
+    if "history" in changes:
+        changes = {"variant": None, **changes}
     if changes.get("history", before.history) != before.history:
-        changes = {"user": None, "variant": None, **changes}
+        changes = {"user": None, **changes}
     if changes.get("variant", before.variant) is None:
         changes["shows_a"] = False
     st.session_state[_KEY] = dataclasses.replace(before, **{"problems": (), **changes})  # type: ignore[arg-type]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import datetime
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -292,6 +293,8 @@ def _fetch(args: argparse.Namespace) -> int:
 
     if args.name not in PUBLIC:
         raise UsageError(f"no public set is called {args.name!r}; there are {', '.join(PUBLIC)}")
+    if not 0 < args.stall < 1e6:
+        raise UsageError(f"--stall {args.stall:g}: give seconds, more than 0")
     print(f"{PUBLIC[args.name].terms}\n\nknown problems:\n{PUBLIC[args.name].problems}\n")
     if not args.accept_licence:
         if not sys.stdin.isatty():
@@ -299,5 +302,5 @@ def _fetch(args: argparse.Namespace) -> int:
         if input("Do you accept these terms? [y/N] ").strip().lower() not in ("y", "yes"):
             raise SeqscopeError("nothing was fetched: the terms were not accepted.")
     folder = fetch(args.name, args.to, base_url=args.base_url, patience=Patience(stall=args.stall))
-    print(f"next: seqscope data import {PUBLIC[args.name].next_step.format(folder=folder)}")
+    print(f"next: seqscope data import {PUBLIC[args.name].next_step.format(folder=shlex.quote(str(folder)))}")
     return 0

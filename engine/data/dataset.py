@@ -145,7 +145,7 @@ class DatasetInfo:
     def read(cls, path: Path) -> DatasetInfo:
         try:
             raw = json.loads(path.read_text("utf-8"))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             raise SeqscopeError(
                 f"{path.parent} is not a prepared dataset: {path.name} is missing. Make one with `seqscope data import`."
             )

@@ -9,6 +9,7 @@ time, their order is the order of the rows that came in, and the split keeps it.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,7 +53,7 @@ class SplitOptions:
             raise UsageError(f"--valid-share {self.valid_share:g}: give a share from 0 to below 1")
         if not 0 < self.fold_in < 1:
             raise UsageError(f"--fold-in {self.fold_in:g}: give a share between 0 and 1")
-        if min(self.held_out_users) < 0 or not self.held_out_users[1]:
+        if not (0 <= self.held_out_users[0] < math.inf and 0 < self.held_out_users[1] < math.inf):
             raise UsageError(
                 f"--held-out-users {' '.join(f'{number:g}' for number in self.held_out_users)}: give the users that validate "
                 "(0 for none) and those that test, as numbers or as shares below 1"

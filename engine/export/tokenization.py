@@ -4,6 +4,7 @@ engine.bundle.tokenizers reads it."""
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import sys
 from collections.abc import Sequence
@@ -253,7 +254,7 @@ def export_index(
             policy="keep",
             figures=Figures(before=sharing, after=sharing, moved=0),
             recipe={},
-            command="seqscope " + " ".join(sys.argv[1:]),
+            command=shlex.join(["seqscope", *sys.argv[1:]]),
             commit=None,
             device="",
             seconds=0,

@@ -109,6 +109,10 @@ def resolved(plan: Plan, dataset: Dataset, runs: Path) -> Resolved:
     variants = _variants(plan, dataset)
     baseline = plan.baseline or next(v.name for v in variants if v.value == _default(plan, dataset))
     chains = {(v.name, seed): _chain(plan, v, seed, dataset, runs) for v in variants for seed in plan.seeds}
+    if any(len({chains[v.name, seed][-1].folder for seed in plan.seeds}) < len(plan.seeds) for v in variants):
+        raise UsageError(
+            f"{plan.name}: training.seed is set, so its seeds train the same run; leave it or the seeds out"
+        )
     people = chains[baseline, plan.seeds[0]][-1].verb == "train"
     return Resolved(variants, baseline, chains, _published(plan, variants, baseline, people))
 

@@ -47,7 +47,8 @@ def connect(work: Path, limits: Limits, *, readable: Sequence[Path] = ()) -> Ite
         con.execute(f"SET allowed_paths = [{', '.join(names)}]")
         con.execute("SET enable_external_access = false")
         con.execute("SET lock_configuration = true")
-        yield con
+        with _interruptible():
+            yield con
     except duckdb.OutOfMemoryException:
         raise Refused(TOO_LARGE)
     finally:
@@ -63,7 +64,8 @@ def connect_file(folder: Path, *, memory: str, threads: int) -> Iterator[duckdb.
         raise SeqscopeError(f"DuckDB cannot start with --memory {memory} ({first_line(error)}). Write it as 4GB.")
     try:
         con.execute("SET TimeZone = 'UTC'")
-        yield con
+        with _interruptible():
+            yield con
     except duckdb.OutOfMemoryException as error:
         raise SeqscopeError(
             f"the import needs more memory or disk than it may use ({first_line(error)}). Raise --memory from {memory}."
@@ -72,6 +74,17 @@ def connect_file(folder: Path, *, memory: str, threads: int) -> Iterator[duckdb.
         raise SeqscopeError(f"DuckDB could not carry out the import: {first_line(error)}")
     finally:
         con.close()
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """KeyboardInterrupt where a query was interrupted by one, which DuckDB makes a RuntimeError of."""
+    try:
+        yield
+    except RuntimeError as error:
+        if str(error) == "Query interrupted":
+            raise KeyboardInterrupt from None
+        raise
 
 
 def sql(text: str) -> str:

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import platform
+import shlex
 import subprocess
 import sys
 import time
@@ -369,7 +370,7 @@ def provenance(recipe: dict[str, Any], dataset: Dataset, device: torch.device) -
         "dataset": dataset.info.name,
         "dataset_path": str(dataset.path),
         "fingerprint": dataset.info.fingerprint,
-        "command": "seqscope " + " ".join(sys.argv[1:]),
+        "command": shlex.join(["seqscope", *sys.argv[1:]]),
         "commit": commit(),
         "device": devices.describe(device),
         "versions": {

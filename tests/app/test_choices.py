@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from streamlit.runtime.scriptrunner import ScriptRunContext
@@ -64,6 +65,16 @@ def test_back_to_a_page_of_the_menu_does_not_lose_the_history(open_app: Open, mo
     assert (app.query_params["h"], app.query_params["k"]) == ("toy-1~toy-2", "5")
     go(app, "screens/compare/page.py")  # where the visitor's way began without an address
     assert app.session_state[state._KEY] == state.default(next(iter(zoo.datasets())), zoo.open_zoo)
+
+
+def test_of_two_models_of_one_title_either_can_be_chosen(open_changed: Open) -> None:
+    def called_alike(folder: Path) -> None:
+        path = folder / "alpha" / "manifest.json"
+        path.write_text(json.dumps({**json.loads(path.read_text("utf-8")), "title": "Beta"}), "utf-8")
+
+    app = open_changed("map", called_alike, ds="toys", space="beta")
+    app.selectbox(key="map_space").set_value("alpha").run()
+    assert app.session_state[state._KEY].own["space"] == "alpha"
 
 
 def test_a_section_that_the_browser_sends_must_be_one_of_the_tabs(monkeypatch: pytest.MonkeyPatch) -> None:

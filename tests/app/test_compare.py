@@ -258,6 +258,15 @@ def test_an_example_takes_the_place_of_both_histories_and_says_so(open_app: Open
     assert not app.toast
 
 
+def test_a_user_whose_history_is_a_takes_the_place_of_b_too(open_app: Open) -> None:
+    app = open_app(ds="toys", u="u3", b="toy-2")
+    app.session_state["history_user_open"] = True
+    app.run()
+    app.text_input(key="history_user").set_value("u3").run()
+    assert [toast.value for toast in app.toast if toast.value.endswith("B was discarded.")]
+    assert "b" not in app.query_params and app.query_params["u"] == "u3"
+
+
 def test_clicks_in_the_lists(models: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[tuple[str, str]] = []
     monkeypatch.setattr(state, "get", lambda: state.State("toys", history=("toy-4", "toy-5")))

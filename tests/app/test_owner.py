@@ -147,7 +147,7 @@ class TestCookie:
             assert headers["set-cookie"].startswith("__Host-") and headers["set-cookie"].endswith("; Secure")
         old, other = keys.make(), keys.make()
         headers = ask(served(), "/", scheme="https", cookie=f"{keys.COOKIE}={old}")[1]
-        assert given(headers) == old
+        assert given(headers) != old, "a neighbour in the domain may have set it"
         assert f"{keys.COOKIE}=; Path=/; Max-Age=0" in headers["set-cookie"]
         both = f"{keys.COOKIE}={old}; {keys.SECURE_COOKIE}={other}"
         assert given(ask(served(), "/", scheme="https", cookie=both)[1]) == other

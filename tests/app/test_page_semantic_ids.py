@@ -184,3 +184,14 @@ def test_a_click_on_a_row_selects_its_item(
     monkeypatch.setattr(prefixes.st, "session_state", {"items": Clicked(rows=rows)})
     item_picker.on_click("items", ["a", "b"])()
     assert chosen == selected
+
+
+def test_a_second_click_on_a_row_selects_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen: list[str | None] = []
+    monkeypatch.setattr(state, "select", chosen.append)
+    session: dict[str, object] = {}
+    monkeypatch.setattr(prefixes.st, "session_state", session)
+    for rows, listed in (([1], ["a", "b"]), ([], ["a", "b"]), ([1], ["a", "b"]), ([], ["c", "d"])):
+        session["items"] = Clicked(rows=rows)  # Streamlit takes its selection back, whatever is listed by now
+        item_picker.on_click("items", listed)()
+    assert chosen == ["b", "b", "b", "d"]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Iterator
 
 import pytest
 
-from app.run_queue import RunQueue
+from app.analysis.cache import forget
+from app.run_queue import RunQueue, settle
 from tests.waiting import wait
 
 PATIENCE = 60.0
@@ -66,3 +68,11 @@ def test_a_run_that_fails_gives_its_turn_back() -> None:
         raise KeyError
     with queue.turn():
         pass
+
+
+def test_sessions_that_are_live_when_a_dataset_is_deleted_can_be_collected_later() -> None:
+    settle("a page")
+    before = gc.get_freeze_count()
+    forget()  # as the deletion does
+    settle("a page")
+    assert gc.get_freeze_count() <= before

@@ -212,6 +212,26 @@ def test_a_narrow_window_is_laid_out_as_a_phones_is(page: Page, visit: Callable[
     page.locator(".ranks").first.wait_for()
     page.set_viewport_size({"width": 1_440, "height": 900})
     page.locator(".model").first.wait_for()
+    settle(page)
+    page.evaluate(
+        "document.addEventListener('click', () => document.body.dataset.clicks = 1 + +(document.body.dataset.clicks ?? 0))"
+    )
+    box = page.get_by_label("Add an item")
+    box.press_sequentially("toy 17")
+    box.press("Enter")
+    expect(box).to_have_value("")
+    assert page.evaluate("document.body.dataset.clicks") == "1"  # though it was listened to anew at each width
+
+
+def test_a_table_of_ranks_stays_sorted_by_its_model(visit: Callable[[str], Page]) -> None:
+    page = visit("/?ds=toys&view=ranks&m=alpha~beta~gamma")
+    heads = page.locator(".ranks thead th")
+    heads.nth(3).get_by_role("button").click()
+    expect(heads.nth(3)).to_have_attribute("aria-sort", "ascending")
+    model = heads.nth(3).inner_text()
+    page.locator(".st-key-compare_models button").first.click()
+    expect(heads).to_have_count(4)
+    expect(page.locator(".ranks thead th[aria-sort=ascending]")).to_have_text(model, use_inner_text=True)
 
 
 def stays_under_the_pointer(page: Page, view: str) -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import os
 import shlex
+import signal
+import threading
 from pathlib import Path
 
 import duckdb
@@ -33,6 +36,7 @@ def test_describe(bench: Bench) -> None:
 def test_describe_what_is_no_dataset(bench: Bench) -> None:
     assert bench.run("describe", bench.folder / "none") == 1 and "does not exist" in bench.err
     assert bench.run("describe", bench.folder) == 1 and "not a prepared dataset" in bench.err
+    assert bench.run("describe", bench.write("a file", "")) == 1 and "not a prepared dataset" in bench.err
     bench.write("bad/dataset.json", "{")
     assert bench.run("describe", bench.folder / "bad") == 1 and "not valid JSON" in bench.err
     bench.write("old/dataset.json", '{"schema_version": 99}')
@@ -47,6 +51,8 @@ def test_wrong_use(bench: Bench) -> None:
     for words in (
         ("--k-core", -1), ("--min-history", 0), ("--delimiter", ""), ("--ties", "magic"), ("--encoding", "klingon"),
         ("--item-column", "nope"), ("--split", "time", "--quantiles", 0, 1), ("--duplicates", "last"),
+        ("--ties", "shuffle", "--seed", -1), ("--split", "users", "--held-out-users", "nan", 1),
+        ("--split", "users", "--held-out-users", "inf", 1),
     ):  # fmt: skip
         bench.fails(log, *words, code=2)
     assert bench.run("import", log, "--out", bench.folder / "Not A Name") == 2 and "lowercase" in bench.err
@@ -57,6 +63,14 @@ def test_memory_that_cannot_do(bench: Bench) -> None:
     log = bench.write("log.csv", LOG)
     assert "--memory" in bench.fails(log, "--memory", "a lot")
     assert "Raise --memory" in bench.fails(log, "--memory", "1KB")
+
+
+def test_interrupted_within_a_query_is_interrupted(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), connect_file(tmp_path, memory="1GB", threads=1) as con:
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        con.execute(
+            "SELECT count(*) FROM range(1000000) a, range(1000000) b WHERE a.range % 7 = b.range % 5"
+        ).fetchall()
 
 
 def test_the_options_in_dataset_json_repeat_the_import(bench: Bench) -> None:

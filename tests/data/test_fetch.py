@@ -203,6 +203,17 @@ def test_a_folder_that_cannot_be(bench: Bench, server: Server) -> None:
     assert fetch(bench, server, "ml-1m", "file/raw") == 1 and "Choose another --to" in bench.err
 
 
+def test_the_next_step_can_be_pasted_where_the_folder_has_blanks(bench: Bench, server: Server) -> None:
+    assert fetch(bench, server, "ml-1m", "my data") == 0, bench.err
+    words = shlex.split(bench.out.split("next: seqscope data ")[1])
+    assert words[:2] == ["import", str(bench.folder / "my data" / "ml-1m")]
+
+
+def test_patience_is_a_number_of_seconds(bench: Bench) -> None:
+    for stall in ("-1", "0", "nan", "inf"):
+        assert bench.run("fetch", "ml-1m", "--to", bench.folder, "--accept-licence", f"--stall={stall}") == 2
+
+
 def test_unknown_sets(bench: Bench) -> None:
     assert bench.run("fetch", "netflix", "--to", bench.folder) == 2
     assert all(name in bench.err for name in PUBLIC)

@@ -19,6 +19,7 @@ from app.jobs.queue import Full, Queue
 from app.jobs.spec import Job
 from app.jobs.status import Status
 from app.turns import Ahead
+from app.work import network
 from engine.errors import SeqscopeError
 from tests.jobs.conftest import gone, job, step
 from tests.jobs.test_runner import LINES, lines, pids
@@ -92,6 +93,16 @@ class EndsAtOnce(Pretended):
         Status(state="done", ended=1.0).write(folder)
 
 
+def test_of_a_job_that_is_over_a_page_hears_without_a_look_at_everybodys(
+    jobs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = Queue(jobs, launcher=EndsAtOnce())
+    queue.submit(job(step("say", "x"), id="j"))
+    queue.look()
+    monkeypatch.setattr(queue, "_all", lambda: pytest.fail("every job of the server was looked at"))
+    assert queue.ahead("j") == Ahead(0, 0)
+
+
 def test_owners_take_turns_and_there_are_no_more_runners_than_there_may_be(
     jobs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -163,6 +174,11 @@ def test_no_owner_and_no_network_fills_the_queue(jobs: Path) -> None:
     queue.submit(job(nothing, id="c", owner="c"))
 
 
+def test_visitors_by_ipv4_are_not_one_network_where_a_proxy_writes_their_addresses_as_ipv6() -> None:
+    assert [network(f"::ffff:192.0.2.{last}") for last in (1, 2)] == ["192.0.2.1", "192.0.2.2"]
+    assert network("2001:db8::1") == network("2001:db8::2") == "2001:db8::/64"
+
+
 def test_a_job_that_makes_too_much_is_ended(make: Make, jobs: Path, tmp_path: Path) -> None:
     """What was complete stays; what nobody can use goes."""
     dataset = tmp_path / "dataset"
@@ -174,6 +190,19 @@ def test_a_job_that_makes_too_much_is_ended(make: Make, jobs: Path, tmp_path: Pa
     assert end.state == "failed" and "would take more room than is left for you here" in end.message
     assert [path.name for path in (dataset / "exports").iterdir()] == ["done"]
     assert not (dataset / "runs" / "model").exists()
+
+
+def test_what_others_took_meanwhile_of_what_was_left_a_job_may_not_take(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PERMIT", 0.1)
+    (tmp_path / "dataset").mkdir()
+    allowed = [10**9]
+    queue = make(allowed=lambda one: allowed[0])
+    queue.submit(job(step("count", tmp_path / "dataset" / "lines", 1_000, 0.05), folder="../../dataset"))
+    wait(lambda: queue.status("job").state == "running")
+    allowed[0] = 1
+    assert "more room than is left for you" in over(queue, "job").message
 
 
 def test_two_jobs_of_one_dataset_never_run_together(jobs: Path) -> None:

@@ -77,6 +77,7 @@ def test_those_that_come_along_are_plans_of_their_dataset(path: Path) -> None:
         (PLAN + PUBLISHED.replace('"NDCG@10"', '"Recall@20"'), "`beside` names"),
         (SWEEP + PUBLISHED.replace("idle =", "8 =").replace("learns =", "5 ="), "no variant '5'"),
         (PLAN.replace("optimiser.lr=1e-12", "optimiser.rate=1"), "no setting rate"),
+        (PLAN.replace("optimiser.lr=1e-12", "training.seed=7"), "seeds train the same run"),
         (SWEEP.replace("[4, 8, 16]", "[4, 16]"), "which is not among the values"),
         (SWEEP.replace("tokenizer.codes", "collisions.policy"), "is no number"),
         (SWEEP.replace("[4, 8, 16]", "[1, 8, 16]"), "out of range"),

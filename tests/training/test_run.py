@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError
 from engine.evaluation import metrics
 from engine.evaluation.ranks import full_ranks
-from engine.training.run import build_model, open_run, train, validation
+from engine.training.run import build_model, open_run, provenance, train, validation
 from tests.models.contract import MATCHING
 from tests.training.fixtures import RunOf
 from tests.training.tiny import RECIPES, cycles, interrupted, recipe, same, write_log
@@ -44,6 +45,13 @@ def finished(small_dataset: Dataset, tmp_path_factory: pytest.TempPathFactory) -
 def run(finished: Path, tmp_path: Path) -> Path:
     """A copy of it."""
     return Path(shutil.copytree(finished, tmp_path / "run"))
+
+
+def test_the_command_of_a_run_can_be_pasted(small_dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["train", "fdsa", "--dataset", "my data/shop", "--set", 'model.fields=["title"]']
+    monkeypatch.setattr("sys.argv", ["seqscope", *words])
+    command = provenance({}, small_dataset, torch.device("cpu"))["command"]
+    assert shlex.split(command) == ["seqscope", *words]
 
 
 def test_a_run_keeps_the_words_that_it_was_trained_with(tmp_path: Path) -> None:
