@@ -128,8 +128,8 @@ class UserFilter:
 
 
 def hits(users: UserTable, pair: Pair, k: int) -> dict[str, Bools]:
-    """Entry of HITS → [users]: whether they are of it; those are of none on whom one of the models was not evaluated, or whose
-    held-out item lies beyond its beam where k does, too."""
+    """Entry of HITS → [users]: whether they are of it. Of none are users on whom one of the models was not evaluated, and, where
+    k is beyond its beam, those whose held-out item is, too: its rank is not known."""
     first, second = (users.of(model) <= k for model in pair)
     known = np.ones(len(users.length), bool)
     for model in pair:

@@ -187,6 +187,10 @@ _EMPTY = (
     "texts, numbers, lists of texts."
 )
 _BARE, _NOTHING = "There is no row below the header.", "There is no row that can be read."
+_NO_ORDER = (
+    "No row below the header can be read: either a quote is never closed, or there are more or fewer fields than in the header. "
+    "Choose another delimiter or other quotes, or mend these rows and give the file again."
+)
 
 
 def _with_roles(
@@ -197,7 +201,8 @@ def _with_roles(
     cells = ", ".join(f"c{index}" for index in range(len(reading.columns)))
     rows = con.execute(f"SELECT {cells} FROM rows ORDER BY line LIMIT {LOOKED_AT}").fetchall()
     columns = [Values(column.name, [row[index] or "" for row in rows]) for index, column in enumerate(reading.columns)]
-    stop = "" if rows else _EMPTY if reading.format in ("jsonl", "json") else _BARE if reading.header else _NOTHING
+    below = (_NO_ORDER if len(start.head) > 1 else _BARE) if reading.header else _NOTHING
+    stop = "" if rows else _EMPTY if reading.format in ("jsonl", "json") else below
     layout_known = None if named or reading.format != "delimited" else recognise(kind, reading.delimiter, columns)
     if layout_known is not None:
         made = tuple(

@@ -284,7 +284,7 @@ def compare(con: duckdb.DuckDBPyConnection, reading: Reading, findings: Findings
     if not missing or not total:
         return
     share = missing / total
-    note = f"{100 * share:.3g} % of the events." + _advice(con, reading, share)
+    note = f"{100 * share:.3g}% of the events." + _advice(con, reading, share)
     if missing == total:
         findings.add("log", "none_known", column=item.name, note=_advice(con, reading, share).strip())
     findings.insert("log", "item_unknown", "SELECT line, value FROM strange", item.name, note)

@@ -57,6 +57,7 @@ def run(args: argparse.Namespace) -> int:
     from engine.evaluation.evaluate import evaluate
     from engine.evaluation.protocols import parse
     from engine.evaluation.run_verdict import main_protocol, of_runs
+    from engine.evaluation.tables import ELSEWHERE
     from engine.evaluation.verdict import sentences
     from engine.training.compute import choose
     from engine.training.run import open_run
@@ -65,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     model.to(choose(args.device))
     same_data = dataset.info.fingerprint == record["fingerprint"]
     folder = args.run
-    for name in () if same_data else ("elsewhere", dataset.info.name):
+    for name in () if same_data else (ELSEWHERE, dataset.info.name):
         folder /= name
         folder.mkdir(exist_ok=True)  # never the run's own: it may have been deleted
     if args.beam is not None and args.beam < 1:

@@ -75,6 +75,10 @@ def accuracy_of_parts(
     return measured
 
 
+EVALUATION = ("ranks.parquet", "exposure.parquet", "metrics.json")
+"""In a run's folder, after `evaluate`: what a bundle takes along. metrics.json is written last."""
+ELSEWHERE = "elsewhere"
+"""The folder of a run that has, by name, what it was on datasets that it was not trained on."""
 COST = "cost.json"
 """In a run's folder, after `evaluate`: milliseconds, and the device that they were measured on."""
 HISTORIES = 20

@@ -20,7 +20,7 @@ from engine.console import stage
 from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError, UsageError
 from engine.evaluation.run_verdict import other_seeds
-from engine.evaluation.tables import milliseconds_per_list
+from engine.evaluation.tables import EVALUATION, milliseconds_per_list
 from engine.export import counted, umap_map, vectors, weights
 from engine.export.generator import write_generator
 from engine.export.staging import TITLE, USERS, Draft, check_name_and_title, exported, provenance, read_back
@@ -41,7 +41,6 @@ PARTS: dict[str, Callable[[Any, Draft], None]] = {
     "constant": counted.write_constant,
 }
 """What `Recommender.exports` names: each writes its files into the draft."""
-EVALUATION = ("ranks.parquet", "exposure.parquet", "metrics.json")
 CURVE = {
     "step": pa.int64(), "epoch": pa.int32(), "seconds": pa.float32(), "loss": pa.float32(), "valid_ndcg": pa.float32()
 }  # fmt: skip

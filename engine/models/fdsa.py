@@ -23,8 +23,9 @@ from engine.cards import Card, OnPage, Variant
 from engine.models.base import AttentionShape
 from engine.models.item_to_item import Attributes
 from engine.models.sasrec import Block, SASRecConfig, SelfAttentive
-from engine.models.tfidf import WORD, named
+from engine.models.tfidf import WORD
 from engine.models.unisrec import Described
+from engine.text.attributes import keys_of
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def word_table(attributes: Attributes, fields: Collection[str], least: int, most
 
     A word of two attributes is two words. Raises ValueError where no item has one of `fields`, or none any word at all.
     """
-    keys = named(attributes, fields)
+    keys = keys_of(attributes, fields)
     words_of_items = [
         {(key, word) for key, value in pairs if key in keys for word in WORD.findall(value.casefold())}
         for pairs in attributes

@@ -26,7 +26,7 @@ from engine.models.bert4rec import BERT4RecConfig, TransformerLayer
 from engine.models.item_to_item import Attributes
 from engine.models.layers import dropout, visible
 from engine.models.sasrec import SelfAttentive
-from engine.models.tfidf import named
+from engine.text.attributes import keys_of
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def attribute_table(attributes: Attributes, fields: Collection[str], most: int) 
 
     Raises ValueError where no item has one of `fields`, or no attribute is of two items.
     """
-    keys = named(attributes, fields)
+    keys = keys_of(attributes, fields)
     of_items = [
         {(key, part.strip().casefold()) for key, value in pairs if key in keys for part in value.split(",")}
         for pairs in attributes

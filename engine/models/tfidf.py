@@ -20,7 +20,7 @@ from scipy import sparse
 
 from engine.cards import Card, OnPage, Variant
 from engine.models.item_to_item import NO_PROBABILITY, Attributes, ItemToItem, TrainingLog, decaying, strongest
-from engine.text.attributes import Field
+from engine.text.attributes import keys_of
 
 WORD = re.compile(r"\w\w+")
 _ROWS = 512
@@ -79,20 +79,11 @@ class TfidfNeighbours(ItemToItem):
         return decaying(config.max_length, config.decay)
 
 
-def named(attributes: Attributes, fields: Collection[str]) -> list[str]:
-    """The keys of the attributes that `fields` name, by their columns; empty: of all. Raises ValueError where no item has one."""
-    there = dict.fromkeys(key for pairs in attributes for key, _ in pairs)
-    keys = [Field(field).key for field in fields]
-    for missing in set(keys) - there.keys():
-        raise ValueError(f"model.fields: no item has an attribute {missing!r}")
-    return keys or list(there)
-
-
 def vectors(attributes: Attributes, fields: Collection[str] = ()) -> sparse.csr_matrix:
     """t: float32 [items, words] of unit length, rows of zeros for items without words. Words are those of the values of
     `fields` (empty: of all), two characters and more; (1 + ln tf) · (ln((1 + items) / (1 + items with the word)) + 1). Raises
     ValueError where no item has one of the fields."""
-    keys = named(attributes, fields)
+    keys = keys_of(attributes, fields)
     texts = (" ".join(value for key, value in pairs if key in keys) for pairs in attributes)
     counts = [Counter(WORD.findall(text.casefold())) for text in texts]
     number: dict[str, int] = {}

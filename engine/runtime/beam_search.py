@@ -129,7 +129,8 @@ def search(
             tokens, owners = trie.tokens[children], busy[owners]
             if living is not None:
                 alive = living[children]
-                barred += float(np.exp(scores[owners[~alive]] + gains[~alive]).sum())
+                if record is not None:
+                    barred += float(np.exp(scores[owners[~alive]] + gains[~alive]).sum())
                 children, owners, tokens, gains = children[alive], owners[alive], tokens[alive], gains[alive]
         else:
             owners, tokens, gains = _anything(logits, width)

@@ -19,7 +19,7 @@ from engine.tabular.reading import DELIMITERS, QUOTES, Limits, Reading, ReadingC
 
 _LOOKED_AT = 300  # lines
 _KEYED = re.compile(r'\{\s*"(?:[^"\\]|\\.)*"\s*:\s*[\{\[]')
-_NUMBER = re.compile(r"[-+]?\d+([.,]\d+)*([eE][-+]?\d+)?%?|\d{4}-\d\d-\d\d([ T]\d\d:\d\d.*)?")  # or a date
+_VALUE = re.compile(r"[-+]?\d+([.,]\d+)*([eE][-+]?\d+)?%?|\d{4}-\d\d-\d\d([ T]\d\d:\d\d.*)?")  # a number or a date
 
 
 class _Fit(NamedTuple):
@@ -87,7 +87,7 @@ def delimiter(lines: Sequence[str], signs: Iterable[str] = DELIMITERS) -> Readin
         return ReadingChoice(about="delimiter", value=best, sure="unsure", why=why, others=others)
     named = DELIMITERS[best]
     whole = round(100 * fit.share)
-    why = f"With it, {'all' if whole >= 100 else f'{whole} % of the'} lines looked at have {fit.fields} fields."
+    why = f"With it, {'all' if whole >= 100 else f'{whole}% of the'} lines looked at have {fit.fields} fields."
     rival = next(
         (fits[sign] for sign in others if sign != " " and fits[sign].share > 0.9 and fits[sign].fields > 1), None
     )
@@ -134,7 +134,7 @@ def header(rows: Sequence[Sequence[str]]) -> ReadingChoice:
         return _header(yes, "unsure", "There is no row.")
     first, rest = [field.strip(BLANKS) for field in rows[0]], rows[1:]
     known = sum(known_name(field) for field in first)
-    numbers = sum(bool(_NUMBER.fullmatch(field)) for field in first)
+    numbers = sum(bool(_VALUE.fullmatch(field)) for field in first)
     repeated = len({field for field in first if field}) < len([field for field in first if field])
     if known > 1 and known > numbers:
         sure = "likely" if numbers or repeated else "certain"
@@ -162,7 +162,7 @@ def _unlike(name: str, values: Sequence[str]) -> bool:
     filled = [value.strip(BLANKS) for value in values if value.strip(BLANKS)]
     if not name or not filled:
         return False
-    plain = sum(value[:1].isdigit() or bool(_NUMBER.fullmatch(value)) for value in filled)
+    plain = sum(value[:1].isdigit() or bool(_VALUE.fullmatch(value)) for value in filled)
     return plain > 0.9 * len(filled) and not name[:1].isdigit()
 
 

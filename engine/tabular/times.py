@@ -86,7 +86,7 @@ def guess(con: duckdb.DuckDBPyConnection, values: Sequence[str]) -> ReadingChoic
     if shares[best] < 0.5:
         return None
     shown = round(100 * shares[best])
-    why = f"It reads {'all' if shown == 100 else f'{shown} %'} of the times looked at."
+    why = f"It reads {'all' if shown == 100 else f'{shown}%'} of the times looked at."
     sure: Sure = "likely" if shares[best] > 0.9 else "unsure"
     if best == "iso" and shares[best] > 0.98:
         sure = "certain"

@@ -114,6 +114,16 @@ def attributes(items: pa.Table, fields: Fields = None) -> list[list[tuple[str, s
     return pairs
 
 
+def keys_of(attributes: Sequence[Sequence[tuple[str, str]]], fields: Collection[str]) -> list[str]:
+    """The keys of the attributes that `fields`, names of columns, have; of all where these are none. attributes: of every item.
+    Raises ValueError where no item has one of them."""
+    there = dict.fromkeys(key for pairs in attributes for key, _ in pairs)
+    keys = [Field(field).key for field in fields]
+    for missing in set(keys) - there.keys():
+        raise ValueError(f"model.fields: no item has an attribute {missing!r}")
+    return keys or list(there)
+
+
 def texts(items: pa.Table, fields: Fields = None) -> list[str]:
     """One text per row of `items`: the first field bare, the others as "key: value"; "" for an item without any words."""
     chosen = choose_fields(items.schema, fields)

@@ -90,10 +90,10 @@ def check(path: Path, identity: str) -> State:
     return state
 
 
-def hand_on(path: Path, identity: str, patience: int) -> None:
-    """Make the checkpoint that of the training `identity`, which goes on unless `patience` had run out."""
+def hand_on(path: Path, identity: str, *, finished: bool) -> None:
+    """Make the checkpoint that of the training `identity`, `finished` or not. Raises SeqscopeError where it is damaged."""
     state = read_state(path)
-    state.identity, state.finished = identity, 0 < patience <= state.worse
+    state.identity, state.finished = identity, finished
     with safe_open(path, "pt") as file:
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
     with replacing(path) as staged:

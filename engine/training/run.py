@@ -7,6 +7,7 @@ import hashlib
 import json
 import platform
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -25,6 +26,7 @@ from engine.data.ragged import LONGEST
 from engine.errors import SeqscopeError, UsageError
 from engine.evaluation.negatives import frozen
 from engine.evaluation.protocols import history_excluded, main
+from engine.evaluation.tables import COST, ELSEWHERE, EVALUATION
 from engine.files import claimed, write_json
 from engine.machine import keep_memory, now
 from engine.models import Recommender
@@ -181,25 +183,28 @@ def _train(
 
 
 def _lengthen(recipe: Recipe, dataset: Dataset, materials: Materials, folder: Path) -> None:
-    """Where `folder` holds the finished run of `recipe` with fewer epochs, it becomes an interrupted one of `recipe`: no step of
-    those epochs would have been another. What was computed of its model goes, as that is not the last."""
+    """Where `folder` holds the finished run of `recipe` with fewer epochs, it becomes one of `recipe`, as no step of those epochs
+    would have been another: an interrupted one, without what was computed of its model, unless patience had run out."""
     paths = [folder / name for name in ("best.safetensors", "checkpoint.safetensors")]
     if recipe.optimiser.decay in OVER_ALL_EPOCHS or not all(path.exists() for path in (*paths, folder / "run.json")):
         return
     try:
-        before = json.loads((folder / "run.json").read_text("utf-8"))["recipe"]["training"]["epochs"]
-        shorter = replace(recipe, training=replace(recipe.training, epochs=int(before)))
+        before = int(json.loads((folder / "run.json").read_text("utf-8"))["recipe"]["training"]["epochs"])
+        shorter = replace(recipe, training=replace(recipe.training, epochs=before))
     except (ValueError, KeyError, TypeError):
         return
     keys = {identity(each, dataset, materials) for each in (shorter, recipe)}
     if before >= recipe.training.epochs or any(checkpoint.read_state(path).identity not in keys for path in paths):
         return
-    note(
-        f"{folder} was trained for {before} epochs; it goes on to {recipe.training.epochs} unless validation had settled"
-    )
+    over = 0 < recipe.training.patience <= checkpoint.read_state(paths[1]).worse
     for path in paths:
-        checkpoint.hand_on(path, identity(recipe, dataset, materials), recipe.training.patience)
-    for name in ("ranks.parquet", "exposure.parquet", "metrics.json", "cost.json", "run.json"):
+        checkpoint.hand_on(path, identity(recipe, dataset, materials), finished=over)
+    if over:
+        note(f"{folder}: validation had settled within {before} epochs, so more change nothing")
+        return
+    note(f"{folder} was trained for {before} epochs and goes on to {recipe.training.epochs}")
+    shutil.rmtree(folder / ELSEWHERE, ignore_errors=True)
+    for name in (*EVALUATION, COST, "run.json"):
         (folder / name).unlink(missing_ok=True)
 
 

@@ -58,7 +58,7 @@ def test_from_files_to_a_dataset(root: Path, launcher: Nobody) -> None:
     for words in (
         "1 × item without an id, in the catalogue", "1 × time that cannot be read, in the log",
         "1 × item without a title, in the catalogue", "1 × item of the log that the catalogue lacks, in the log",
-        "7.69 % of the events",
+        "7.69% of the events",
     ):  # fmt: skip
         assert words in text
     (lines,) = (one.value for one in test.dataframe if "Problem" in one.value.columns)

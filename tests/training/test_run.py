@@ -233,10 +233,12 @@ def test_finish_takes_the_best_so_far(small_dataset: Dataset, tmp_path: Path) ->
 
 def test_more_epochs_go_on_where_a_finished_run_stopped(small_dataset: Dataset, run: Path, tmp_path: Path) -> None:
     longer = recipe("sasrec", training={"epochs": 4})
+    (run / "ranks.parquet").write_bytes(b"of the shorter one")
     whole, record = (train(longer, small_dataset, folder, device="cpu") for folder in (tmp_path / "whole", run))
     assert figures(run, "loss") == figures(tmp_path / "whole", "loss")
     assert (record["epochs"], record["best_epoch"]) == (4, whole["best_epoch"])
     assert same(run / "best.safetensors", tmp_path / "whole" / "best.safetensors")
+    assert not (run / "ranks.parquet").exists()
 
 
 def test_more_epochs_begin_nothing_where_every_step_depends_on_their_number(
@@ -256,7 +258,9 @@ def test_more_epochs_leave_a_training_that_settled_as_it_is(small_dataset: Datas
     )
     before = train(short, small_dataset, tmp_path / "run", device="cpu")
     assert before["epochs"] < 5
+    (tmp_path / "run" / "ranks.parquet").write_bytes(b"of this very model")
     assert train(longer, small_dataset, tmp_path / "run", device="cpu")["epochs"] == before["epochs"]
+    assert (tmp_path / "run" / "ranks.parquet").exists()
 
 
 # --- what cannot be trained on

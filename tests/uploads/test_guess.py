@@ -133,6 +133,8 @@ def test_header(desk: Desk, text: str, header: str, sure: str) -> None:
 def test_a_header_can_be_turned_round_and_one_that_cannot_be_read_helped(desk: Desk) -> None:
     text = 'id,"title\n' + "".join(f"{n},film {n}\n" for n in range(600))
     assert "its quotes are not in order" in desk.guess(text, fixed={"quote": chr(34)}).stop
+    assert "quote is never closed" in desk.guess('item_id,title,genre\n1,"Heat,Crime\n2,Alien,"Sci-Fi\n3\n').stop
+    assert "no row below the header" in desk.guess("item_id,title,genre\n").stop
     guess = desk.guess(text, fixed={"quote": ""})
     assert not guess.stop and guess.reading.columns[1].name == '"title'
     guess = desk.guess("id,title\n1,a\n2,b\n", fixed={"header": "no"})

@@ -223,10 +223,10 @@ def _by_item(content: list[Codes]) -> list[Block]:
     return [block | {"only": "pdf"} for block in blocks]
 
 
-def usage(one: Codes) -> Figure:
+def usage(codes: Codes) -> Figure:
     """Items per code, a line a level."""
-    levels = one.levels[: len(DASHES)]
-    alt = f"Items per code of {clean(one.title, 60)}, the most used first, a line per level"
+    levels = codes.levels[: len(DASHES)]
+    alt = f"Items per code of {clean(codes.title, 60)}, the most used first, a line per level"
     styles = [Style(SERIES[at % len(SERIES)], "circle", "●", DASHES[at]) for at in range(len(levels))]
     names = [f"level {at}" for at in range(1, len(levels) + 1)]
     whole = all(level.size == len(level.counts) for level in levels)  # else those of the rest are not known
@@ -248,4 +248,4 @@ def usage(one: Codes) -> Figure:
             even=whole,
         )
 
-    return Figure(f"codes-{one.tokenizer}", alt, draw, live)
+    return Figure(f"codes-{codes.tokenizer}", alt, draw, live)
