@@ -39,6 +39,7 @@ REFUSED = {
     ),
     "evaluate, no run": ("evaluate", "runs/nothing"),
     "evaluate, other data": ("evaluate", "runs/log/popularity", "--dataset", "data/catalogue"),
+    "evaluate, no generator": ("evaluate", "runs/log/popularity", "--beam", "50"),
     "export, not evaluated": ("export", "runs/log/popularity", "--to", "exports/new"),
     "export, bad name": ("export", "runs/log/random", "--to", "exports/new", "--name", "A B"),
     "export, other data": ("export", "runs/log/random", "--to", "exports/new", "--dataset", "data/catalogue"),
@@ -58,6 +59,7 @@ REFUSED = {
     "data fetch, unknown": ("data", "fetch", "nothing", "--to", "made/here"),
     "sample films, no table": ("sample", "films", "--from", "nothing", "--out", "made/films"),
     "sample build, no viewers": ("sample", "build", "--viewers", "0", "--out", "made/sample"),
+    "sample build, few films": ("sample", "build", "--films", "few.jsonl", "--out", "made/sample"),
     "sample procedural, too few": (
         "sample", "procedural", "--items", "0", "--events", "9", "--out", "made/large",
     ),
@@ -71,6 +73,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "log.csv").write_text(LOG)
     (folder / "one.csv").write_text("user,item\n1,1\n1,2\n1,3\n")
     (folder / "items.csv").write_text(ITEMS)
+    (folder / "few.jsonl").touch()
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         for words in (

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from app import guard, zoo
 from app.analysis import facets, recommend
+from app.components import widgets
 from app.session import state
 from app.store.catalogue import Catalogue
 from app.store.search import Hit
@@ -96,21 +99,27 @@ def titles(models: Zoo, items: Sequence[int], *, key: str) -> None:
         )
 
 
-def on_click(key: str, ids: Sequence[str]) -> Callable[[], None]:
-    """For on_select of a table whose rows are items: a click selects the item. key: of the table. ids: item_id by row.
+def table(rows: pd.DataFrame, ids: Sequence[str], *, key: str, **more: Any) -> None:
+    """A table whose rows are items: a click selects one, and the row of the item that is selected is marked, whoever selected it.
+    ids: item_id by row. more: as of widgets.table."""
+    chosen = state.get().item
+    marked = [ids.index(chosen)] if chosen in ids else []
+    if _marked(key) != marked:  # the details were closed, say, or show another item
+        st.session_state[key] = {"selection": {"rows": marked, "columns": [], "cells": []}}
+    clicked = guard.callback(functools.partial(select_row, key, ids))
+    widgets.table(rows, key=key, on_select=clicked, selection_mode="single-row", **more)
 
-    A second click on a row takes Streamlit's selection back, and says no row: it is the one of the click before.
-    """
-    clicked = f"{key}_clicked"
 
-    def select() -> None:
-        rows = getattr(getattr(st.session_state.get(key), "selection", None), "rows", None)
-        row = rows[0] if rows else st.session_state.get(clicked)
+def select_row(key: str, ids: Sequence[str]) -> None:
+    """Selects the item of the row that was clicked; a click on a marked row leaves none, and the item selected."""
+    for row in _marked(key):
         if isinstance(row, int) and 0 <= row < len(ids):
-            st.session_state[clicked] = row
             state.select(ids[row])
 
-    return guard.callback(select)
+
+def _marked(key: str) -> list[Any]:
+    """Rows of a table, as the browser said."""
+    return list(getattr(getattr(st.session_state.get(key), "selection", None), "rows", []))
 
 
 MOST_ADDED = 20  # items that are added at once

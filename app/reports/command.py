@@ -21,6 +21,9 @@ from typing import Any
 
 from engine.errors import SeqscopeError, UsageError
 
+LEAST_MEMORY = 1_000
+"""MB: with half of it DuckDB and ONNX Runtime end the whole process instead of saying that there is too little."""
+
 HELP = "make a report of what models recommend, check one, or answer for many histories"
 
 
@@ -61,7 +64,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     made.add_argument("--map", metavar="NAME", help="the model whose map is drawn")
     made.add_argument("--codes", nargs="+", metavar="NAME", help="tokenizers (default: all)")
-    made.add_argument("--protocol", metavar="NAME", help="of the metrics (default: full)")
+    made.add_argument("--protocol", metavar="NAME", help="of the metrics (default: full ranking)")
     made.add_argument("--title", metavar="TEXT")
     made.add_argument("--slow", action="store_true", help="also effects of models that take long for them")
     made.add_argument(
@@ -220,6 +223,8 @@ def _batch(args: argparse.Namespace, path: Path, source: str) -> int:
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if args.memory is not None:
+        if args.memory < LEAST_MEMORY:
+            raise UsageError(f"--memory {args.memory}: give at least {LEAST_MEMORY:,} (MB)")
         resource.setrlimit(resource.RLIMIT_DATA, (args.memory << 20, args.memory << 20))
     roles = ("user", "item", "items", "time")
     columns = {role: value for role in roles if (value := getattr(args, f"{role}_column")) is not None}

@@ -62,18 +62,22 @@ def run(args: argparse.Namespace) -> int:
     from engine.training.compute import choose
     from engine.training.run import open_run
 
+    if args.beam is not None and args.beam < 1:
+        raise UsageError(f"--beam {args.beam}: keep at least one identifier")
+    if args.agreement < 0:
+        raise UsageError(f"--agreement {args.agreement}: name a number of histories")
     model, recipe, record, dataset = open_run(args.run, args.dataset, elsewhere=True)
+    if model.beam is None and (args.exact or args.beam is not None or args.agreement):
+        raise UsageError(f"--exact, --beam and --agreement are of generators; {recipe.family} always scores all items")
     model.to(choose(args.device))
     same_data = dataset.info.fingerprint == record["fingerprint"]
     folder = args.run
     for name in () if same_data else (ELSEWHERE, dataset.info.name):
         folder /= name
         folder.mkdir(exist_ok=True)  # never the run's own: it may have been deleted
-    if args.beam is not None and args.beam < 1:
-        raise UsageError(f"--beam {args.beam}: keep at least one identifier")
     metrics = evaluate(
         model, dataset, folder, protocols=args.protocol, keep_history=args.keep_history,
-        exact=args.exact, beam=args.beam, histories=max(0, args.agreement), refit=same_data and refitted(record),
+        exact=args.exact, beam=args.beam, histories=args.agreement, refit=same_data and refitted(record),
     )  # fmt: skip
     protocol = main_protocol(metrics)
     judged = of_runs(

@@ -14,6 +14,7 @@ import pyarrow as pa
 from engine.data.dataset import DatasetInfo
 from engine.data.ragged import Ragged
 from engine.data.write import staging, write_dataset
+from engine.errors import SeqscopeError
 from engine.sample.films import Film, read_films
 from engine.sample.procedural import ProceduralStory, procedural_items, procedural_log
 from engine.sample.story import Story, draw_timeline
@@ -30,6 +31,10 @@ def build_sample(films_path: Path, out: Path, story: Story, seed: int) -> Datase
     The folder is replaced as a whole or not at all; of what was in it, the films and a README stay.
     """
     films = read_films(films_path)
+    if len(films) <= story.max_events:
+        raise SeqscopeError(
+            f"{films_path}: {len(films)} films are too few: a viewer may see {story.max_events} different ones, so give more."
+        )
     log, _ = simulate(films, story, np.random.default_rng(seed))
     with staging(out, overwrite=True) as folder:
         shutil.copyfile(films_path, folder / FILMS)

@@ -125,6 +125,7 @@ def test_verify_finds_what_a_visitor_brought(
         ["report", "a", "b", "--to", "x"],
         ["report", "--verify", "r.json", "a", "b"],
         ["report", "zoo", "--to", "x", "--parts", "nope"],
+        ["report", "batch", "zoo", "h.csv", "--to", "x.csv", "--memory", "10"],
     ],
 )
 def test_wrong_use(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:

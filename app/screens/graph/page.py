@@ -112,12 +112,11 @@ def _layers(models: Zoo, name: str, history: tuple[int, ...], item: int) -> None
     titles = {listed: zoo.titled(models, listed) for listed in layers.items}
     st.markdown(f"**The list without a layer**: where its first items would stand if one layer were {left_out}.")
     without = graph_paths.without_table(layers.ranks, layers.items, titles)
-    widgets.table(
+    item_picker.table(
         without,
+        [models.item_ids[listed] for listed in layers.items],
         alt="The first items of the list with their ranks without each layer",
         key="graph_without",
-        on_select=item_picker.on_click("graph_without", [models.item_ids[listed] for listed in layers.items]),
-        selection_mode="single-row",
         column_config={
             "item": st.column_config.TextColumn(width=270),
             **{name: st.column_config.NumberColumn(width="small") for name in without.columns[1:]},

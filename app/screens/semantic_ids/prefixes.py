@@ -11,7 +11,7 @@ import streamlit as st
 
 from app import export, guard, zoo
 from app.analysis import facets, prefix_tree, semantic_ids, tokenizers
-from app.components import choice, item_picker, sections, widgets
+from app.components import choice, item_picker, sections
 from app.figures import semantic_ids as figures
 from app.screens.semantic_ids import browsed, prefix_codes
 from app.screens.semantic_ids.selection import Selection, choose_prefix
@@ -218,13 +218,12 @@ def _listed(page: Selection, one: Tokenization, prefix: tuple[int, ...], order: 
         )
     key = f"semantic_items_{one.name}_{'-'.join(map(str, prefix))}"
     listed = [models.item_ids[item] for item in order[:ROWS].tolist()]
-    widgets.table(
+    item_picker.table(
         _items_table(page, one, order[:ROWS]),
+        listed,
         height=min(420, 36 * (len(listed) + 1) + 2),
         alt="The items with these codes" + (", the most popular first" if models.has_log else ""),
         key=key,
-        on_select=item_picker.on_click(key, listed),
-        selection_mode="single-row",
     )
 
 
