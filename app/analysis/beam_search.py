@@ -12,7 +12,7 @@ import pandas as pd
 from app import styles
 from app.analysis.attention import Float, Names, almost_even, names, quoted
 from app.analysis.cache import cached, of_model
-from app.text import clean, count, md
+from app.text import clean, count, md, percent
 from engine.runtime import Agreement, CrossAttention, Trace, Zoo
 
 LISTED = 20  # prefixes per step in the table that were not followed
@@ -158,7 +158,7 @@ def words(found: BeamTree, title: str, width: int, constrained: bool) -> str:
         share = float(np.exp(trace.scores[first]))
         path = " · ".join(found.paths[first])
         names = " and ".join(f"**{md(name, 80)}**" for name in found.titles[first])
-        text += f" The likeliest semantic ID, {path}, has {share:.1%}: {names or 'no item has it'}."
+        text += f" The likeliest semantic ID, {path}, has {percent(share)}: {names or 'no item has it'}."
     if not constrained:
         text += (
             f" Unconstrained, **{found.invalid} of its {count(len(ends), 'semantic ID')}** "

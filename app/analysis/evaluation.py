@@ -172,14 +172,20 @@ def by_number(values: npt.NDArray[np.number], parts: int, one: str, many: str) -
         return {}
     edges = np.unique(np.quantile(valid, np.linspace(0, 1, parts + 1)[1:-1], method="lower"))
     place = np.searchsorted(edges, numbers)  # an edge is the largest number of its group
-    groups: Groups = {}
-    for part in range(len(edges) + 1):
-        mask = (place == part) & np.isfinite(numbers)
-        if mask.any():
-            low, high = numbers[mask].min(), numbers[mask].max()
-            span = f"{low:,.6g}" if low == high else f"{low:,.6g} – {high:,.6g}"
-            groups[f"{span} {one if low == high == 1 else many}".strip()] = mask
-    return groups
+    masks = [(place == part) & np.isfinite(numbers) for part in range(len(edges) + 1)]
+    masks = [mask for mask in masks if mask.any()]
+    ends = [(float(numbers[mask].min()), float(numbers[mask].max())) for mask in masks]
+    labels: list[str] = []
+    for digits in (6, 9, 12, 17):  # as many as tell the groups apart
+        spans = [" – ".join(_written(end, digits) for end in dict.fromkeys(pair)) for pair in ends]
+        labels = [f"{span} {one if pair == (1, 1) else many}".strip() for span, pair in zip(spans, ends, strict=True)]
+        if len(set(labels)) == len(labels):
+            break
+    return dict(zip(labels, masks, strict=True))
+
+
+def _written(number: float, digits: int) -> str:
+    return f"{number:,.0f}" if number.is_integer() and abs(number) < 1e15 else f"{number:,.{digits}g}"
 
 
 def by_training(popularity: npt.NDArray[np.integer]) -> Groups:
@@ -229,7 +235,8 @@ def by_value(column: pa.ChunkedArray | pa.Array, targets: npt.NDArray[np.integer
     ]
     people: dict[str, list[int]] = {}
     for row, values_of in enumerate(entries):
-        for entry in dict.fromkeys(str(entry_value) for entry_value in values_of if entry_value is not None):
+        there = (str(entry) for entry in values_of if entry is not None and entry == entry)  # no NaN
+        for entry in dict.fromkeys(there):
             people.setdefault(entry, []).append(row)
     order = sorted(people, key=lambda entry: (-len(people[entry]), entry))
     kept = order if len(order) <= most else order[: most - 1]

@@ -92,7 +92,7 @@ def number(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, float) and not value.is_integer():
-        return f"{value:,.4g}"
+        return f"{value:,.4g}" if abs(value) < 1_000 else f"{value:,.2f}"
     return str(int(value)) if abs(value) < 10_000 else f"{int(value):,}"
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import re
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -82,8 +83,16 @@ def series_of(items: pa.Table, item: int) -> Series | None:
         return None
     by = order or ("year" if "year" in items.column_names else None)
     places = {member: items[by][member].as_py() if by else None for member in members}
-    members.sort(key=lambda member: (places[member] is None, places[member] or 0, member))
+    members.sort(key=lambda member: (*_in_order(places[member]), member))
     return Series(column, name, [(m, value_words(places[m]) if order else "") for m in members[:_SIBLINGS]])
+
+
+def _in_order(place: Any) -> tuple[bool, Any, str]:
+    """To sort places by: a text goes by the number that it begins with, what has none comes last."""
+    if isinstance(place, str):
+        number = re.match(r"[0-9]+(\.[0-9]+)?", place.strip())
+        return number is None, float(number[0]) if number else 0, place
+    return place is None, place or 0, ""
 
 
 def similarity_words(value: float, measure: str) -> str:

@@ -57,7 +57,7 @@ class Points:
     def aspect(self) -> float:
         """Width by height of what the map shows at first; 1 where it has no extent."""
         x0, x1, y0, y1 = self.core() or self.view(self.items.tolist(), 0.0) or (0, 1, 0, 1)
-        return (x1 - x0) / (y1 - y0)
+        return (x1 - x0) / (y1 - y0) if y1 > y0 else 1.0
 
     def core(self) -> tuple[float, float, float, float] | None:
         """(x0, x1, y0, y1) around all but the few items that lie far out; None where none do."""

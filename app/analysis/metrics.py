@@ -1,5 +1,5 @@
 """How good the models are, as small tables and sentences, from the ranks in their bundles: pure functions on arrays. What counts
-without training is in floor.py, the verdict on it in verdict.py.
+without training is in floor.py, the verdict on it in engine/evaluation/verdict.py.
 
 A row of a table is a model, or a model with its users' vectors (`ranked`); families: row → its model's family.
 """

@@ -222,7 +222,7 @@ def levels_table(found: Sequence[tuple[str, Tokenization, Sequence[Usage]]]) -> 
                     "Codes": level.size,
                     "Utilisation": 100 * level.used / max(level.size, 1),
                     "Normalised perplexity": 100 * level.normalised,
-                    "Perplexity by chance": 100 * semantic_ids.normalised_by_chance(len(tokenizer.own), level.size),
+                    "Perplexity by chance": 100 * semantic_ids.normalised_by_chance(level.total, level.size),
                     "Gini": level.gini,
                     "Shared prefix": 100 * shares[at],
                     "Shared prefix by chance": 100 * chance[at],

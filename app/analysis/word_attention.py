@@ -13,7 +13,7 @@ import pandas as pd
 
 from app.analysis.attention import quoted
 from app.analysis.cache import cached, of_model
-from app.text import clean, count, listed, md, short
+from app.text import clean, count, listed, md, short, whole_rank
 from engine.bundle.ranks import ranks_among
 from engine.runtime import Word, WordAttention, Zoo
 from engine.runtime.text import plain
@@ -390,9 +390,9 @@ def occlusion_sentence(found: OwnWords, item: str) -> str:
     for rows, kind in ((whole, "attributes"), (words, "single words")):
         if len(rows) and (best := rows.loc[rows["effect"].idxmax()])["effect"] > 0:
             place = (
-                f"without that it would stay at rank {found.rank:,.0f}, with a lower score"
+                f"without that it would stay at rank {whole_rank(found.rank)}, with a lower score"
                 if best["rank_without"] == found.rank
-                else f"without that it would be at rank {best['rank_without']:,.0f} instead of {found.rank:,.0f}"
+                else f"without that it would be at rank {whole_rank(best['rank_without'])} instead of {whole_rank(found.rank)}"
             )
             said.append(f"Of its {kind}, **{_called(best)}** does the most for {name}: {place}.")
             name = "it"

@@ -226,11 +226,13 @@ class Curve:
     ranks: npt.NDArray[np.int64]
     shares: npt.NDArray[np.float64]
     """[ranks]: of users whose held-out item is among so many first."""
+    mark: float | None = None
+    """The rank of one user's held-out item, a mark on the line."""
 
 
-def distribution(curves: list[Curve], k: int, marks: Mapping[str, float], narrow: bool = False) -> go.Figure:
-    """The share of users whose held-out item is among the first x, a line per model; k: a line at the top k. marks: title of a
-    model → the rank of one user's held-out item, a mark on that model's line. narrow: for a phone."""
+def distribution(curves: list[Curve], k: int, narrow: bool = False) -> go.Figure:
+    """The share of users whose held-out item is among the first x, a line per model; k: a line at the top k. narrow: for a
+    phone."""
     fig = go.Figure()
     for curve in curves:
         fig.add_scatter(
@@ -241,7 +243,7 @@ def distribution(curves: list[Curve], k: int, marks: Mapping[str, float], narrow
             line={"color": curve.look.colour, "dash": curve.look.dash, "width": 2},
             hovertemplate=f"{label(curve.title)}<br>%{{y:.1%}} of users in the top %{{x:,}}<extra></extra>",
         )
-        rank = marks.get(curve.title)
+        rank = curve.mark
         if rank is not None and rank <= curve.ranks[-1]:
             fig.add_scatter(
                 x=[rank],

@@ -54,7 +54,7 @@ def sweep(found: pd.DataFrame, metric: str, axis: str, reach: Span) -> go.Figure
             "line": {"width": 2, "color": COLOUR},
             "opacity": 1,
         },
-        customdata=part[["title", "low", "high", "verdict"]].to_numpy(),
+        customdata=part[["title", "low", "high", "verdict"]].assign(title=part["title"].map(label)).to_numpy(),
         hovertemplate=(
             f"{label(axis)} %{{customdata[0]}}<br>{metric} %{{y:.4f}} (%{{customdata[1]:.4f}} – %{{customdata[2]:.4f}})<br>"
             "%{customdata[3]}<extra></extra>"
@@ -99,7 +99,7 @@ def sweep_of_codes(
                 "size": [12 if value == default else 7 for value in values],
                 "color": COLOUR,
             },
-            customdata=titles,
+            customdata=[label(title) for title in titles],
             hovertemplate=f"{label(axis)} %{{customdata}}<br>{MEASURES[name].title} %{{y:{form}}}<extra></extra>",
             row=row,
             col=1,

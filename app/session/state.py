@@ -235,7 +235,10 @@ def sync(datasets: Sequence[str], open_zoo: OpenZoo, page: Page | None = None) -
     if known and not address and (not _went_back() or _page_name() in st.session_state.get(_PASSED, ())):
         _enter(_page_name())
         return
+    before = get().dataset if _KEY in st.session_state else None
     st.session_state[_KEY] = parse(address, datasets, open_zoo, page)
+    if get().dataset != before:
+        st.session_state.pop(_OWN, None)  # which were chosen of another dataset
     st.session_state[_ADDRESS] = address
     _remember()
     st.session_state.pop(_UNHEARD, None)

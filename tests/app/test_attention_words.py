@@ -147,6 +147,12 @@ def test_hostile_words_and_titles_are_text(title: str) -> None:
 # --- an item's own words
 
 
+def test_a_rank_that_is_shared_is_not_told_as_another() -> None:
+    table = pd.DataFrame({"attribute": ["title"], "word": [""], "effect": [1.0], "rank_without": [3.0]})
+    words = word_attention.occlusion_sentence(word_attention.OwnWords(1.0, 2.5, table), "Heat")
+    assert "at rank 3 instead of 2.5" in words
+
+
 def test_everything_that_the_catalogue_says_is_left_out_once() -> None:
     item = {"title": "The Thing", "genres": "Horror, Science Fiction", "franchise": "Thing"}
     found = [(one.attribute, one.word, one.text) for one in word_attention.without(item, 8)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
@@ -146,6 +147,8 @@ def test_free_to_write_anything_it_counts_what_nobody_has(models: Zoo) -> None:
     trace = models.bundles["writer"].trace(HISTORY, 20, constrained=False)
     nobody_has = sum(not len(trace.items[row]) for row in ended(trace))
     assert found.invalid == nobody_has > 0
+    flat = dataclasses.replace(found, trace=dataclasses.replace(trace, scores=trace.scores - 9))
+    assert "has 0.0%" not in beam_search.words(flat, "Writer", 20, False)
     words = beam_search.words(found, "Writer", 20, False)
     assert f"**{nobody_has} of its 20 semantic IDs**" in words
     drawn = go.Figure(beam_figures.beam(found, "#0072b2", [])).to_json()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -197,6 +199,14 @@ def test_groups_by_numbers_lists_and_categories() -> None:
     assert list(alike) == ["a", "a (2)"]
     nothing = pa.chunked_array([pa.array([None, None], pa.int32())])
     assert evaluation.by_attribute(nothing, np.array([0, 1])) == {}
+
+
+@pytest.mark.parametrize("values", [np.arange(10_000_001, 10_000_101), 1 + np.arange(100) / 1e9])
+def test_groups_of_numbers_that_look_alike_leave_nobody_out(values: np.ndarray) -> None:
+    groups = evaluation.by_attribute(pa.chunked_array([pa.array(values)]), np.arange(100))
+    assert [int(mask.sum()) for mask in groups.values()] == [20] * 5
+    unknown = evaluation.by_attribute(pa.chunked_array([pa.array([1.5, math.nan])]), np.array([0, 1]))
+    assert list(unknown) == ["1.5"], "no number is no group"
 
 
 def test_slices_with_few_people_are_marked_and_drawn_pale() -> None:

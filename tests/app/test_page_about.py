@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterator
 from importlib import import_module
@@ -57,6 +58,9 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_cards(path: Path) -> None:
     zoo = Zoo.open(path)
     card = views.data_card(zoo.info)
+    shares = (0.825, 0.99998, 0.9999996)
+    sparse = [views.data_card(dataclasses.replace(zoo.info, sparsity=share))["Sparsity"] for share in shares]
+    assert [words.partition(" ")[0] for words in sparse] == ["82.50%", "99.998%", "99.99996%"]
     assert card["Users"] == "4, **simulated**" and card["Licence"] == md("None needed.")
     assert card["Time"] == "the order of events alone" and "left out of the candidates" in card["Repeats"]
     for bundle in zoo.bundles.values():

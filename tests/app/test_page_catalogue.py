@@ -98,6 +98,7 @@ def test_a_row_says_its_attributes_and_by_what_it_matches_and_a_file_holds_all_o
     same = views.table(rows.append_column("genres_", rows["genres"]).append_column(" genres", rows["genres"]))
     assert {"Genres", "Genres_", " genres"} <= set(same)
     assert len(table) == 40 and table["Genres"][1] == "Horror; Mystery" and "Item id" in table
+    assert [views.number(value) for value in (19_999.99, 0.12345, 1999.0)] == ["19,999.99", "0.1235", "1999"]
     assert views.value_words(float("nan")) == "" and views.value_words([1, 2, 3, 4], 2) == "1, 2 +2"
     row = {
         "title": "Alien (1979)", "director": "Ridley Scott", "genres": ["Horror", "Sci-Fi"], "country": None,
@@ -124,6 +125,9 @@ def test_standing_with_ties_and_a_series_in_its_own_order() -> None:
     assert of is not None
     assert list(of.members) == [(8, "1"), (5, "2"), (3, "3")]
     assert item_card.series_of(films(), 0) is None
+    texts = films().set_column(7, "franchise_order", pa.array([{3: "10", 8: "", 5: "2-3"}.get(i) for i in range(40)]))
+    as_texts = item_card.series_of(texts, 5)
+    assert as_texts is not None and as_texts.members == [(5, "2-3"), (3, "10"), (8, "")], "10 comes after 2"
     assert item_card.series_of(films().drop_columns(["franchise"]), 5) is None
 
 

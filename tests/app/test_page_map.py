@@ -6,6 +6,7 @@ import base64
 import dataclasses
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,12 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import spaces, zoo
-from app.analysis import map_colouring, map_points
+from app.analysis import map_colouring, map_points, map_regions
 from app.components import widgets
 from app.figures import map as views
 from app.screens.map import chart, filters
 from app.session import state
+from app.styles import GREY
 from tests.app.conftest import alone, at_page, plain, run_without_fault, state_of
 from tests.app.test_page_addresses import GOOD
 from tests.app.test_page_catalogue import HOSTILE, films
@@ -84,6 +86,35 @@ def test_colours_of_numbers_follow_their_logarithm_where_they_are_skewed_or_thei
     assert numbers is not None and np.isnan(numbers[0]) and numbers[3] == 1
     ranked = map_colouring.colouring(pa.table({"item": range(4), "n": [1, 5, 5, 900]}), "n", "quantile")
     assert ranked.shades(np.array([1.0, 5.0, 900.0])).tolist() == [0.125, 0.5, 0.875], "equal numbers share a rank"
+
+
+def test_a_map_of_one_place_has_a_shape() -> None:
+    here = np.ones(2, np.float32)
+    assert map_points.Points(here, here).aspect == 1
+
+
+@pytest.mark.parametrize("rest", [(), ("Other", "No value")])
+def test_bars_of_rarer_values_have_the_colour_of_other_items(rest: tuple[str, ...]) -> None:
+    names = tuple(f"g{i}" for i in range(map_colouring.GROUPS))
+    colours = map_colouring.Colouring("genres", "Genres", groups=(*names, *rest), group=np.zeros(1, np.int16))
+    attribute = map_regions._of_texts("genres", [["g0"], ["g0"]])
+    assert filters._colour(colours, attribute, "rare") == {"colour": GREY, "legend": False}
+    assert filters._colour(colours, attribute, "g0") == {"colour": colours.colour(0), "legend": True}
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_a_map_does_not_open_where_that_of_another_dataset_was_left(
+    monkeypatch: pytest.MonkeyPatch, moved: bool
+) -> None:
+    left = (0.0, 1.0, 0.0, 1.0)
+    session: dict[str, Any] = (
+        {"map_m_over": SimpleNamespace(view=[*left, 600.0])} if moved else {"map_m_view": (left, None)}
+    )
+    monkeypatch.setattr(chart.st, "session_state", session)
+    assert chart.as_shown("map_m", ("one", "digest", 0), ()).view == left
+    assert [chart.as_shown("map_m", ("other", "digest", times), ()).view for times in range(3)] == [None] * 3
+    session["map_m_over"] = SimpleNamespace(view=[5.0, 6.0, 5.0, 6.0, 600.0])
+    assert chart.as_shown("map_m", ("other", "digest", 3), ()).view == (5.0, 6.0, 5.0, 6.0)
 
 
 def test_codes_have_a_colour_and_a_shape_each_up_to_a_number() -> None:

@@ -148,6 +148,9 @@ def test_other_figures_than_those_of_the_file_stand_beside_a_paper_s() -> None:
 
 def test_a_sweep_stands_in_order_and_its_default_is_marked(found: dict[str, Study]) -> None:
     table = studies.table(found["width"], METRIC)
+    table["title"] = [f"<b>{title}</b>" for title in table["title"]]
+    assert figures.sweep(table, METRIC, "width", (0, 1)).data[0].customdata[0][0] == "&lt;b&gt;1&lt;/b&gt;"
+    table = studies.table(found["width"], METRIC)
     fig = figures.sweep(table, METRIC, "<b>width</b>", (0, 1))
     assert list(fig.layout.xaxis.ticktext) == ["1", "2", "4"]
     assert list(fig.data[0].marker.symbol) == ["circle", "diamond", "circle"]

@@ -60,6 +60,13 @@ def test_two_tokenizers_side_by_side_and_no_section_but_the_one_that_is_open(roo
         assert all(group["Items"].is_monotonic_decreasing for group in groups)  # the largest first
 
 
+def test_codes_of_which_some_are_dead_are_not_all_used(root: Path, changed: Path) -> None:
+    sizes = (*[40] * 5, 3)
+    write_tokenization(changed, "full", np.arange(40, dtype=np.int32)[:, None] % (*[40] * 5, 2), own=sizes, order=0)
+    app = opened(root, left="full", right="none")
+    assert app.metric[0].value == "99.5%" and "Dead codes at level 6" in plain(app)
+
+
 def test_tokenizers_of_other_depth_and_size_are_compared_level_by_level(root: Path, changed: Path) -> None:
     sizes = (3, 5, 7, 40, 2, 2, 2)
     write_tokenization(changed, "deep", np.arange(40, dtype=np.int32)[:, None] % sizes, own=sizes, order=4)
@@ -182,16 +189,5 @@ def test_a_click_on_a_row_selects_its_item(
     chosen: list[str | None] = []
     monkeypatch.setattr(state, "select", chosen.append)
     monkeypatch.setattr(prefixes.st, "session_state", {"items": Clicked(rows=rows)})
-    item_picker.on_click("items", ["a", "b"])()
+    item_picker.select_row("items", ["a", "b"])
     assert chosen == selected
-
-
-def test_a_second_click_on_a_row_selects_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    chosen: list[str | None] = []
-    monkeypatch.setattr(state, "select", chosen.append)
-    session: dict[str, object] = {}
-    monkeypatch.setattr(prefixes.st, "session_state", session)
-    for rows, listed in (([1], ["a", "b"]), ([], ["a", "b"]), ([1], ["a", "b"]), ([], ["c", "d"])):
-        session["items"] = Clicked(rows=rows)  # Streamlit takes its selection back, whatever is listed by now
-        item_picker.on_click("items", listed)()
-    assert chosen == ["b", "b", "b", "d"]

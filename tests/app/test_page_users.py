@@ -17,6 +17,8 @@ from app import zoo
 from app.analysis import users
 from app.analysis.users import UserFilter
 from app.components import widgets
+from app.figures import metrics as figures
+from app.styles import Style
 from engine.runtime import Zoo, judge
 from tests.app.conftest import run_without_fault
 from tests.runtime.bundles import make_zoo, seal
@@ -100,6 +102,13 @@ def test_similar_users_share_items_and_repeats_count_once(toys: Zoo) -> None:
     assert similar.similarity.tolist() == pytest.approx([3 / 5, 1 / 5])
     assert similar.have_target == 1  # item 5, which user 1 has
     assert not len(users.similar(toys, 2).rows)
+
+
+def test_models_of_one_title_have_marks_of_their_own() -> None:
+    look, at = Style("#0072b2", "circle", "●", "solid"), np.array([1, 10, 100])
+    curves = [figures.Curve("SASRec", look, at, np.array([0.1, 0.5, 1.0]), mark) for mark in (3.0, 40.0, None)]
+    drawn = figures.distribution(curves, 10)
+    assert [trace.x[0] for trace in drawn.data if trace.mode == "markers"] == [3.0, 40.0]
 
 
 def test_a_curve_is_the_share_of_users_up_to_a_rank() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -44,6 +45,13 @@ def test_use_of_codes_by_hand_and_beside_random_ones() -> None:
     assert semantic_ids.alike(collapsed) == [0.5, 0.5]
     by_chance = semantic_ids.alike_by_chance(200, (16, 16))
     assert semantic_ids.alike(rng.integers(0, 16, (200, 2))) == pytest.approx(by_chance, abs=0.1)
+
+
+def test_random_codes_are_as_many_as_a_level_has() -> None:
+    codes = np.full((400, 2), -1, np.int32)
+    codes[:, 0], codes[:20, 1] = np.arange(400) % 100, np.arange(20)  # 20 items go on after their first code
+    levels = tokenizers.levels_table([("T", SimpleNamespace(own=codes), codes_of.usage(codes, (100, 100)))])  # type: ignore[list-item]
+    assert levels["Perplexity by chance"][1] < levels["Normalised perplexity"][1] == pytest.approx(20)
 
 
 @pytest.mark.parametrize(("counts", "gini"), [([5, 5, 5, 5], 0.0), ([0, 0, 0, 8], 0.75), ([1, 3], 0.25), ([0, 0], 0.0)])

@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 from streamlit.runtime.scriptrunner import ScriptRunContext
 from streamlit.testing.v1 import AppTest
+from streamlit.util import calc_hash
 
 from app import zoo
 from app.analysis import model_card
 from app.session import state
 from app.session.address import MAX_HISTORY, MAX_ID, Address, decode, encode
 from engine.runtime import Zoo
-from tests.app.conftest import ODD_IDS
-from tests.runtime.bundles import make_zoo
+from tests.app.conftest import ODD_IDS, run_without_fault, state_of
+from tests.runtime.bundles import TOYS, make_zoo
 
 Open = Callable[..., AppTest]
 pytestmark = pytest.mark.usefixtures("models")
@@ -199,3 +200,16 @@ def test_what_is_missing_is_none_and_an_empty_history_is_none_of_these() -> None
     assert (link.history, link.variant, link.user, link.length) == ((), ("a b", "c~d"), None, None)
     assert Address.read({"u": "anna%20b"}).user == "anna b"
     assert len("".join(Address.read({"h": "x" * 10**6}).history or ())) == MAX_HISTORY * MAX_ID
+
+
+def test_what_pages_had_for_one_dataset_is_not_taken_to_another(tmp_path: Path, open_app: Open) -> None:
+    for name, toys in (("toys", TOYS[:2]), ("others", TOYS[2:])):
+        make_zoo(tmp_path, toys, name)
+    app = open_app(tmp_path, "users", ds="toys", first="alpha", second="beta")
+    assert state_of(app).own
+    for page, address in (("", {"ds": "others"}), ("users", {})):  # a link to the first page, then the menu
+        app._page_hash = calc_hash(page)
+        app.query_params.clear()
+        app.query_params.update(address)
+        run_without_fault(app)
+        assert (state_of(app).dataset, state_of(app).own) == ("others", {})

@@ -15,7 +15,7 @@ from app.reports import document, html
 from app.reports.build import build
 from app.reports.document import PARTS, Asked, Report
 from app.reports.files import tables
-from app.reports.parts import effects
+from app.reports.parts import effects, lists
 from app.reports.parts.graph import Paths
 from app.reports.parts.metrics import verdict
 from app.styles import titled
@@ -54,6 +54,12 @@ def test_lists_are_the_models_and_effects_leave_one_out(models: Zoo, report: Rep
         probable = effects.log_probability_effect.tolist() if np.isfinite(effects.log_probability) else []
         assert one.log_probability == pytest.approx(probable, rel=1e-5, abs=1e-7)
         assert one.rank == effects.rank and one.moves == pytest.approx(effects.move.tolist())
+
+
+def test_an_item_is_in_so_many_of_the_lists_that_there_are(report: Report) -> None:
+    first, *_ = report.lists or []
+    silent = first.model_copy(update={"cannot": "It needs an item.", "items": []})
+    assert "in 2 of 2" in next(lists._tags(first, [first, first, silent], report))
 
 
 def test_what_ifs_and_their_moves(models: Zoo, report: Report) -> None:

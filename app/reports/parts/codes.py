@@ -89,7 +89,7 @@ class CodesPart(Part[list[Codes]]):
             (
                 *(codes.title, at, level.size, level.used, level.size - level.used, level.perplexity, level.gini),
                 level.perplexity / level.size,
-                semantic_ids.normalised_by_chance(report.dataset.items, level.size),
+                _by_chance(level, report),
             )
             for codes in content
             for at, level in enumerate(codes.levels, 1)
@@ -198,10 +198,16 @@ def _codes(source: Source, name: str, shown: list[int]) -> Codes:
     )
 
 
+def _by_chance(level: Level, report: Report) -> float:
+    """Normalised perplexity of random codes, as many as the level has; of all items where not every count is known."""
+    items = sum(level.counts) if level.used <= len(level.counts) else report.dataset.items
+    return semantic_ids.normalised_by_chance(items, level.size)
+
+
 def _normalised(one: Codes, report: Report) -> tuple[str, str]:
     """(perplexity of each level as a share of its codes, the same of random codes): "90% · 71% · 40%" each."""
     shares = [f"{level.perplexity / level.size:.0%}" for level in one.levels[:6]]
-    random = [f"{semantic_ids.normalised_by_chance(report.dataset.items, level.size):.0%}" for level in one.levels[:6]]
+    random = [f"{_by_chance(level, report):.0%}" for level in one.levels[:6]]
     return " · ".join(shares), random[0] if len(set(random)) == 1 else " · ".join(random)
 
 

@@ -162,12 +162,13 @@ def note(one: Listing, report: Report) -> str:
 def _tags(one: Listing, lists: Sequence[Listing], report: Report) -> Iterator[list[str]]:
     """Per item, what is said behind it."""
     times, history = counts(lists), report.history
+    able = sum(listing.cannot is None for listing in lists)
     known = set() if history is None else {item.item_id for item in history.items}
     target = None if history is None or history.target is None else history.target.item_id
     for item in one.items:
         yield [
             *([percent(item.share)] if item.share is not None and item.strength is None else []),
-            *([f"in {times[item.item_id]} of {len(lists)}"] if times[item.item_id] > 1 else []),
+            *([f"in {times[item.item_id]} of {able}"] if times[item.item_id] > 1 else []),
             *([f"tied with {len(item.ties)}"] if item.ties else []),
             *(["in the history"] if item.item_id in known else []),
             *([CAME_NEXT] if item.item_id == target else []),

@@ -163,10 +163,10 @@ def as_shown(name: str, contents: tuple[object, ...], selection: tuple[int, ...]
     if isinstance(before, Shown) and before.contents == contents and (drawn_on(name) or before.selection == selection):
         return before
     seen = widgets.viewport(name)
-    view_set, view_before = st.session_state.get(f"{name}_view", (None, None))
-    view: Range | None = view_set if view_set is not None and view_before == seen else seen and seen[:4]
     if isinstance(before, Shown) and before.contents[:2] != contents[:2]:
-        view = None
+        st.session_state[f"{name}_view"] = (None, seen)  # which is a part of another map
+    view_set, view_before = st.session_state.get(f"{name}_view", (None, None))
+    view: Range | None = view_set if view_before == seen else seen and seen[:4]
     drawn = Shown(contents, view, seen[4] if seen else _HEIGHT, selection)
     st.session_state[f"{name}_drawn"] = drawn
     return drawn
@@ -246,6 +246,6 @@ def zoom_to(items: tuple[int, ...] | None) -> None:
         shown = items
         if items is not None and place.of_codes:
             shown = spaces.codes(models, place).held(items)
-        view = points.view(shown or tuple(points.items.tolist()), 0.35 if shown else 0.06)
-        st.session_state[f"{name}_view"] = (view, widgets.viewport(name))
+        view, seen = points.view(shown or tuple(points.items.tolist()), 0.35 if shown else 0.06), widgets.viewport(name)
+        st.session_state[f"{name}_view"] = (view or (seen and seen[:4]), seen)
         st.session_state[f"{name}_moved"] = times_moved(name) + 1

@@ -19,6 +19,7 @@ from app.screens.map import filter_values
 from app.screens.map.chart import MapChoices, is_held, select, selected, zoom_to
 from app.session import state
 from app.session.address import encode_values
+from app.styles import GREY
 from app.text import clean, count
 from engine.runtime import Zoo
 
@@ -129,7 +130,7 @@ def _colour(colours: Colouring | None, attribute: Attribute, value: str) -> dict
         return {"colour": None, "legend": False}
     name = clean(value, 40)
     known = name in colours.groups
-    return {"colour": colours.colour(colours.groups.index(name if known else colours.groups[-1])), "legend": known}
+    return {"colour": colours.colour(colours.groups.index(name)) if known else GREY, "legend": known}
 
 
 def _rest(colours: Colouring | None) -> list[dict[str, str]]:

@@ -62,13 +62,12 @@ def _distribution(models: Zoo, rows: users.Ints, row: int | None, shown: users.U
     if not some or not len(rows):
         return
     curves = []
-    marks = {}
     for name in some:
         title = clean(models.bundles[name].manifest.title, 40)
         at, shares = users.curve(table.of(name)[rows], table.width(name), len(models))
-        curves.append(figures.Curve(title, zoo.style(models, name), at, shares))
-        if row is not None and math.isfinite(rank := float(table.of(name)[row])):
-            marks[title] = rank
+        rank = math.nan if row is None else float(table.of(name)[row])
+        mark = rank if math.isfinite(rank) else None
+        curves.append(figures.Curve(title, zoo.style(models, name), at, shares, mark))
     if len(rows) == 1:
         listed = "the listed user"
     else:
@@ -81,7 +80,7 @@ def _distribution(models: Zoo, rows: users.Ints, row: int | None, shown: users.U
     frame = users.summary(table, rows, some, _CUTOFFS)
     frame["model"] = [clean(models.bundles[name].manifest.title) for name in frame["model"]]
     export.figure(
-        export.shared_figure(figures.distribution, curves, shown.k, marks, widgets.on_phone()),
+        export.shared_figure(figures.distribution, curves, shown.k, widgets.on_phone()),
         key="users_distribution",
         alt=f"Share of users whose held-out item is among the first x, for {md(count(len(some), 'model'))}.",
         table=frame,
