@@ -133,7 +133,7 @@ SYSTEMS = (
         "S3-Rec", ("s3rec",), Published("beauty", "full", 0.0647, 0.0327, "S3-Rec's table"),
         f"{SEEN}; pre-trained on one beginning of each sequence an epoch, theirs on all; fine-tuned by the paper's pairwise loss",
     ),
-    System("ZESRec", ("zesrec",), None, "its paper asks it on catalogues that are not here; still improving after 100 epochs"),
+    System("ZESRec", ("zesrec",), None, "its paper asks it on catalogues that are not here"),
     # in what codes
     System("P5-TID", ("p5-tid-t5",), None, P5),
     System("P5-SemID", ("p5-semid-t5",), None, P5),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 import re
 import shlex
 import subprocess
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 import tests.exporter  # noqa: F401 (for what it does)
-from engine.cli import main
+from engine.cli import build_parser, main
 
 
 def readme_commands(root: Path) -> list[str]:
@@ -19,6 +20,16 @@ def readme_commands(root: Path) -> list[str]:
     text = (root / "README.md").read_text("utf-8").replace("\\\n", " ")
     lines = [line.strip() for line in text.splitlines() if line.startswith("    ")]
     return [line.partition("#")[0].strip() for line in lines if line.startswith(".venv/bin/seqscope")]
+
+
+def test_every_command_of_the_docs_can_be_given(root: Path) -> None:
+    text = "\n".join(path.read_text("utf-8") for path in (root / "docs").glob("*.md")).replace("\\\n", " ")
+    commands = [
+        shlex.split(line, comments=True)[1:] for line in re.findall(r"^    (seqscope [^…|\n]*)$", text, re.MULTILINE)
+    ]
+    assert len(commands) > 50
+    for words in commands:
+        build_parser(words).parse_args(words)  # raises UsageError
 
 
 @pytest.mark.timeout(900)
@@ -46,8 +57,23 @@ def test_the_two_commands_are_there(root: Path, target: str) -> None:
 
 
 def test_what_the_readme_points_to_exists(root: Path) -> None:
-    for name in ["README.md", *(path.relative_to(root).as_posix() for path in (root / "docs").glob("*.md"))]:
+    modules = {path.name for part in ("engine", "app") for path in (root / part).rglob("*.py")}
+    modules |= {"gru.py", "length.py"}  # docs/extending.md adds them
+    pages = [path.relative_to(root).as_posix() for path in (root / "docs").glob("*.md")]
+    for name in ["README.md", "SECURITY.md", *pages]:
         path = root / name
-        for link in re.findall(r"\]\(([^)#]+)\)", path.read_text("utf-8")):
+        text = path.read_text("utf-8")
+        for link in re.findall(r"\]\(([^)#]+)\)", text):
             if "://" not in link:
                 assert (path.parent / link).exists(), f"{name} points to {link}"
+        for test in re.findall(r"`(tests/[^`]+)`", text):
+            assert (root / test).exists(), f"{name} names {test}"
+        for module in re.findall(r"`(?:engine/[\w/]+/)?(\w+\.py)`", text):
+            assert module in modules, f"{name} names {module}"
+
+
+def test_the_names_that_the_docs_use_are_there(root: Path) -> None:
+    text = "".join(path.read_text("utf-8") for path in (root / "docs").glob("*.md"))
+    imported = [".".join(pair) for pair in re.findall(r"from ((?:engine|app)\.[\w.]+) import (\w+)", text)]
+    for name in {*imported, *re.findall(r"`((?:engine|app)\.[\w.]*\w)", text)}:
+        pkgutil.resolve_name(name)  # raises where it leads to nothing

@@ -329,7 +329,8 @@ class Projection(Strict):
     method: str
     parameters: dict[str, Any]
     trustworthiness: float
-    """0..1: share of each item's neighbours on the map that are neighbours in the model's space (Venna & Kaski 2001), k below."""
+    """1 where the k nearest items of each one on the map are among its k nearest in the model's space, about .5 by chance: others
+    cost the more, the further away they are there (Venna & Kaski 2001); k is `neighbours`."""
     neighbours: int
 
 
@@ -344,7 +345,7 @@ class Check(Strict):
     """ONNX against PyTorch: the largest difference of any score, relative to the largest score where that exceeds 1."""
     milliseconds: float | None = Field(default=None, ge=0)
     """Of processor time for a list of ten after one history, the median of some, on the machine that exported (engine/evaluation/
-    cost.py). Bundles of before do not say."""
+    tables.py). Bundles of before do not say."""
 
 
 class Manifest(Strict):

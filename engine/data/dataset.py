@@ -101,8 +101,8 @@ class DatasetInfo:
     left_out: dict[str, int]
     """Rows that were not used, by reason."""
     fingerprint: str
-    """sha256 over item ids, events, roles and whether repeats count: two datasets with one fingerprint give the same training
-    and the same test."""
+    """sha256 over item ids, events, times, roles and whether repeats count: two datasets with one fingerprint give the same
+    training and the same test."""
     created: str
     """UTC time, ISO 8601."""
     created_by: str

@@ -150,8 +150,10 @@ class AttRec(Windowed):
 
     def touched(self, users: Tensor, window: Tensor, candidates: Tensor) -> Tensor:
         vectors = (self.users(users), self.intent(window), self.taste(candidates), self.intent(candidates))
-        matrices = () if self.project is None else (self.project.weight,)
-        return torch.stack([squared(part) for part in (*vectors, *matrices)]).sum()
+        return torch.stack([squared(part) for part in vectors]).sum()
+
+    def penalised_matrices(self) -> Tensor | float:
+        return 0.0 if self.project is None else squared(self.project.weight)
 
     def constrain(self) -> None:
         """Scale back every row longer than 1."""

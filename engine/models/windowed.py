@@ -42,8 +42,12 @@ class Windowed(Recommender):
         raise TypeError(f"{type(self).__name__} scores no windows")
 
     def touched(self, users: Tensor, window: Tensor, candidates: Tensor) -> Tensor:
-        """Σ‖·‖² of the vectors and matrices that these scores are made of, for an L2 term: a scalar."""
+        """Σ‖·‖² of the vectors that these scores are made of, for an L2 term: a scalar."""
         raise TypeError(f"{type(self).__name__} has no penalty")
+
+    def penalised_matrices(self) -> Tensor | float:
+        """Σ‖·‖² of the matrices that it holds as well."""
+        return 0.0
 
 
 class UserAndWindow(Windowed):
@@ -102,7 +106,10 @@ class UserAndWindow(Windowed):
         return scores if self.bias is None else scores + looked_up(self.bias, candidates)
 
     def touched(self, users: Tensor, window: Tensor, candidates: Tensor) -> Tensor:
+        vectors = [self.users(users), self.items(window), self.targets(candidates)]
+        return torch.stack([squared(part) for part in vectors]).sum()
+
+    def penalised_matrices(self) -> Tensor:
         tables = {"users.weight", "items.weight", "targets.weight"}
         matrices = [matrix for name, matrix in self.named_parameters() if name not in tables and matrix.ndim > 1]
-        vectors = [self.users(users), self.items(window), self.targets(candidates)]
-        return torch.stack([squared(part) for part in (*vectors, *matrices)]).sum()
+        return torch.stack([squared(matrix) for matrix in matrices]).sum()

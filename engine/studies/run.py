@@ -246,7 +246,7 @@ def _outcome(chain: list[Run], seed: int, dataset: Dataset, device: str, trained
 def _made(run: Run, dataset: Dataset, device: str) -> StudyStep:
     """Runs it where that has not been done."""
     path = run.folder / "run.json"
-    if not path.is_file():
+    if not path.is_file() or not _judged(run):
         if isinstance(run.recipe, TokenizerRecipe):
             tokenize(run.recipe, dataset, run.folder, device=device, judge=run.judge)
         else:
@@ -266,6 +266,14 @@ def _made(run: Run, dataset: Dataset, device: str) -> StudyStep:
         seconds=record["seconds"],
         epochs=record.get("epochs"),
     )
+
+
+def _judged(run: Run) -> bool:
+    """Whether a finished tokenizer was judged by the run that its chain has for that: another chain may share it."""
+    if run.judge is None:
+        return True
+    report: dict[str, Any] = json.loads((run.folder / "report.json").read_text("utf-8"))
+    return bool(report.get("neighbours", {}).get("of") == run.judge.name)
 
 
 def _ranks(folder: Path, dataset: Dataset, trained_users: bool) -> np.ndarray:

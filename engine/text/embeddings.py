@@ -9,6 +9,7 @@ The digits are a digest of encoder and texts.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -146,7 +147,8 @@ def _compute(words: Sequence[str], encoder: Encoder, parts: Path, device: str) -
                 progress.update(before + done)
 
             chunk = encoder.embed([different[row] for row in rows], device, report)
-            write_rows(part, chunk)
+            with contextlib.suppress(FileNotFoundError):  # another process may be done with the same, and remove them
+                write_rows(part, chunk)
         else:
             progress.update(start + len(rows))
         vectors[rows] = chunk

@@ -70,4 +70,9 @@ def from_dict(raw: dict[str, Any], where: str) -> TokenizerRecipe:
 def load(name: str, dataset: str, recipe: str | None, overrides: list[str]) -> TokenizerRecipe:
     """The recipe `name` for `dataset`, or the one that `recipe` names; see engine.training.recipe.read."""
     raw = read(name, dataset, recipe, overrides, TABLES)
-    return from_dict(raw, f"{raw['name']}.toml")
+    loaded = from_dict(raw, f"{raw['name']}.toml")
+    if loaded.optimiser.average:
+        raise UsageError(
+            f"{raw['name']}.toml: optimiser.average is for models; the parameters of tokenizers are not averaged"
+        )
+    return loaded

@@ -55,8 +55,9 @@ def assign(distances: Tensor, epsilon: float, iterations: int = 50) -> Tensor:
 
 # --- Uniform semantic mapping (LC-Rec, Zheng et al., ICDE 2024, section III-B): items that share all codes get other last codes.
 #
-# The items of a colliding group go through Sinkhorn's balanced assignment among themselves: each takes another last code, near
-# its own residual as far as that goes. Repeated in rounds, because an item may move onto another one's codes.
+# The items of a colliding group go through Sinkhorn's balanced assignment among themselves, and each takes another last code.
+# Repeated in rounds, because an item may move onto another one's codes. As in the authors' code, all codes are shared out among a
+# group that has fewer items, so that these take ones that are seldom near: `separate` takes the nearest that are free.
 
 
 def crowded(codes: Codes) -> list[npt.NDArray[np.int64]]:

@@ -78,12 +78,17 @@ def joined(device: str = "auto") -> Iterator[World]:
         dist.destroy_process_group()
 
 
+def processes() -> int:
+    """How many train together."""
+    return dist.get_world_size() if dist.is_initialized() else 1
+
+
 def everywhere(vectors: Tensor, numbers: Tensor) -> tuple[int, Tensor, Tensor]:
     """The rows of all processes one after the other, with gradient, and where this process's begin.
 
     vectors: float [rows, dim]; numbers: int64 [rows], one for each. Processes may have different numbers of rows.
     """
-    if not dist.is_initialized() or dist.get_world_size() == 1:
+    if processes() == 1:
         return 0, vectors, numbers
     sizes = [torch.zeros(1, dtype=torch.int64, device=vectors.device) for _ in range(dist.get_world_size())]
     dist.all_gather(sizes, torch.tensor([len(vectors)], device=vectors.device))

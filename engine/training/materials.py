@@ -170,6 +170,14 @@ class _Start(Kind):
     @classmethod
     def gather(cls, recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
         weights, digest = texts.start(recipe.model, folder)
+        kind = MODELS[recipe.family]
+        if weights is not None and texts.of_other_data(recipe.model, folder, dataset.info.fingerprint):
+            if not kind.unseen_items:
+                raise SeqscopeError(
+                    f"{recipe.model.start} was trained on other data than {dataset.path} holds now, and {recipe.name} knows "
+                    "items by their numbers there. Train it again first."
+                )
+            weights.pop(kind.per_item, None)
         return Material(weights, digest, folder)
 
     @classmethod

@@ -225,6 +225,8 @@ def _fit(model: Any, recipe: Recipe, dataset: Dataset, *, search: bool) -> list[
         if judge is None:
             note(f"{recipe.name}: nothing is held out for validation, so its settings are not searched for")
             return list(model.fit(*log))
+        if not dataset.info.ordered:  # nor is it searched for how many of the latest items are read: see `for_order`
+            model.grid = {setting: values for setting, values in model.grid.items() if setting != "max_length"}
         return list(model.fit(*log, lambda: judge(model)))
     except ValueError as error:
         raise UsageError(f"{recipe.name}: {error}") from None

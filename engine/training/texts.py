@@ -92,6 +92,14 @@ def run_of(name: str, folder: Path, file: str) -> Path:
     )
 
 
+def of_other_data(config: Any, folder: Path, fingerprint: str) -> bool:
+    """Whether training starts from a run on other data than that of this fingerprint: numbers of items mean others there."""
+    if config.start in ("", PRETRAINED) or is_bundle(Path(config.start)):
+        return False
+    record = json.loads((run_of(config.start, folder, BEST) / "run.json").read_text("utf-8"))
+    return bool(record.get("fingerprint") != fingerprint)
+
+
 def _check_fitted(path: Path) -> None:
     """path: run.json of a run or manifest.json of a bundle. Raises SeqscopeError where it is a refit of this dataset's events."""
     try:

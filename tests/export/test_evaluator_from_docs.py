@@ -12,6 +12,7 @@ import onnxruntime
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from scipy import sparse
 
 ROOT = Path(__file__).parents[2]
 SCORED = [
@@ -43,6 +44,28 @@ def test_ranks_are_those_of_ranks_parquet(folder: Path) -> None:
     assert ranks["target"].equals(people["target"])
     assert ((best <= stored) & (stored <= worst)).all()
     assert _ndcg((best + worst) / 2) == pytest.approx(_ndcg(stored), abs=0.005)  # and rounding decides next to nothing
+
+
+def test_paths_through_the_graph_give_the_same_scores() -> None:
+    """By the section on people.parquet: also of an item that is there twice, and of one that nobody has."""
+    folder = ROOT / "exports" / "films" / "lightgcn"
+    manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
+    items, layers = manifest["num_items"], manifest["graph"]["layers"]
+    has = pq.read_table(folder / "people.parquet")["items"].to_pylist()
+    person, item = np.repeat(np.arange(len(has)), [len(row) for row in has]), np.concatenate(has)
+    of_person, of_item = np.bincount(person), np.bincount(item, minlength=items)
+    edges = sparse.csr_matrix((1 / np.sqrt(of_person[person] * of_item[item]), (person, item)))
+    own = np.load(folder / "embeddings.npy")
+    by_layer, people = [own[:items]], own[items:]
+    for _ in range(layers):
+        by_layer, people = [*by_layer, edges.T @ people], edges @ by_layer[-1]
+    (alone, *_) = np.flatnonzero(of_item == 0).tolist()
+    for history in ([5, 9, 5, 11], [5, alone, 9], [*range(20)]):
+        read = np.unique(history[-manifest["encoder"]["max_length"] :])
+        weights = 1 / np.sqrt(len(read) * np.maximum(of_item[read], 1))
+        query = (by_layer[0][read].mean(0) + sum(weights @ vectors[read] for vectors in by_layer[:-1])) / (layers + 1)
+        scores = np.mean(by_layer, axis=0) @ query
+        np.testing.assert_allclose(_scores(folder, [history] * 10)[0], scores, atol=1e-4)
 
 
 def _scores(folder: Path, histories: list[list[int]]) -> npt.NDArray[np.float32]:

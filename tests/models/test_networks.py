@@ -80,6 +80,21 @@ def test_shared_negatives_give_the_losses_of_the_papers(
     assert found.item() - lower == pytest.approx(1e-3 * slope, rel=0.05)
 
 
+@pytest.mark.parametrize("loss", ["bce", "gbce", "sampled-softmax", "bpr", "top1", "bpr-max", "top1-max"])
+def test_a_share_of_a_batch_may_have_no_targets_at_some_places(loss: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The longest history is another process's: what is left of one's own is padding."""
+    monkeypatch.setattr(sequences, "SCORES", 1)
+    model = build("gru4rec")
+    what = NextItem(NextItemConfig(loss=loss, batch_negatives=True, shared_negatives=5), model, *log(), batch_size=9)  # type: ignore[arg-type]
+    batch = what.draw(torch.arange(len(what.ends)), torch.Generator().manual_seed(1))
+    shortest = what.targets(batch).argmin()
+    inputs, targets, drawn = (part[shortest, None] for part in batch)
+    there = targets[0] != ITEMS
+    assert not there.all()
+    alone = what.loss(model, (inputs[:, there], targets[:, there], drawn))  # type: ignore[arg-type]
+    assert what.loss(model, (inputs, targets, drawn)).item() == pytest.approx(alone.item(), rel=1e-5)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(("power", "share"), [(0.0, 0.1), (1.0, 0.5)])
 def test_shared_negatives_follow_popularity(power: float, share: float) -> None:
     items = torch.tensor([0] * 9 + list(range(1, 10)))
@@ -170,6 +185,20 @@ def test_windows_have_the_losses_of_the_papers(name: str, loss: Any) -> None:
     ]
     touched += sum((numbers(matrix) ** 2).sum() for matrix in matrices)
     assert what.loss(model, batch).item() == pytest.approx((expected + 0.05 * touched) / real, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", ["caser", "hgn", "attrec"])
+def test_processes_together_hold_matrices_as_one_does(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model: Any = build(name).eval()
+    what = Windows(WindowConfig(loss="bpr", l2=0.1), model, *log(), batch_size=9)
+    batch = what.draw(torch.arange(9), torch.Generator().manual_seed(1))
+
+    def summed(share: tuple[torch.Tensor, ...]) -> float:
+        return what.loss(model, share).item() * int(what.targets(share).sum())
+
+    whole = summed(batch)
+    monkeypatch.setattr(sequences, "processes", lambda: 2)
+    assert sum(summed(tuple(part[rank::2] for part in batch)) for rank in range(2)) == pytest.approx(whole, rel=1e-5)
 
 
 # --- NARM, eSASRec, HSTU

@@ -210,7 +210,8 @@ def test_the_frozen_stage_starts_from_the_best_and_leaves_items_as_they_are(
 
 def test_the_frozen_stage_refuses_a_start_without_its_encoded_items(data: Dataset, runs: Path, tmp_path: Path) -> None:
     smaller = write_log(tmp_path / "smaller", cycles(30, 18), 18)
-    for start, of in (("", data), (str(runs / "one"), smaller)):
+    other = write_log(tmp_path / "other", cycles(31, 20), 20)
+    for start, of in (("", data), (str(runs / "one"), smaller), (str(runs / "one"), other)):
         with pytest.raises(UsageError, match=r"frozen.*fine-tune"):
             train(stage("frozen", model={"start": start}), of, tmp_path / "run", device="cpu")
     with pytest.raises(SeqscopeError, match="no finished run"):

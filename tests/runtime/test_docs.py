@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
+from engine.bundle.errors import BundleError
+from engine.bundle.files import Catalogue
 from engine.bundle.tables import side_tables
-from engine.runtime import Zoo
-from tests.runtime.bundles import make_zoo
+from engine.runtime import Bundle, Zoo
+from tests.runtime.bundles import flip, make_zoo
 
 TEXT = (Path(__file__).parents[2] / "docs" / "bundle.md").read_text("utf-8")
 
@@ -31,3 +34,25 @@ def test_the_columns_are_named(file: str) -> None:
     (line,) = (line for line in TEXT.splitlines() if line.startswith(f"| {file} |"))
     for name, column in side_tables(3)[file].items():
         assert f"`{name}` {column.type}" in line
+
+
+@pytest.mark.parametrize("name", ["counting", "lightgcn", "recformer"])
+def test_files_are_checked_as_a_bundle_opens_but_for_those_named(name: str, root: Path, tmp_path: Path) -> None:
+    (later,) = re.findall(r"before the first use alone:(.*?); so is", TEXT, re.DOTALL)
+    info = Zoo.open(root / "exports" / "films").info
+    catalogue = Catalogue(info.name, info.fingerprint, info.counts["items"], info.repeats, info.split["kind"])
+    folder = tmp_path / name
+    shutil.copytree(root / "exports" / "films" / name, folder)
+    for file in Bundle.open(folder, catalogue).manifest.files:
+        whole = (folder / file).read_bytes()
+        (folder / file).write_bytes(whole[:-1])
+        with pytest.raises(BundleError, match=file):
+            Bundle.open(folder, catalogue)
+        (folder / file).write_bytes(whole)
+        flip(folder / file)
+        if file in later:
+            Bundle.open(folder, catalogue)
+        else:
+            with pytest.raises(BundleError, match=file):
+                Bundle.open(folder, catalogue)
+        (folder / file).write_bytes(whole)

@@ -197,6 +197,7 @@ def test_letter_learns_from_short_vectors_of_a_teacher_trained_with_negatives(pa
         (["--set", "tokenizer.nothing=1"], "no setting nothing"),
         (["--set", "tokenizer.levels=0"], "out of range"),
         (["--set", "tokenizer.hidden=8"], "not a list"),
+        (["--set", "optimiser.average=0.9"], "not averaged"),
         (["--set", "model.dim=8"], "write it as table.key=value"),
     ],
 )

@@ -67,6 +67,18 @@ def test_an_order_that_is_not_there_is_not_learned_from(tmp_path: Path) -> None:
     assert not (tmp_path / "run" / "run.json").exists()
 
 
+def test_of_items_without_an_order_no_search_drops_the_first(tmp_path: Path) -> None:
+    """Though validation is better by those that happen to stand last."""
+    noise = torch.Generator().manual_seed(0)
+    sets = [torch.randperm(60, generator=noise)[:20].tolist() + group for group in clusters(60)]
+    unordered = write_log(
+        tmp_path / "data", [list(dict.fromkeys(s)) for s in sets], 60, split=SplitOptions("users"), time_unit="none"
+    )
+    record = train(recipe("item-knn", model={"search": True}), unordered, tmp_path / "run", device="cpu")
+    assert record["search"] and not any("max_length" in tried for tried in record["search"])
+    assert open_run(tmp_path / "run")[0].max_length >= unordered.events.lengths.max()
+
+
 def test_s3rec_is_tuned_from_what_it_was_pretrained_to(tmp_path: Path) -> None:
     """Items of a group have a word in common and come in any order: what belongs together lies together before anything is
     recommended."""
@@ -90,6 +102,10 @@ def test_s3rec_is_tuned_from_what_it_was_pretrained_to(tmp_path: Path) -> None:
     ):
         narrow = recipe("s3rec", model={"start": "before", "dim": 8}, training=SETTINGS)
         train(narrow, dataset, tmp_path / "narrow", device="cpu")
+    # other data of as many items, whose numbers mean others
+    other = write_log(tmp_path / "other", clusters(151), 60, titles=[f"Item {number}" for number in range(60)])
+    with pytest.raises(SeqscopeError, match="other data"):
+        train(tuned, other, tmp_path / "tuned", device="cpu")
 
 
 def test_unisrec_is_tuned_from_another_dataset(dataset: Dataset, tmp_path: Path) -> None:

@@ -102,6 +102,22 @@ class TestVectors:
         assert asked[3:] == [2, 2, 1]  # the damaged chunk and the two that were missing, of 7 different texts
         assert not parts.exists()
 
+    def test_another_process_may_be_done_with_the_same_before(
+        self, dataset: Path, tiny: Encoder, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(stored, "CHUNK", 2)
+        original, rest = Encoder.embed, iter([False, True])
+
+        def embedded(self: Encoder, words: list[str], *more: object) -> np.ndarray:
+            if next(rest, False):
+                embed(dataset, encoder())  # and removes its finished chunks
+            return original(self, words, *more)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(Encoder, "embed", embedded)
+        found = embed(dataset, tiny)
+        assert np.array_equal(found.vectors, embed(dataset, tiny).vectors)
+        assert sorted(path.suffix for path in found.path.parent.iterdir()) == [".json", ".npy"]
+
     def test_a_dataset_that_cannot_be_written_uses_the_cache_of_the_user(
         self, dataset: Path, tiny: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

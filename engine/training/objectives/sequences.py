@@ -18,6 +18,7 @@ from engine.models.layers import looked_up
 from engine.models.sasrec import SASRec
 from engine.models.windowed import Windowed
 from engine.training import losses
+from engine.training.distributed import processes
 from engine.training.objectives.base import Batch, Objective
 from engine.training.sampling import Taken, gather_last, stride, windows
 
@@ -173,6 +174,8 @@ class NextItem(Objective):
                 others = state @ rows.transpose(1, 2) + offset.unsqueeze(1)
                 other = (items.unsqueeze(1) != items.unsqueeze(2)) & there.unsqueeze(1)
                 negative, counts = torch.cat([others[there], negative], -1), torch.cat([other[there], counts], -1)
+            if not len(positive):  # a process's share of a batch may have no target at these places
+                return positive.sum() + negative.sum()
             return self._loss_of(positive.float(), negative.float(), counts) * len(positive)
 
         parts = (hidden.transpose(0, 1), F.embedding(targets, table), looked_up(bias, targets))
@@ -338,5 +341,7 @@ class Windows(Objective):
         if config.l2:
             # padding is a row of zeros, so what belongs to no target adds nothing
             touched = model.touched(users, window, candidates.masked_fill(~real.unsqueeze(-1), self.pad))
-            loss = loss + config.l2 / 2 * touched / real.sum().clamp(min=1)
+            # matrices belong to the whole batch, of which this may be one process's share
+            penalty = (touched + model.penalised_matrices() / processes()) / real.sum().clamp(min=1)
+            loss = loss + config.l2 / 2 * penalty
         return loss
