@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ import duckdb
 import pyarrow as pa
 
 from engine.tabular.columns import DECIMAL, INTEGER, RESERVED
+from engine.tabular.database import BLANKS
 from engine.tabular.findings import Findings
 from engine.tabular.html import has_html, without_html
 from engine.tabular.problems import CONTROLS, MAX_ID, MAX_TITLE, warning_words
@@ -43,7 +45,7 @@ def choose_id_column(source: ItemFile, log_ids: set[str]) -> str:
     matches = dict.fromkeys(source.id_columns, 0)
     for _, record in source.records():
         for name in source.id_columns:
-            matches[name] += as_text(record.get(name)) in log_ids
+            matches[name] += _id(record, name) in log_ids
     return max(source.id_columns, key=lambda name: matches[name])  # the first of equals
 
 
@@ -65,7 +67,7 @@ def read_catalogue(
     if source is not None:
         id_column = choose_id_column(source, known)
         for line, record in source.records():
-            item_id = as_text(record.get(id_column))
+            item_id = _id(record, id_column)
             fault = _id_fault(item_id)
             if fault:
                 findings.add_row(source.path.name, fault, line, id_column, item_id)
@@ -142,6 +144,11 @@ def as_text(value: Any) -> str:
     return str(value).encode("utf-8", "replace").decode("utf-8")
 
 
+def _id(record: Record, column: str) -> str:
+    """As the log's ids are read: without blanks at the ends."""
+    return as_text(record.get(column)).strip(BLANKS)
+
+
 def _title(text: str, notices: Counter[str]) -> str:
     """One line of at most MAX_TITLE characters."""
     title = text.strip()
@@ -207,4 +214,4 @@ def _whole(value: Any) -> bool:
 def _number(value: Any) -> bool:
     if isinstance(value, str):
         return re.fullmatch(DECIMAL, value) is not None
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max

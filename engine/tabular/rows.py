@@ -212,33 +212,38 @@ def _join_lines(
     if not odd_lines:
         return
     open_lines = {line for line, unfinished in odd_lines if unfinished}
-    joined, covered, lost = _joined(path, splitter, width, open_lines)
+    covered: list[int] = []
+    lost: list[int] = []
+    for rows in _joined(path, splitter, width, open_lines, covered, lost):
+        con.register("joined", pa.table(list(zip(*rows, strict=True)), _JOINED))
+        con.execute("INSERT INTO merged SELECT * FROM joined")
+        con.unregister("joined")
     strange = {line for line, unfinished in odd_lines if not unfinished} - set(covered)
     for name, lines in (("covered", covered), ("lost", lost), ("strange", sorted(strange))):
         con.register(name, pa.table({"line": pa.array(lines, pa.int64())}))
-    con.register("joined", pa.table(joined, ["line", "last", "text"]))
-    con.execute("INSERT INTO merged SELECT * FROM joined")
     for name, problem in (("lost", "open_quote"), ("strange", "after_quote")):
         findings.insert(kind, problem, f"SELECT line, text AS value FROM lines SEMI JOIN {name} USING (line)")
         con.execute(f"DELETE FROM lines WHERE line IN (SELECT line FROM {name})")
     con.execute("DELETE FROM lines WHERE line IN (SELECT line FROM covered)")
-    for name in ("covered", "lost", "strange", "joined"):
+    for name in ("covered", "lost", "strange"):
         con.unregister(name)
 
 
+_JOINED = pa.schema([("line", pa.int64()), ("last", pa.int64()), ("text", pa.string())])
+_HELD = 1 << 22  # characters of joined lines in memory at a time
+
+
 def _joined(
-    path: Path, splitter: Splitter, width: int, open_lines: set[int]
-) -> tuple[list[pa.Array], list[int], list[int]]:
-    """(columns line, last, text of rows of several lines; the lines they are made of; lines whose quote is never closed).
+    path: Path, splitter: Splitter, width: int, open_lines: set[int], covered: list[int], lost: list[int]
+) -> Iterator[list[tuple[int, int, str]]]:
+    """Rows of several lines, some at a time: line, last, text. Adds the lines that they are made of to `covered`, and lines whose
+    quote is never closed to `lost`.
 
     Where a quote that is never closed would swallow the rows below it, or where the lines together have not `width` fields,
     only the first line is given up.
     """
-    lines: list[int] = []
-    lasts: list[int] = []
-    texts: list[str] = []
-    covered: list[int] = []
-    lost: list[int] = []
+    rows: list[tuple[int, int, str]] = []
+    held = 0
     with path.open(encoding="utf-8", newline="\n") as file:
         waiting: list[tuple[int, str]] = []  # lines that were looked at, and stand on their own after all
         numbered = enumerate((line.rstrip("\n") for line in file), 1)
@@ -264,11 +269,14 @@ def _joined(
                 waiting.extend(reversed(record_lines[1:]))
                 lost.append(number)
                 continue
-            lines.append(number)
-            lasts.append(record_lines[-1][0])
-            texts.append(whole)
             covered.extend(line for line, _ in record_lines)
-    return [pa.array(lines, pa.int64()), pa.array(lasts, pa.int64()), pa.array(texts, pa.string())], covered, lost
+            rows.append((number, record_lines[-1][0], whole))
+            held += len(whole)
+            if held > _HELD:
+                yield rows
+                rows, held = [], 0
+    if rows:
+        yield rows
 
 
 # --- JSON lines
@@ -324,16 +332,23 @@ def _json(
         _warn_of_keys(con, reading, kind, findings, limits)
     paths = "[" + ", ".join(sql(pointer(column.name)) for column in reading.columns) + "]"
     cells = "".join(
-        f", {trimmed(pictured(f'f[{index + 1}]') if column.role != 'skip' else 'NULL')} AS c{index}"
+        f", {trimmed(pictured(_json_cell(index, column.name)) if column.role != 'skip' else 'NULL')} AS c{index}"
         for index, column in enumerate(reading.columns)
     )
     con.execute(
-        f"CREATE OR REPLACE TABLE rows AS SELECT line, line AS last{cells} FROM (SELECT line, "
+        f"CREATE OR REPLACE TABLE rows AS SELECT line, line AS last{cells} FROM (SELECT line, text, "
         f"json_extract_string(text, {paths}) AS f FROM shaped WHERE object AND line NOT IN (SELECT line FROM deep))"
     )
     con.unregister("deep")
     con.execute("DROP TABLE shaped")
     return total
+
+
+def _json_cell(index: int, key: str) -> str:
+    """SQL: a value as text; pandas writes whole numbers as 1.0 where one is missing (engine/tabular/parquet.py)."""
+    cell = f"f[{index + 1}]"
+    whole = f"ends_with({cell}, '.0') AND json_type(text, {sql(pointer(key))}) = 'DOUBLE'"
+    return f"CASE WHEN {whole} THEN left({cell}, -2) ELSE {cell} END"
 
 
 _DEEP = pa.schema([("line", pa.int64()), ("value", pa.string())])

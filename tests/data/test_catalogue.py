@@ -87,6 +87,7 @@ def test_without_a_catalogue_ids_are_titles(bench: Bench) -> None:
         (["1.5", "2", None], pa.float64(), [1.5, 2.0, None]),
         (["1.5", "n/a"], pa.string(), ["1.5", "n/a"]),
         ([1, 2**70], pa.float64(), [1.0, float(2**70)]),
+        ([1, 10**400], pa.string(), ["1", str(10**400)]),
         ([True, None, False], pa.bool_(), [True, None, False]),
         ([True, 1], pa.string(), ["true", "1"]),
         ([["a"], None, "b", [1, None, ""]], pa.list_(pa.string()), [["a"], None, ["b"], ["1"]]),
@@ -122,6 +123,19 @@ def test_the_id_column_is_the_one_the_log_speaks(bench: Bench) -> None:
     told = bench.load(letters, "--items", items, "--item-id-column", "asin", "--title-column", "id")
     assert [row["title"] for row in item_rows(told)] == ["1", "2", "3", "4"]
     assert "no column 'nope'" in bench.fails(letters, "--items", items, "--title-column", "nope", code=2)
+
+
+@pytest.mark.parametrize("ids", [["a ", "\tb", "\u00a0c"], [1.0, 2.0, -3.0]])
+def test_an_id_is_the_same_in_the_log_and_in_an_item_file(bench: Bench, ids: list[object]) -> None:
+    events = [{"user": user, "item": item, "time": time} for user in (1, 2) for time, item in enumerate(ids)]
+    items = [{"id": item, "title": f"T{number}"} for number, item in enumerate(ids)]
+    for table, name in ((events, "log"), (items, "items")):
+        bench.write(f"{name}.jsonl", "\n".join(map(json.dumps, table)))
+        pq.write_table(pa.Table.from_pylist(table), bench.folder / f"{name}.parquet")
+    for log in ("log.jsonl", "log.parquet"):
+        for file in ("items.jsonl", "items.parquet"):
+            made = item_rows(bench.load(bench.folder / log, "--items", bench.folder / file))
+            assert {row["title"] for row in made} == {"T0", "T1", "T2"}, (log, file)
 
 
 def test_what_python_cannot_hold_of_an_item_file_is_no_traceback(bench: Bench) -> None:

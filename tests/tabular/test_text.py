@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from engine.errors import Refused, SeqscopeError
-from engine.tabular import text
+from engine.tabular import rows, text
+from engine.tabular.dialect import Splitter
 from engine.tabular.reading import UNLIMITED
 from engine.tabular.text import Plain, content_kind, head, named, write_plain
 
@@ -100,3 +101,12 @@ def test_binary_and_damaged_files(tmp_path: Path) -> None:
     for path, fault in ((tmp_path / "none.csv", "does not exist"), (tmp_path, "is a folder")):
         with pytest.raises(SeqscopeError, match=f"{path.name}.* {fault}"), named(path):
             head(path)
+
+
+def test_rows_of_several_lines_are_held_a_few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "_HELD", 200)
+    path = made(tmp_path, b"".join(b'%d,"one\ntwo"\n' % number for number in range(100)))
+    covered: list[int] = []
+    parts = list(rows._joined(path, Splitter(",", '"'), 2, {*range(1, 201, 2)}, covered, []))
+    assert max(sum(len(cell) for _, _, cell in part) for part in parts) <= 200 + len('99,"one\ntwo"')
+    assert [line for part in parts for line, _, _ in part] == [*range(1, 201, 2)] and covered == [*range(1, 201)]
