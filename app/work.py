@@ -50,6 +50,8 @@ _NETWORKS: OrderedDict[str, str] = OrderedDict()
 _REFUSED: OrderedDict[str, str] = OrderedDict()
 """Dataset → why its first jobs could not be asked for; forgotten when they are, and when the server ends."""
 _LOCK = threading.Lock()
+_ADDING = threading.Lock()
+"""Of two tabs that add a log to one dataset, the second finds that of the first."""
 LOST = "The server ended before it could begin."
 GONE = "Its files are not on the server any more."
 _SUBMITTED = timedelta(minutes=1)
@@ -135,22 +137,23 @@ def add_log(owner: str, id: str, staged: Path, *, exports: Path) -> StoredDatase
     was.
     """
     store, folder = open_store(), home.here().dataset(owner, id)
-    dataset = store.datasets.get(owner, id)
-    if dataset.rows_events:
-        raise SeqscopeError("The dataset has a log already. Bring the catalogue with the other log as a new one.")
-    if any(not entry.over for entry in of(owner, id)):
-        raise SeqscopeError("Its preparation has not ended yet. Wait for it, or cancel it.")
-    events = _rows(staged / kinds.LOG)
-    if not events:
-        raise SeqscopeError("The log has not been checked yet.")
-    store.quota.check(owner, bytes=store.quota.more(owner, staged), rows=events)
-    files.add_log(staged, folder.path)
-    made = fingerprint(sorted(folder.clean.iterdir()))
-    try:
-        store.datasets.change(owner, id, rows_events=events, reading=files.as_stored(folder.path), fingerprint=made)
-    except BaseException:
-        files.take_back_log(staged, folder.path)
-        raise
+    with _ADDING:
+        dataset = store.datasets.get(owner, id)
+        if dataset.rows_events:
+            raise SeqscopeError("The dataset has a log already. Bring the catalogue with the other log as a new one.")
+        if any(not entry.over for entry in of(owner, id)):
+            raise SeqscopeError("Its preparation has not ended yet. Wait for it, or cancel it.")
+        events = _rows(staged / kinds.LOG)
+        if not events:
+            raise SeqscopeError("The log has not been checked yet.")
+        store.quota.check(owner, bytes=store.quota.more(owner, staged), rows=events)
+        files.add_log(staged, folder.path)
+        made = fingerprint(sorted(folder.clean.iterdir()))
+        try:
+            store.datasets.change(owner, id, rows_events=events, reading=files.as_stored(folder.path), fingerprint=made)
+        except BaseException:
+            files.take_back_log(staged, folder.path)
+            raise
     store.datasets.measure(owner, id)
     with contextlib.suppress(SeqscopeError):  # as in `take`
         begin(owner, id, exports=exports)
@@ -436,10 +439,13 @@ def _store_status(store: Store, job: spec.Job, now: Status) -> None:
         if now.over and job.kind == "batch":
             _settle_batch(store, job, now)
         elif now.over:
+            store.jobs.change(job.owner, job.id, row.state)  # which keeps a dataset that has expired meanwhile
             _settle(store, job, now)
         store.jobs.change(job.owner, job.id, now.state, home.hidden(now.message))
-    except NotFound:  # the dataset was deleted
-        return
+    except NotFound:  # the dataset was deleted; a job that was asked for in that moment goes, too
+        with contextlib.suppress(NotFound):
+            store.jobs.change(job.owner, job.id, now.state)
+            store.jobs.delete(job.owner, job.id)
 
 
 def _settle_batch(store: Store, job: spec.Job, now: Status) -> None:

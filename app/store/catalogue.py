@@ -117,8 +117,8 @@ class Catalogue:
         """The best titles: what begins with the text, has a word that does, holds it, then what has all its words.
 
         Upper case, accents and apostrophes do not matter, numbers are the same as words, digits and Roman numerals, and a title's
-        year counts as a word of it; within one kind of match the more popular item is first. everywhere: items whose attributes
-        have the words come after all titles that do.
+        year counts as a word of it; within one kind of match the title that is the text itself is first, then the more popular
+        item. everywhere: items whose attributes have the words come after all titles that do.
         """
         query = Query.read(text)
         if query is None:
@@ -150,9 +150,9 @@ class Catalogue:
         Every word of the text begins one of the title or of an attribute (`searched`): the best titles come first, as in
         `search`, then what matches by short attributes, then by prose.
         """
-        where, values, kind = self._where(text, filters or {})
+        where, values, better = self._where(text, filters or {})
         if sort == "relevance":
-            order = "c_popularity desc" if kind == "0" else f"{kind}, c_popularity desc"
+            order = "c_popularity desc" if better == "0" else f"{better}, c_popularity desc"
         elif sort in self.columns and self._kinds.get(sort) != "tags":
             order = f"{quoted(sort)} {'desc' if descending else 'asc'} nulls last"
         else:
@@ -173,7 +173,7 @@ class Catalogue:
         if kind not in ("tags", "category"):
             raise ValueError(f"{name!r} has no values to count")
         where, values, _ = self._where(text, {key: filter_ for key, filter_ in (filters or {}).items() if key != name})
-        value = f"unnest({quoted(name)})" if kind == "tags" else quoted(name)
+        value = f"unnest(list_distinct({quoted(name)}))" if kind == "tags" else quoted(name)
         rows = self._ask(
             f"""select value, count(*) as items from (select {value}::varchar as value from catalogue where {where})
             where value is not null and value != '' group by value order by items desc, value limit {MAX_VALUES}""",
@@ -207,7 +207,7 @@ class Catalogue:
         return self._ask(
             f"""select c_item, c_item_id, c_title, {query.kind} as kind from catalogue
             where {condition} and not list_contains($exclude::int[], c_item)
-            order by kind, c_popularity desc, length(folded), c_item limit $limit""",
+            order by {query.order}, c_popularity desc, length(folded), c_item limit $limit""",
             {**query.values, "exclude": list(exclude), "limit": limit},
         )
 
@@ -231,7 +231,7 @@ class Catalogue:
         query = Query.read(text)
         if query is None:
             return " and ".join(["true", *some]), values, "0"
-        return " and ".join([query.anything, *some]), {**query.values, **values}, query.kind
+        return " and ".join([query.anything, *some]), {**query.values, **values}, query.order
 
 
 def _fill(con: duckdb.DuckDBPyConnection, items: pa.Table) -> None:

@@ -83,7 +83,7 @@ def facets_of(con: duckdb.DuckDBPyConnection, items: pa.Table) -> list[Facet]:
 def _facet(con: duckdb.DuckDBPyConnection, field: pa.Field) -> Facet:
     name, column, kind = field.name, quoted(field.name), field.type
     if is_list(kind):
-        return _valued(con, name, "tags", f"unnest({column})", f"{column} is null or len({column}) = 0")
+        return _valued(con, name, "tags", f"unnest(list_distinct({column}))", f"{column} is null or len({column}) = 0")
     if is_number(kind):
         ((low, high, missing),) = con.execute(
             f"select min({column}), max({column}), count(*) - count({column}) from catalogue"

@@ -17,7 +17,7 @@ from pathlib import Path
 from app import home
 from app.home import Home
 from app.store.file import StoreFile
-from app.store.records import ENDED, known
+from app.store.records import ENDED, known, now
 from app.text import amount, count
 from engine.errors import SeqscopeError
 from engine.machine import whole_number
@@ -76,7 +76,7 @@ class Quota:
     def usage(self, owner: str, made: Mapping[str, int] | None = None) -> Usage:
         """made: `being_made`, where it was asked before; a transaction must not wait for the disk."""
         made = self.being_made() if made is None else made
-        ((rows, datasets, jobs, owner_bytes, all_owners),) = self._file.ask(_USAGE, [known(owner)] * 4)
+        ((rows, datasets, jobs, owner_bytes, all_owners),) = self._file.ask(_USAGE, [known(owner), now()])
         return Usage(
             int(owner_bytes) + made.get(owner, 0),
             int(rows),
@@ -162,18 +162,20 @@ class Quota:
 
 _MEND = "Delete a dataset that you no longer need."
 _MEND_BYTES = "Delete a dataset or something saved that you no longer need."
+# What has expired and was not swept yet is shown to nobody: its owner can delete nothing of it, and the server alone has it.
 _USAGE = """
     with kept as (
-        select owner, bytes from dataset
-        union all select owner, strlen(document) from report
-        union all select owner, strlen(items) from history
-        union all select owner, strlen(address) from comparison
-    )
+        select owner, expires, bytes from dataset
+        union all select owner, expires, strlen(document) from report
+        union all select owner, expires, strlen(items) from history
+        union all select owner, expires, strlen(address) from comparison
+    ),
+    shown as (select * from dataset where owner = $1 and (expires is null or expires > $2))
     select
-        (select coalesce(sum(rows_items + rows_events), 0) from dataset where owner = ?),
-        (select count(*) from dataset where owner = ?),
-        (select count(*) from job where owner = ? and state in ('queued', 'running')),
-        coalesce(sum(bytes) filter (where owner = ?), 0),
+        (select coalesce(sum(rows_items + rows_events), 0) from shown),
+        (select count(*) from shown),
+        (select count(*) from job where owner = $1 and state in ('queued', 'running')),
+        coalesce(sum(bytes) filter (where owner = $1 and (expires is null or expires > $2)), 0),
         coalesce(sum(bytes), 0)
     from kept
 """

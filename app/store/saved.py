@@ -71,7 +71,8 @@ class Saved(Owned[T]):
                 values = {self.content: content, "changed": moment, "expires": expires}
                 self._update(transaction.execute, owner, same, **values)
                 return records.of_row(self._record, self._row(owner, same))
-            ((held,),) = self._file.ask(f"select count(*) from {self.table} where owner = ?", [owner])
+            alive = "owner = ? and (expires is null or expires > ?)"
+            ((held,),) = self._file.ask(f"select count(*) from {self.table} where {alive}", [owner, moment])
             if held >= MAX_SAVED:
                 raise SeqscopeError(
                     f"At most {MAX_SAVED} can be kept under a name. Delete one that you no longer need."

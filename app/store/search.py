@@ -44,6 +44,8 @@ class Query:
     """The title, or every word in the title or an attribute."""
     kind: str
     """0 to 3: of the title, a place in `KINDS`; 4 and 5: by its facts, or by its prose."""
+    order: str
+    """Sorts the better matches first: those of a kind that are the whole title before others."""
     values: Values
     tokens: tuple[str, ...]
 
@@ -67,7 +69,14 @@ class Query:
                    when contains(folded, $whole) then 2 when {every("words")} then 3
                    when {every("words", "facts")} then 4 else 5 end"""
         title = f"contains(folded, $whole) or contains(words, $phrase) or ({every('words')})"
-        return cls(f"({title})", f"({title} or ({every('words', 'facts', 'prose')}))", kind, values, tokens)
+        return cls(
+            f"({title})",
+            f"({title} or ({every('words', 'facts', 'prose')}))",
+            kind,
+            f"{kind}, folded <> $whole",
+            values,
+            tokens,
+        )
 
 
 def texts(part: pa.RecordBatch) -> pa.RecordBatch:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 
 import pyarrow as pa
@@ -153,6 +154,30 @@ def test_what_is_refused_leaves_the_dataset_as_it_was(
         work.add_log(ANNA, shop.id, staged(), exports=exports)
     with pytest.raises(UploadFailed, match="not been checked"):
         files.add_log(home.here().stage(), folder.path)
+
+
+def test_of_two_tabs_one_alone_adds_its_log(root: Path, shop: StoredDataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    exports, first, second = root / "exports", staged(20), staged(12)
+    moved, refused = files.add_log, []
+
+    def other_tab() -> None:
+        with pytest.raises(SeqscopeError, match="has a log already"):
+            work.add_log(ANNA, shop.id, second, exports=exports)
+        refused.append(second)
+
+    thread = threading.Thread(target=other_tab)
+
+    def slow(log: Path, folder: Path) -> None:
+        if not thread.is_alive():
+            thread.start()
+            thread.join(0.3)
+        moved(log, folder)
+
+    monkeypatch.setattr(files, "add_log", slow)
+    work.add_log(ANNA, shop.id, first, exports=exports)
+    thread.join(10)
+    log = home.here().dataset(ANNA, shop.id).clean / "log.parquet"
+    assert refused and pq.read_metadata(log).num_rows == 20
 
 
 def test_another_title_is_no_other_dataset(root: Path, shop: StoredDataset) -> None:

@@ -54,6 +54,12 @@ def test_better_matches_come_first(catalogue: Catalogue) -> None:
     ]
 
 
+def test_a_title_that_is_typed_in_full_comes_before_longer_ones() -> None:
+    catalogue = Catalogue(table(["Brick Mansions", "Bricks", "Brick", "brick!"]))  # the most popular first
+    assert [hit.title for hit in catalogue.search("brick")] == ["Brick", "Brick Mansions", "Bricks", "brick!"]
+    assert catalogue.page("Brick").rows["title"].to_pylist()[0] == "Brick"
+
+
 @pytest.mark.parametrize(
     ("text", "title"),
     [
@@ -150,6 +156,11 @@ def test_counts_ignore_the_attributes_own_filter(catalogue: Catalogue) -> None:
     assert catalogue.counts("country") == [("x", 3), ("y", 2)]
     assert catalogue.counts("country", filters={"country": Among(("x",))}) == [("x", 3), ("y", 2)]
     assert catalogue.counts("genres", "star wars") == [("a", 1)]
+
+
+def test_a_value_that_an_item_has_twice_counts_once() -> None:
+    catalogue = Catalogue(table(["First", "Second"], genres=[["Drama", "Drama"], ["Drama", "War"]]))
+    assert catalogue.facets[0].values == (("Drama", 2), ("War", 1)) == tuple(catalogue.counts("genres"))
 
 
 def test_what_cannot_be_asked_is_refused(catalogue: Catalogue) -> None:

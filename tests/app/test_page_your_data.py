@@ -232,6 +232,28 @@ def test_a_failure_is_told_in_words_and_tried_again(root: Path) -> None:
     assert work.one(ANNA, one.row.id).row.state in ("queued", "running")
 
 
+def test_work_that_ends_after_its_dataset_has_expired_keeps_it(root: Path) -> None:
+    store, dataset = open_store(), work.take(ANNA, "My shop", stage(), exports=root / "exports")
+    (job,) = work.of(ANNA, dataset.id)
+    put(job.row.id, Status(state="running"))
+    with store.file.transaction() as transaction:
+        transaction.execute("update dataset set expires = expires - interval 8 day")
+    put(job.row.id, Status(state="failed"))
+    assert store.datasets.get(ANNA, dataset.id).state == "failed"
+
+
+def test_a_job_that_is_asked_for_while_its_dataset_is_deleted_takes_no_place(root: Path) -> None:
+    store, dataset = open_store(), ready(ANNA, "My shop")
+    request = work._request
+    store.datasets.delete(ANNA, dataset.id)  # by another tab, before the row of the job is there
+    job = work.submit(
+        ANNA, dataset.id, "prepare", {}, lambda job: kinds.prepare(request(job, dataset), dataset.rows_items, [])
+    )
+    Status(state="failed", message="Its files are not there any more").write(home.here().job(job.id))
+    wait(lambda: store.quota.usage(ANNA).jobs == 0)
+    assert not store.jobs.of(ANNA) and not home.here().job(job.id).exists()
+
+
 def test_when_it_is_done_the_dataset_is_ready(root: Path) -> None:
     dataset = ready(ANNA, "My shop", events=60)
     open_store().datasets.change(ANNA, dataset.id, state="checked")

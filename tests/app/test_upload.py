@@ -204,6 +204,22 @@ def test_pasted_text_is_checked_again_after_a_change_and_starting_over_leaves_no
     assert not folder.exists() and test.file_uploader(key="upload_file_catalogue_0_1")
 
 
+def test_what_was_checked_anew_after_a_refusal_is_what_is_used(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    test = page(root, ANNA)
+    drop(test, "catalogue", ITEMS.encode())
+    press(test, "check")
+    with monkeypatch.context() as patch:
+        patch.setenv("SEQSCOPE_QUOTA_DATASETS", "0")
+        press(test, "use")
+        assert "at most 0 can be kept" in errors(test)
+    test.multiselect(key="upload_attributes_catalogue_0").set_value([]).run()
+    press(test, "check")
+    press(test, "use")
+    (dataset,) = open_store().datasets.of(ANNA)
+    clean = home.here().dataset(ANNA, dataset.id).clean / "items.parquet"
+    assert pq.read_schema(clean).names == ["item_id", "title"]
+
+
 def test_an_owner_without_room_is_told(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEQSCOPE_QUOTA_DATASETS", "0")
     test = page(root, ANNA)

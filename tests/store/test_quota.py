@@ -157,3 +157,16 @@ def test_drafts_count_for_their_owner_and_the_server_and_once(store: Store, monk
         store.quota.check(BEN, bytes=3001)
     store.datasets.add(ANNA, "films", staged=draft)
     assert store.quota.usage(ANNA).bytes == 4000
+
+
+def test_what_has_expired_and_is_shown_to_nobody_takes_no_place(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEQSCOPE_QUOTA_DATASETS", "1")
+    monkeypatch.setenv("SEQSCOPE_QUOTA_ROWS", "10")
+    store.datasets.add(ANNA, "First", rows_items=10)
+    store.histories.save(ANNA, "sample", "Westerns", ["a"])
+    with store.file.transaction() as transaction:
+        for table in ("dataset", "history"):
+            transaction.execute(f"update {table} set expires = expires - interval 8 day")
+    used = store.quota.usage(ANNA)
+    assert (used.datasets, used.rows, used.bytes) == (0, 0, 0) and used.server > 0
+    store.datasets.add(ANNA, "Second", rows_items=10)

@@ -108,7 +108,8 @@ def _tell(bar: Any, done: float, words: str) -> None:
 def _use(draft: Draft, title: str, use: Use) -> None:
     if draft.checked is None:
         raise UploadFailed("The files have changed since they were checked. Check them again.")
-    if not (draft.folder / files.CLEAN).is_dir():  # else an earlier attempt was refused for another reason
+    waiting, clean = draft.folder / files.WAITING, draft.folder / files.CLEAN
+    if waiting.is_dir() or not clean.is_dir():  # else an earlier attempt was refused, and nothing was checked since
         files.accept(draft.folder, draft.checked, without_bad_rows=True)
     use(title, draft)
     _end(draft)
