@@ -57,7 +57,7 @@ class Summary:
     unknown: int
     """Events of items that the catalogue does not have."""
     unanswered: dict[str, int]
-    """Model → histories that it could not answer for."""
+    """A model's title → histories that it could not answer for."""
     resumed: int
     """Histories that an earlier run had answered."""
     seconds: float
@@ -125,7 +125,12 @@ def run(
                 done += len(chunk.names)
             rows = _write(models, chosen, files, out, k, titles, bounds)
         shutil.rmtree(parts, ignore_errors=True)
-    missing = {models.bundles[name].manifest.title: number for name, number in unanswered.items() if number}
+    called = [models.bundles[name].manifest.title for name in chosen]
+    missing = {
+        title if called.count(title) == 1 else f"{title} ({name})": unanswered[name]
+        for title, name in zip(called, chosen, strict=True)
+        if unanswered[name]
+    }
     return Summary(done, about, rows, unknown, missing, resumed, time.monotonic() - began)
 
 

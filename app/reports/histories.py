@@ -39,7 +39,7 @@ from app.text import short
 from app.uploads.limits import UploadLimits
 from engine.errors import Refused, SeqscopeError
 from engine.runtime import Zoo
-from engine.tabular import dialect
+from engine.tabular import dialect, times
 from engine.tabular.database import BLANKS, connect, first_line, value
 from engine.tabular.findings import Findings
 from engine.tabular.parquet import describe, read_parquet
@@ -349,9 +349,27 @@ def _of_events(con: duckdb.DuckDBPyConnection, user: str, item: str, moment: str
     total = value(con, "SELECT count(*) FROM people")
     if not total:
         raise Refused("It has no events.")
+    order = _order(con)
+    return Histories(total, about, lambda: _sorted(con, order))
+
+
+def _order(con: duckdb.DuckDBPyConnection) -> str:
+    """SQL: what the times of `events` are sorted by, numbers as they are. Raises Refused where it cannot be told."""
     number = "try_cast(moment AS DOUBLE)"
-    in_words = value(con, f"SELECT count(*) FROM events WHERE moment IS NOT NULL AND {number} IS NULL")
-    return Histories(total, about, lambda: _sorted(con, "moment" if in_words else number))
+    if not value(con, f"SELECT count(*) FROM events WHERE moment IS NOT NULL AND {number} IS NULL"):
+        return number
+    rows = "SELECT moment, row_number() OVER () AS place FROM events WHERE moment IS NOT NULL"
+    step = max(1, value(con, "SELECT count(moment) FROM events") // 1_000)
+    some = con.execute(f"SELECT moment FROM ({rows}) WHERE place % {step} = 0").fetchall()
+    choice = times.guess(con, [moment for (moment,) in some])
+    if choice is None:
+        return "moment"
+    if times.is_ambiguous(choice):
+        choice = times.settle(con, choice, "moment", "events")
+        if times.is_ambiguous(choice):
+            raise Refused("Day and month of its times could be either way round. Write them as 2024-03-31.")
+    form = "s" if choice.value == "iso" else choice.value  # "s" reads ISO dates, too
+    return f"{times.seconds('moment', form)} NULLS LAST, {times.fraction('moment', form)}"
 
 
 def _sorted(con: duckdb.DuckDBPyConnection, order: str) -> Iterator[One]:

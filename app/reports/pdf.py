@@ -34,6 +34,17 @@ def render(report: Report, *, system_fonts: bool = True) -> bytes:
     """The PDF. Accessible (PDF/UA-1: tagged, with alternatives for figures) where every letter can be shown."""
     typst = _typst()
     missing = unshown(texts(report), system_fonts=system_fonts)
+    try:
+        return _set_in_type(report, missing, system_fonts)
+    except typst.TypstError as error:
+        named = None if missing else _UNSHOWN.search(error.message)
+        if named is None:
+            raise SeqscopeError(f"The PDF could not be set: {error.message}.") from None
+    # fonts may have a sign and a mark, and not one on the other
+    return _set_in_type(report, {"signs with marks": named[1]}, system_fonts)
+
+
+def _set_in_type(report: Report, missing: dict[str, str], system_fonts: bool) -> bytes:
     made = datetime.datetime.fromisoformat(report.created).astimezone(datetime.UTC)
     data = {
         "title": clean(report.title),
@@ -43,17 +54,14 @@ def render(report: Report, *, system_fonts: bool = True) -> bytes:
         "fonts": list(FONTS),
         "blocks": [*_missing(missing), *(block for section in sections(report) for block in _blocks(section))],
     }
-    try:
-        content = typst.compile(
-            _TEMPLATE.read_bytes(),
-            sys_inputs={"data": json.dumps(data, ensure_ascii=False)},
-            font_paths=_folders(),
-            ignore_system_fonts=not system_fonts,
-            pdf_standards=[] if missing else ["ua-1"],
-            timestamp=made,
-        )
-    except typst.TypstError as error:
-        raise SeqscopeError(f"The PDF could not be set: {error.message}.") from None
+    content = _typst().compile(
+        _TEMPLATE.read_bytes(),
+        sys_inputs={"data": json.dumps(data, ensure_ascii=False)},
+        font_paths=_folders(),
+        ignore_system_fonts=not system_fonts,
+        pdf_standards=[] if missing else ["ua-1"],
+        timestamp=made,
+    )
     assert isinstance(content, bytes)
     return content
 

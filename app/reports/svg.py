@@ -8,6 +8,7 @@ pixels of a figure as wide as `WIDTH` unless it says so. Foreign text is escaped
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 
@@ -20,6 +21,7 @@ from app.text import clean, short
 WIDTH = 480
 FILL = {"ink": "#0f181a", "quiet": "#556264", "paper": "#fcfcfb"}
 _RULE = GREY
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 Look = Mapping[str, object]
 
 
@@ -34,8 +36,8 @@ class Svg:
         """hint: what a reader sees who points at it. An attribute's last _ goes, others become a dash."""
         said = {**where, **(look or {})}
         given = "".join(f' {name.rstrip("_").replace("_", "-")}="{_told(value)}"' for name, value in said.items())
-        title = f"<title>{escape(hint)}</title>" if hint else ""
-        self._parts.append(f"<{tag}{given}>{title}{escape(inside)}</{tag}>")
+        title = f"<title>{_told(hint)}</title>" if hint else ""
+        self._parts.append(f"<{tag}{given}>{title}{_told(inside)}</{tag}>")
 
     def text(
         self,
@@ -72,7 +74,7 @@ class Svg:
         family = f' font-family="{escape(font)}"' if font else ""
         return Markup(
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_told(self.width)} {_told(self.height)}" '
-            f'width="{_told(self.width)}" height="{_told(self.height)}" role="img" aria-label="{escape(alt)}"{family}>'
+            f'width="{_told(self.width)}" height="{_told(self.height)}" role="img" aria-label="{_told(alt)}"{family}>'
             + "".join(self._parts)
             + "</svg>"
         )
@@ -107,7 +109,7 @@ def readable(share: float) -> str:
 def _told(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.2f}".rstrip("0").rstrip(".")
-    return str(escape(str(value)))
+    return str(escape(_NOT_XML.sub("", str(value))))
 
 
 _STARS = {"star": 5, "star-diamond": 4, "hexagram": 6}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from engine.errors import SeqscopeError
 from engine.files import alone
 from engine.runtime import Zoo
 from engine.runtime.bundle import Bundle
-from tests.runtime.bundles import TOYS, make_zoo, sized
+from tests.runtime.bundles import TOYS, make_zoo, seal, sized
 
 NAMES = ["alpha", "popular", "writer"]
 
@@ -63,6 +64,13 @@ def test_it_says_what_the_models_say(models: Zoo, source: Path, tmp_path: Path) 
         about["fingerprint"] == models.info.fingerprint and about["models"]["alpha"] == models.bundles["alpha"].digest
     )
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_models_of_one_title_are_told_apart_where_they_had_no_answer(source: Path, tmp_path: Path) -> None:
+    path = make_zoo(tmp_path)
+    seal(Path(shutil.copytree(path / "alpha", path / "twin")), name="twin")
+    summary = batch.run(Zoo.open(path), source, tmp_path / "o.parquet", names=["alpha", "twin"])
+    assert summary.unanswered == {"Alpha (alpha)": 1, "Alpha (twin)": 1}
 
 
 def test_csv_is_the_same_and_neutral(models: Zoo, tmp_path: Path) -> None:

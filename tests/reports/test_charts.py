@@ -26,6 +26,15 @@ def parsed(text: str) -> ET.Element:
     return ET.fromstring(text)  # raises where it is not well formed
 
 
+def test_a_control_character_of_a_title_breaks_no_figure() -> None:
+    """Typst, which sets the PDF, refuses an image that is not well-formed XML."""
+    title = "Alien\x0b\x01\uffff"
+    drawn = parsed(
+        charts.points([0.0], [0.0], ["#000000"], title, hints=[title], path=[charts.Spot(1, 1, title, title)])
+    )
+    assert drawn.get("aria-label") == "Alien" and "".join(drawn.itertext()) == "Alien" * 3
+
+
 def test_every_figure_of_a_report_is_well_formed_and_has_no_code(report: Report) -> None:
     found = figures(sections(report))
     assert len({figure.key for figure in found}) == len(found) > 10

@@ -150,6 +150,27 @@ def test_the_rows_or_times_as_texts_tell_the_order(models: Zoo, tmp_path: Path) 
     assert read(models, path, tmp_path)[0] == {"x": ["toy-12", "toy-9", "toy-20"]}
 
 
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        ("31.01.2026", "01.02.2026"), ("9/30/2025", "10/1/2025"), ("2026-03-29 09:00:00+05:00", "2026-03-29 08:00:00+00:00"),
+        ("2026-01-31T10:00:00.250", "2026-01-31T10:00:00.5"), ("9", "10"),
+    ],
+)  # fmt: skip
+def test_times_in_words_are_moments(models: Zoo, tmp_path: Path, earlier: str, later: str) -> None:
+    """Also where one cell is none: that event is the last."""
+    path = tmp_path / "a.csv"
+    path.write_text(f"user,item,time\nx,toy-20,N/A\nx,toy-12,{later}\nx,toy-9,{earlier}\n", "utf-8")
+    assert read(models, path, tmp_path)[0] == {"x": ["toy-9", "toy-12", "toy-20"]}
+
+
+def test_a_file_whose_days_could_be_months_is_refused(models: Zoo, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("user,item,time\nx,toy-9,01/02/2026\nx,toy-12,02/01/2026\n", "utf-8")
+    with pytest.raises(SeqscopeError, match="Day and month of its times could be either way round"):
+        read(models, path, tmp_path)
+
+
 def test_columns_of_other_names(models: Zoo, tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text('wer,"w""as",wann\nx,toy-9,2\nx,toy-12,1\n', "utf-8")

@@ -61,6 +61,32 @@ def test_letters_that_no_font_has_are_named_on_the_first_page(monkeypatch: pytes
     assert re.search(r"No font on the machine .* has letters of: Hangul\. They show as empty boxes", said)
 
 
+def test_a_letter_that_fonts_lack_makes_no_report_fail_wherever_it_stands(
+    monkeypatch: pytest.MonkeyPatch, models: Zoo
+) -> None:
+    monkeypatch.setenv("SEQSCOPE_FONTS", "/nowhere")
+    keycap = build(models, Asked(history=["toy-9"], parts=["history"], title="Top 1\ufe0f\u20e3"))
+    assert "has letters of: signs with marks." in text(pdf.render(keycap, system_fonts=False))
+    made = build(models, Asked(history=["toy-9"], parts=["map", "attention"], item="toy-12", rows=True))
+    looked = next(entry for entry in made.attention or [] if entry.written is not None)
+    looked = looked.model_copy(update={"written": looked.written.model_copy(update={"title": "기생충"})})
+    for change in ({"map": made.map.model_copy(update={"column": "장르"})}, {"attention": [looked]}):
+        said = text(pdf.render(made.model_copy(update=change), system_fonts=False))
+        assert re.search(r"has letters of: .*Hangul", said)
+
+
+def test_a_title_of_one_long_word_stays_in_its_list(models: Zoo) -> None:
+    word = "deadbeef" * 8
+    made = build(models, Asked(history=["toy-9"], parts=["lists"], k=1))
+    lists = [
+        listing.model_copy(update={"items": [item.model_copy(update={"title": word}) for item in listing.items]})
+        for listing in made.lists or []
+    ]
+    pages = pypdf.PdfReader(io.BytesIO(pdf.render(made.model_copy(update={"lists": lists})))).pages
+    lines = "\n".join(page.extract_text() for page in pages).splitlines()
+    assert not any(word in line for line in lines) and any(word[:24] in line for line in lines)
+
+
 def test_it_is_accessible_and_every_figure_has_its_name(content: bytes, report: Report) -> None:
     """Tagged, with a language and alternatives for figures; the hostile titles have an emoji that this machine may lack."""
     plain = pdf.render(report.model_copy(update={"lists": None, "history": None, "what_ifs": None, "codes": None}))

@@ -119,7 +119,7 @@ class MapPart(Part[Map]):
         return content.model_copy(update={"history": []})
 
     def texts(self, content: Map) -> Iterable[str]:
-        return content.groups
+        return [*content.groups, content.column]
 
     def tables(self, content: Map, report: Report) -> dict[str, Table]:
         marks = [
