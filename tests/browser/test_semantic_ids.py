@@ -44,11 +44,13 @@ def test_from_two_tokenizers_to_an_item_to_a_history(
     number = int((codes[:, :2] == codes[3, :2]).all(1).sum())
     page.get_by_text(re.compile(rf"^{number} items? with codes that begin")).wait_for()
     settle(page)
+    close = page.get_by_role("button", name="Close")
     for _ in range(2):  # a row whose details were closed opens them again
-        page.locator("[class*=st-key-semantic_items] [data-testid=stDataFrame]").click(position={"x": 15, "y": 54})
-        close = page.get_by_role("button", name="Close")
         close.click()
         expect(close).to_have_count(0)
+        settle(page)
+        page.locator("[class*=st-key-semantic_items] [data-testid=stDataFrame]").click(position={"x": 15, "y": 54})
+        close.wait_for()
         settle(page)
     bars = page.locator(".js-plotly-plot .bars .point path")
     # the branch's own box leads back to the one above; Plotly has a layer of its own for clicks
