@@ -250,8 +250,8 @@ def test_a_job_that_is_asked_for_while_its_dataset_is_deleted_takes_no_place(roo
         ANNA, dataset.id, "prepare", {}, lambda job: kinds.prepare(request(job, dataset), dataset.rows_items, [])
     )
     Status(state="failed", message="Its files are not there any more").write(home.here().job(job.id))
-    wait(lambda: store.quota.usage(ANNA).jobs == 0)
-    assert not store.jobs.of(ANNA) and not home.here().job(job.id).exists()
+    wait(lambda: not store.jobs.of(ANNA) and not home.here().job(job.id).exists())
+    assert store.quota.usage(ANNA).jobs == 0
 
 
 def test_when_it_is_done_the_dataset_is_ready(root: Path) -> None:
