@@ -55,15 +55,15 @@ def test_paths_through_the_graph_give_the_same_scores() -> None:
     person, item = np.repeat(np.arange(len(has)), [len(row) for row in has]), np.concatenate(has)
     of_person, of_item = np.bincount(person), np.bincount(item, minlength=items)
     edges = sparse.csr_matrix((1 / np.sqrt(of_person[person] * of_item[item]), (person, item)))
-    own = np.load(folder / "embeddings.npy")
-    by_layer, people = [own[:items]], own[items:]
+    vectors = np.load(folder / "embeddings.npy")
+    by_layer, people = [vectors[:items]], vectors[items:]
     for _ in range(layers):
         by_layer, people = [*by_layer, edges.T @ people], edges @ by_layer[-1]
     (alone, *_) = np.flatnonzero(of_item == 0).tolist()
     for history in ([5, 9, 5, 11], [5, alone, 9], [*range(20)]):
         read = np.unique(history[-manifest["encoder"]["max_length"] :])
         weights = 1 / np.sqrt(len(read) * np.maximum(of_item[read], 1))
-        query = (by_layer[0][read].mean(0) + sum(weights @ vectors[read] for vectors in by_layer[:-1])) / (layers + 1)
+        query = (by_layer[0][read].mean(0) + sum(weights @ layer[read] for layer in by_layer[:-1])) / (layers + 1)
         scores = np.mean(by_layer, axis=0) @ query
         np.testing.assert_allclose(_scores(folder, [history] * 10)[0], scores, atol=1e-4)
 

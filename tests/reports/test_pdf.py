@@ -71,8 +71,8 @@ def test_a_letter_that_fonts_lack_makes_no_report_fail_wherever_it_stands(
     looked = next(entry for entry in made.attention or [] if entry.written is not None)
     looked = looked.model_copy(update={"written": looked.written.model_copy(update={"title": "기생충"})})
     for change in ({"map": made.map.model_copy(update={"column": "장르"})}, {"attention": [looked]}):
-        said = text(pdf.render(made.model_copy(update=change), system_fonts=False))
-        assert re.search(r"has letters of: .*Hangul", said)
+        written = text(pdf.render(made.model_copy(update=change), system_fonts=False))
+        assert re.search(r"has letters of: .*Hangul", written)
 
 
 def test_a_title_of_one_long_word_stays_in_its_list(models: Zoo) -> None:

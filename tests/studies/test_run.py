@@ -143,11 +143,11 @@ def test_a_shared_tokenizer_is_judged_by_the_sasrec_of_each_chain(here: Path, ci
     text = CHAIN.partition("[[variants]]")[0].replace(', "writer.toml"]', "]").replace('"few"', '"short"')
     text += '[[variants]]\nname = "short"\ntitle = "short"\n'
     text += '[[variants]]\nname = "long"\ntitle = "long"\nset.teacher = ["training.epochs=6"]\n'
-    found = carry_out(plan(here, text), circle, here / "runs", device="cpu")
+    outcome = carry_out(plan(here, text), circle, here / "runs", device="cpu")
     assert sorted(path.name.rpartition("-")[0] for path in (here / "runs").iterdir()) == ["codes", "teacher", "teacher"]
-    assert found.variant("short").figure("expressed") != found.variant("long").figure("expressed")
+    assert outcome.variant("short").figure("expressed") != outcome.variant("long").figure("expressed")
     again = carry_out(plan(here, text), circle, here / "runs", device="cpu")
-    assert again.model_copy(update={"created": found.created}) == found
+    assert again.model_copy(update={"created": outcome.created}) == outcome
 
 
 def test_what_is_done_is_not_repeated_and_what_was_interrupted_goes_on(

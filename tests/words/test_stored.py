@@ -114,9 +114,9 @@ class TestVectors:
             return original(self, words, *more)  # type: ignore[arg-type]
 
         monkeypatch.setattr(Encoder, "embed", embedded)
-        found = embed(dataset, tiny)
-        assert np.array_equal(found.vectors, embed(dataset, tiny).vectors)
-        assert sorted(path.suffix for path in found.path.parent.iterdir()) == [".json", ".npy"]
+        embedded = embed(dataset, tiny)
+        assert np.array_equal(embedded.vectors, embed(dataset, tiny).vectors)
+        assert sorted(path.suffix for path in embedded.path.parent.iterdir()) == [".json", ".npy"]
 
     def test_a_dataset_that_cannot_be_written_uses_the_cache_of_the_user(
         self, dataset: Path, tiny: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
