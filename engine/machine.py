@@ -9,6 +9,8 @@ import datetime
 import functools
 import math
 import os
+import signal
+from collections.abc import Callable
 from pathlib import Path
 
 from engine.errors import SeqscopeError
@@ -97,3 +99,18 @@ def yields(nice: int, oom: int = OOM, pid: int | None = None) -> None:
         file = Path(f"/proc/{pid or 'self'}/oom_score_adj")
         if int(file.read_text()) < oom:
             file.write_text(str(oom))
+
+
+def dies_with(parent: int) -> Callable[[], None]:
+    """What a child calls first that must not go on when the process `parent` is gone; where the system can do that (Linux)."""
+    try:
+        prctl = ctypes.CDLL(None).prctl
+    except (OSError, AttributeError):
+        return lambda: None
+
+    def before() -> None:
+        prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return before

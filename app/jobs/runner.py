@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import ctypes
 import fcntl
 import json
 import os
@@ -17,7 +16,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,8 @@ from app.store.records import JobKind, JobState
 from app.text import amount
 from engine.errors import SeqscopeError
 from engine.files import read_json, write_text
-from engine.machine import yields
+from engine.fork_server import Forked, ForkServer
+from engine.machine import dies_with, memory, yields
 
 LOCK, CANCEL, LOG, PROGRESS, MADE = "lock", "cancel", "log.txt", "progress.json", "made.json"
 ALLOWED = "bytes.txt"
@@ -48,6 +48,8 @@ MESSAGE = 1_000
 """Characters."""
 SHORT_SECONDS = 300.0
 """After which a job that was to be short goes on among the long ones: others wait for its place."""
+COMMANDS, ROOM = 3, 2 << 30
+"""Where a job has so many commands of the engine left, and the machine so many bytes, they are forked (engine/fork_server.py)."""
 NICE: dict[JobKind, int] = {"baselines": 1, "prepare": 2, "batch": 5, "train": 10}
 """The page comes before the work, and what somebody waits for before what takes hours anyway."""
 ROOT = Path(__file__).resolve().parents[2]
@@ -81,6 +83,7 @@ class Runner:
         self._began = time.monotonic()
         self._written = 0.0
         self._weighed = -WEIGH
+        self.forks: ForkServer | None = None
 
     def run(self) -> int:
         """0: the job is over or left to another runner; 1: it failed. Raises Failed, and Gone."""
@@ -90,6 +93,8 @@ class Runner:
         signal.signal(signal.SIGINT, self._stop)
         started = self.status.started or time.time()
         self._note(state="running", pid=os.getpid(), started=started, message="", durable=True)
+        commands = sum(step.program == "engine" for step in self.job.steps[self.status.step :])
+        self.forks = ForkServer(environment()) if commands >= COMMANDS and memory()[1] >= ROOM else None
         try:
             while self.status.step < len(self.job.steps):
                 self._one(self.status.step)
@@ -99,6 +104,9 @@ class Runner:
             self._over("cancelled", "Cancelled")
         except Left:
             self._note(state="queued", words="Interrupted; it goes on from here", left=None, pid=None, durable=True)
+        finally:
+            if self.forks is not None:
+                self.forks.close()
         return 0
 
     def _stop(self, signum: int, frame: Any) -> None:
@@ -146,11 +154,17 @@ class Runner:
             log.write(f"--- {step.title}\n".encode())
             log.flush()
             from_here = log.tell()
-            child = subprocess.Popen(
-                [sys.executable, "-m", step.program, *step.words],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.place, env=environment(progress),
-                process_group=0, preexec_fn=_dies_with(os.getpid()),  # noqa: PLW1509 (this process has one thread)
-            )  # fmt: skip
+            child: subprocess.Popen[bytes] | Forked
+            if self.forks is not None and self.forks.is_ready():
+                child = self.forks.begin(
+                    step.program, step.words, self.place, self.folder / LOG, {"SEQSCOPE_PROGRESS": str(progress)}
+                )
+            else:
+                child = subprocess.Popen(
+                    [sys.executable, "-m", step.program, *step.words],
+                    stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.place, env=environment(progress),
+                    process_group=0, preexec_fn=dies_with(os.getpid()),  # noqa: PLW1509 (this process has one thread)
+                )  # fmt: skip
         try:
             while True:
                 with contextlib.suppress(subprocess.TimeoutExpired):
@@ -337,22 +351,7 @@ def environment(progress: Path | None = None) -> dict[str, str]:
     return variables | ({"SEQSCOPE_PROGRESS": str(progress)} if progress is not None else {})
 
 
-def _dies_with(parent: int) -> Callable[[], None] | None:
-    """A command must not go on when its runner is gone: the next one would find it in the way."""
-    try:
-        prctl = ctypes.CDLL(None).prctl
-    except (OSError, AttributeError):
-        return None  # not Linux: the engine's own locks make the next one wait
-
-    def before() -> None:
-        prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-        if os.getppid() != parent:
-            os._exit(1)
-
-    return before
-
-
-def _end(child: subprocess.Popen[bytes]) -> None:
+def _end(child: subprocess.Popen[bytes] | Forked) -> None:
     """By asking first; with all that it started."""
     if child.returncode is not None:
         return

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import operator
 import warnings
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -19,6 +22,7 @@ SAMPLE = 2_000
 """Items over which trustworthiness is averaged where the catalogue has more."""
 MOST = 20_000
 """Items that a map has. Of a larger catalogue it is made of so many, drawn at random; pages say how many are missing."""
+_EPOCH = "_nb_optimize_layout_euclidean_single_epoch"
 
 
 def umap_map(
@@ -76,6 +80,7 @@ def umap(rows: np.ndarray, metric: str, seed: int) -> tuple[np.ndarray, dict[str
     """Coordinates float32 [items, 2] and the parameters they were made with."""
     import umap as umap_learn
 
+    _keep_compiled(umap_learn)
     k = min(NEIGHBOURS, len(rows) - 1)
     parameters: dict[str, Any] = {"n_neighbors": k, "min_dist": 0.1, "metric": metric, "random_state": seed}
     indices, distances = nearest(rows, k, metric)
@@ -87,6 +92,16 @@ def umap(rows: np.ndarray, metric: str, seed: int) -> tuple[np.ndarray, dict[str
         )
         placed = reducer.fit_transform(rows.astype(np.float32))
     return np.asarray(placed, np.float32), parameters | {"version": umap_learn.__version__}
+
+
+def _keep_compiled(umap_learn: ModuleType) -> None:
+    """Numba keeps what it compiles of UMAP's slowest functions, 5 s of work, for the next process: the library asks it to for
+    others only. Where no folder can be written, each process compiles them anew."""
+    for name in ("umap_.smooth_knn_dist", "umap_.compute_membership_strengths", f"layouts.{_EPOCH}"):
+        with contextlib.suppress(AttributeError, RuntimeError):
+            compiled = operator.attrgetter(name)(umap_learn)
+            if not compiled.signatures:
+                compiled.enable_caching()
 
 
 def trustworthiness(rows: np.ndarray, placed: np.ndarray, metric: str, k: int, seed: int) -> float:

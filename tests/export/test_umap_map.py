@@ -75,3 +75,13 @@ def test_the_map_is_the_same_twice_and_keeps_groups_together(real_umap: None, re
     assert closer[:30].all()
     assert not closer[30:].any()
     assert not [w for w in recwarn if "knn" in str(w.message)]
+
+
+def test_what_umap_compiles_is_there_for_the_next_process(real_umap: None) -> None:
+    umap_map.umap(rows(), "cosine", 42)
+    from umap import layouts, umap_
+
+    epoch = layouts._nb_optimize_layout_euclidean_single_epoch
+    for compiled in (umap_.smooth_knn_dist, umap_.compute_membership_strengths, epoch):
+        stats = compiled.stats
+        assert sum(stats.cache_hits.values()) + sum(stats.cache_misses.values()) == len(compiled.signatures) > 0

@@ -45,15 +45,15 @@ def folder(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture
-def begin(folder: Path, root: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
-    """begin(job) starts a runner of it; begin() another one of the same."""
+@pytest.fixture(params=["app.jobs.runner", "tests.jobs.forking"])
+def begin(folder: Path, root: Path, request: pytest.FixtureRequest) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+    """begin(job) starts a runner of it, whose commands are processes of their own or forked; begin() another one of the same."""
     children = []
 
     def start(wanted: Job | None = None) -> subprocess.Popen[bytes]:
         if wanted is not None:
             wanted.write(folder)
-        command = [sys.executable, "-m", "app.jobs.runner", str(folder)]
+        command = [sys.executable, "-m", request.param, str(folder)]
         children.append(subprocess.Popen(command, cwd=root, start_new_session=True))
         return children[-1]
 
@@ -73,6 +73,7 @@ def now(folder: Path) -> Callable[[], Status]:
 def carry_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Job], Status]]:
     """carry_out(job): by its runner, its commands in this process, which has imported torch."""
     monkeypatch.setattr(Runner, "_command", _here)
+    monkeypatch.setattr("app.jobs.runner.COMMANDS", 1_000)
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 
     def run(job: Job) -> Status:
