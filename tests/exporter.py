@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import gc
 import sys
 from typing import Any
 
@@ -23,18 +22,14 @@ def _read_translations_once() -> None:
 
 @functools.wraps(_export)
 def export(*args: Any, **named: Any) -> Any:
-    """Without the collector, which looks at millions of live objects again and again, and without coverage, which would follow
-    every call and tells nothing of our lines."""
+    """Without coverage, which would follow every call and tells nothing of our lines."""
     _read_translations_once()
-    trace, collects = sys.gettrace(), gc.isenabled()
+    trace = sys.gettrace()
     sys.settrace(None)
-    gc.disable()
     try:
         return _export(*args, **named)
     finally:
         sys.settrace(trace)
-        if collects:
-            gc.enable()
 
 
 torch.onnx.export = export
