@@ -179,6 +179,13 @@ def percent(share: float) -> str:
     return f"{share:.0%}" if share >= 0.0995 else f"{share:.1%}" if share >= 0.00995 else f"{share:.2%}"
 
 
+def share_of_all(share: float, digits: int = 0) -> str:
+    """99%, and as many digits more as it takes not to be all: 99.998%. digits: after the point at least."""
+    if share < 1:
+        digits = max(digits, math.ceil(-math.log10(1 - share)) - 2)
+    return f"{share:.{digits}%}"
+
+
 def whole_rank(rank: float) -> str:
     """1, 340, 1,712; a rank that is shared, 1.5, has its half."""
     return f"{rank:,.0f}" if rank == int(rank) else f"{rank:,.1f}"

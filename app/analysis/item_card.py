@@ -34,13 +34,6 @@ def standing(popularity: npt.NDArray[np.int64], item: int) -> Standing:
     return Standing(int(events), 1 + int((popularity > events).sum()), 100 * below / others)
 
 
-def percentile_words(percentile: float) -> str:
-    """Never 100% for an item that is not above all others."""
-    if percentile >= 100:
-        return "100%"
-    return f"{min(percentile, 99.9):.1f}%" if percentile >= 99 else f"{percentile:.0f}%"
-
-
 def attributes(items: pa.Table, item: int) -> list[tuple[str, str, list[str]]]:
     """(column, what it is called, its values in words) of what an item has; without the description."""
     described = prose(items)

@@ -4,7 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from app.text import apart, cell, clean, count, label, listed, md, ordinal, percent, short, whole_rank, wide
+from app.text import (
+    apart,
+    cell,
+    clean,
+    count,
+    label,
+    listed,
+    md,
+    ordinal,
+    percent,
+    share_of_all,
+    short,
+    whole_rank,
+    wide,
+)
 
 
 @pytest.mark.parametrize(
@@ -75,6 +89,11 @@ def test_plain_titles_take_a_shorter_way_to_the_same(text: str) -> None:
 )
 def test_cut_between_characters_as_people_see_them(text: str, limit: int, cut: str) -> None:
     assert short(text, limit) == cut
+
+
+def test_all_is_what_is_all() -> None:
+    shares = (1.0, 0.9997, 0.995, 0.9899, 0.5, 0.0)
+    assert [share_of_all(share) for share in shares] == ["100%", "99.97%", "99.5%", "99%", "50%", "0%"]
 
 
 def test_numbers_in_words() -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
 from app.analysis import metrics
 from app.analysis.model_card import abilities, day, known_words, split_words, writes
-from app.text import count, md
+from app.text import count, md, share_of_all
 from engine.runtime import Bundle, DatasetInfo, repeats
 
 LIMITS = (
@@ -35,7 +34,7 @@ def data_card(info: DatasetInfo) -> dict[str, str]:
             f"{lengths.get('min', 0):,.0f} to {lengths.get('max', 0):,.0f} events, median {lengths.get('median', 0):,.0f}, "
             f"mean {lengths.get('mean', 0):,.1f}"
         ),
-        "Sparsity": f"{_nearly_all(info.sparsity)} of all pairs of user and item unobserved",
+        "Sparsity": f"{share_of_all(info.sparsity, 2)} of all pairs of user and item unobserved",
         "Time": _time(info.time),
         "Split": md(split_words(info.split)),
         "Repeats": md(repeats.meaning(info.repeats, info.measured)),
@@ -132,12 +131,6 @@ def cannot(bundle: Bundle) -> list[str]:
     """What the model cannot do and why, as Markdown."""
     reasons = {ability.words: ability.cannot for ability in abilities(bundle)}
     return [f"**{words.capitalize()}** — {md(reason, 1_000)}" for words, reason in reasons.items() if reason]
-
-
-def _nearly_all(share: float) -> str:
-    """82.50%, and as many digits more as it takes not to be all: 99.998%."""
-    digits = 2 if share >= 1 else max(2, math.ceil(-math.log10(1 - share)) - 2)
-    return f"{share:.{digits}%}"
 
 
 def _time(found: Mapping[str, Any]) -> str:

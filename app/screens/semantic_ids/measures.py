@@ -8,12 +8,12 @@ import pandas as pd
 import streamlit as st
 
 from app import export, glossary, zoo
-from app.analysis import item_card, semantic_ids, tokenizers
+from app.analysis import semantic_ids, tokenizers
 from app.components import choice, sections, widgets
 from app.figures import semantic_ids as figures
 from app.screens.semantic_ids.selection import Selection
 from app.session import state
-from app.text import clean, count, listed, md
+from app.text import clean, count, listed, md, share_of_all
 from engine.runtime import Tokenization
 
 
@@ -90,7 +90,7 @@ def _card(page: Selection, one: Tokenization) -> None:
         st.caption(f"{md(tokenizers.shape_words(one))}. {md(tokenizers.summary(one), 600)}")
         grid = st.grid(3, min_column_width=140, gap="small", key=f"semantic_card_{one.name}")
         for label, value, term, more in (
-            ("Utilisation", item_card.percentile_words(100 * used), "Codebook utilisation", ""),
+            ("Utilisation", share_of_all(used), "Codebook utilisation", ""),
             (
                 "In collision",
                 f"{measured.before.sharing:.1%}",
