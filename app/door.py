@@ -31,12 +31,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.runtime.runtime_util import get_max_widget_state_size_bytes
 
-from app import owner, received, zoo
+from app import owner, received
 from app.keys import is_foreign, is_secure
 from app.received import FILES, ReceivedFile, ReceivedLimits
-from app.store.server import open_store
 from engine.errors import SeqscopeError
-from engine.runtime import Zoo, time_limit
 
 log = logging.getLogger("seqscope.door")
 
@@ -253,7 +251,7 @@ class Health:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         fault = ""
         if scope["type"] == "http" and scope["path"] == self._address and not _is_page(Headers(scope=scope)):
-            fault = models_hang() or await self._pages_hang()
+            fault = await self._pages_hang() or models_hang()
         answer = PlainTextResponse(f"{fault}\n", 503, {"cache-control": "no-store"}) if fault else self._app
         await answer(scope, receive, send)
 
@@ -282,6 +280,8 @@ class Health:
 
 def models_hang() -> str:
     """Why, in words; "" where they do not."""
+    from engine.runtime import time_limit  # a server answers before models can
+
     limit = time_limit.limit()
     if (seconds := time_limit.stalled()) > HANGS * limit:
         held = f"all {time_limit.PLACES} places have been held by the same questions for {seconds:.0f} s."
@@ -292,6 +292,10 @@ def models_hang() -> str:
 
 def page_works() -> None:
     """Looks for datasets, and asks the store."""
+    from app import zoo
+    from app.store.server import open_store
+    from engine.runtime import Zoo
+
     Zoo.list(zoo.root())
     with contextlib.suppress(SeqscopeError):
         open_store().file.ask("select 1")

@@ -37,7 +37,6 @@ from streamlit.web.server.starlette.starlette_app_utils import decode_xsrf_token
 from streamlit.web.server.starlette.starlette_server_config import XSRF_COOKIE_NAME
 
 from app import guard, home, owner
-from app.components.widgets import download
 from app.owner import Owner
 from app.text import md
 from engine.errors import SeqscopeError
@@ -283,6 +282,8 @@ def button(
     help: str = "",
 ) -> None:
     """A link that looks like a button and downloads. label: plain text; key: unique on the page."""
+    from app.components.widgets import download  # pandas and more, which a server's start need not wait for
+
     context = get_script_run_ctx()
     if context is None or not DOWNLOADS.served:
         data = content.read_bytes if isinstance(content, Path) else content

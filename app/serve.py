@@ -11,19 +11,22 @@ import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 from starlette.middleware import Middleware
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 from streamlit import net_util
 from streamlit.starlette import App
 
-from app import door, downloads, keys, owner, received, work
+from app import door, downloads, keys, owner, received
 from app.door import Door
 from app.frontend import Frontend, modules_of_widgets
-from app.store.server import open_store
 from engine.errors import SeqscopeError
+
+if TYPE_CHECKING:
+    from app.store.database import Store
 
 log = logging.getLogger("seqscope.app")
 
@@ -44,27 +47,51 @@ def prepare() -> None:
             break
 
 
+def begin() -> Store | None:
+    """Opens the store, and goes on with jobs of before, though nobody may be looking."""
+    from app import work
+    from app.store.server import open_store
+
+    try:
+        store = open_store()
+        received.forget_drafts()
+        work.queue()
+        return store
+    except SeqscopeError as error:  # what needs no store goes on working, and the pages that do say the same
+        log.error("%s", error)
+        return None
+
+
 @asynccontextmanager
 async def life(served: App) -> AsyncGenerator[dict[str, Any]]:
     """Opens the store before the first visitor comes, and closes it after the last one has gone."""
     os.umask(0o077)  # what the server writes is its own account's
-    store = None
-    try:
-        store = open_store()
-        received.forget_drafts()
-        work.queue()  # jobs of before go on, though nobody may be looking
-    except SeqscopeError as error:  # what needs no store goes on working, and the pages that do say the same
-        log.error("%s", error)
     address, port = st.get_option("server.address"), st.get_option("server.port")
     print(f"Seqscope: http://{address or 'localhost'}:{port}{_root}", flush=True)
-    asyncio.get_running_loop().run_in_executor(None, prepare)
+    loop = asyncio.get_running_loop()
+    begun = loop.run_in_executor(None, begin)
+    begun.add_done_callback(lambda _: loop.run_in_executor(None, prepare))
     try:
         async with downloads.DOWNLOADS.serving():
-            yield {}
+            yield {"begun": begun}
     finally:
-        if store is not None:
+        if store := await begun:
+            from app import work
+
             work.close()
             store.close()
+
+
+class Begun:
+    """Middleware. The page and its scripts are answered at once; what happens on it waits until the store is open."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket" and (begun := scope.get("state", {}).get("begun")):
+            await asyncio.shield(begun)
+        await self._app(scope, receive, send)
 
 
 # Streamlit asks an address service on the internet who it is; nothing of ours calls outward.
@@ -81,5 +108,6 @@ app = App(
         Middleware(downloads.Route),
         Middleware(keys.KeyCookie, needed=needs_key),
         Middleware(Frontend, root=_root),
+        Middleware(Begun),
     ],
 )

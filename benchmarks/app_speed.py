@@ -2,7 +2,8 @@
 
     python -m benchmarks.app_speed [--exports exports] [--adds 30] [--sessions 25]
 
-Cold start: from the command to the first lists on screen, in a browser that was already open. Warm: the same page for a new
+Cold start: from the command to the first lists on screen, in a browser that was already open and
+asks for the page as soon as it is answered. Warm: the same page for a new
 visitor, from the request to the frame that shows the lists, as the page itself takes the time; beside it, taking turns, a
 page of Streamlit's with one line, which is what any page takes here. Adding: from the click on a recommendation's + to the
 next lists on screen; beside it, taking turns, from a button of that page to its next line; once more with a generator's beam
@@ -162,7 +163,7 @@ def in_a_browser(exports: Path, adds: int) -> None:
         began = time.perf_counter()
         with clients.running(exports, wait=False) as server:
             url = server.url
-            if not clients.answers(server):
+            if not clients.answers(server, path=""):
                 sys.exit("the app did not start")
             first_lists(page, url)
             print(f"cold start to the first lists on screen: {time.perf_counter() - began:.2f} s (at most 4)")

@@ -114,12 +114,12 @@ def free_port() -> int:
         return int(free.getsockname()[1])
 
 
-def answers(server: Server) -> bool:
-    """Waits until it does; False where it ended, or needs longer than two minutes."""
+def answers(server: Server, path: str = "/_stcore/health") -> bool:
+    """Waits until it does; False where it ended, or needs longer than two minutes. path: "" is the page, which comes first."""
     deadline = time.monotonic() + 2 * PATIENCE
     while time.monotonic() < deadline and server.process.poll() is None:
         try:
-            urllib.request.urlopen(f"{server.url}/_stcore/health", timeout=2).close()
+            urllib.request.urlopen(f"{server.url}{path}", timeout=2).close()
             return True
         except OSError:
             time.sleep(0.05)

@@ -324,7 +324,8 @@ def test_the_server_takes_up_jobs_before_anybody_looks() -> None:
     row = open_store().jobs.add(ANNA, dataset.id, "prepare", {})
 
     async def served() -> str:
-        async with serve.life(serve.app):
+        async with serve.life(serve.app) as state:
+            await state["begun"]
             return open_store().jobs.get(ANNA, row.id).message
 
     with ThreadPoolExecutor(1) as thread:  # the browser tests' loop may be running in this one
