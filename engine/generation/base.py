@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -19,6 +20,34 @@ from engine.models.layers import dropout, visible
 WALK = 4_096
 """Tries of at most so many nodes are walked whole: it costs no more than a beam, and nothing is missed."""
 CODES = "It generates semantic IDs instead of placing items in a space, so there are no item vectors to compare."
+
+
+@dataclass(frozen=True)
+class GeneratorConfig:
+    """Of a transformer that is trained from nothing."""
+
+    identifiers: str = "rqvae"
+    """The tokenizer run that made the identifiers: a folder beside this run's, or a path."""
+    dim: int = 128
+    """Width of token vectors and layers."""
+    layers: int = 4
+    """Layers, of an encoder and of a decoder each where there are both."""
+    heads: int = 4
+    """Attention heads."""
+    head_dim: int = 32
+    """Width of a head, an even number where places are told by rotation; heads · head_dim need not be dim."""
+    inner: int = 384
+    """Width within the feed-forward layers (LLaMA: 8/3 of dim)."""
+    dropout: float = 0.1
+    """On embeddings, feed-forward layers and the output of every sub-layer."""
+    attention_dropout: float = 0.1
+    """On attention weights."""
+    max_length: int = 20
+    """Latest items read."""
+    tied: bool = True
+    """Tokens are written with the table that reads them; False gives the output a table of its own (LLaMA)."""
+    beam: int = 20
+    """Identifiers that a beam search keeps."""
 
 
 class Generator(Recommender):

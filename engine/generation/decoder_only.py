@@ -8,7 +8,6 @@ are targets of one pass. LC-Rec learns six tasks with LLaMA-7B; this learns one 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -17,39 +16,13 @@ from torch import Tensor, nn
 from engine.cards import Card, Variant
 from engine.data.identifiers import Identifiers
 from engine.generation import search
-from engine.generation.base import CODES, Generator, Memory, Past, allowed, shape_of, weigh
+from engine.generation.base import CODES, Generator, GeneratorConfig, Memory, Past, allowed, shape_of, weigh
 from engine.models.base import AttentionShape
 from engine.models.layers import RMSNorm, dropout, join_heads, rotate
 
 
-@dataclass(frozen=True)
-class DecoderOnlyConfig:
-    identifiers: str = "rqvae"
-    """The tokenizer run that made the identifiers: a folder beside this run's, or a path."""
-    dim: int = 128
-    """Width of token vectors and layers."""
-    layers: int = 4
-    """Layers."""
-    heads: int = 4
-    """Attention heads."""
-    head_dim: int = 32
-    """Width of a head, an even number; heads · head_dim need not be dim."""
-    inner: int = 384
-    """Width within the feed-forward layers (LLaMA: 8/3 of dim)."""
-    dropout: float = 0.1
-    """On embeddings and the output of every sub-layer."""
-    attention_dropout: float = 0.1
-    """On attention weights."""
-    max_length: int = 20
-    """Latest items read."""
-    tied: bool = True
-    """Tokens are written with the table that reads them; False gives the output a table of its own (LLaMA)."""
-    beam: int = 20
-    """Identifiers that a beam search keeps."""
-
-
 class DecoderLayer(nn.Module):
-    def __init__(self, config: DecoderOnlyConfig) -> None:
+    def __init__(self, config: GeneratorConfig) -> None:
         super().__init__()
         self.config, width = config, config.heads * config.head_dim
         self.attention_norm, self.forward_norm = RMSNorm(config.dim), RMSNorm(config.dim)
@@ -77,7 +50,7 @@ class DecoderLayer(nn.Module):
 class DecoderOnly(Generator):
     name = "decoder-only"
     stop = 1
-    Config = DecoderOnlyConfig
+    Config = GeneratorConfig
     objective = "identifier"
     kind = "generative"
     card = Card(
@@ -93,7 +66,7 @@ class DecoderOnly(Generator):
 
     def __init__(
         self,
-        config: DecoderOnlyConfig,
+        config: GeneratorConfig,
         num_items: int,
         num_users: int,
         generator: torch.Generator,

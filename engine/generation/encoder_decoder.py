@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from engine.cards import Card, OnPage, Variant
 from engine.data.identifiers import Identifiers
 from engine.generation import search
-from engine.generation.base import CODES, Generator, Memory, Past, allowed, shape_of, weigh
+from engine.generation.base import CODES, Generator, GeneratorConfig, Memory, Past, allowed, shape_of, weigh
 from engine.models.base import AttentionShape
 from engine.models.layers import RelativeBias, RMSNorm, dropout, join_heads, split_heads
 
@@ -31,33 +31,14 @@ NOBODY = 0.1
 
 
 @dataclass(frozen=True)
-class EncoderDecoderConfig:
-    identifiers: str = "rqvae"
-    """The tokenizer run that made the identifiers: a folder beside this run's, or a path."""
-    dim: int = 128
-    """Width of token vectors and layers."""
-    layers: int = 4
-    """Layers of the encoder, and as many of the decoder."""
+class EncoderDecoderConfig(GeneratorConfig):
     heads: int = 6
-    """Attention heads."""
     head_dim: int = 64
-    """Width of a head; heads · head_dim need not be dim."""
     inner: int = 1024
-    """Width within the feed-forward layers."""
-    dropout: float = 0.1
-    """On embeddings, feed-forward layers and the output of every sub-layer."""
-    attention_dropout: float = 0.1
-    """On attention weights."""
-    max_length: int = 20
-    """Latest items read."""
-    tied: bool = True
-    """Tokens are written with the table that reads them; False gives the output a table of its own."""
     causal: bool = False
     """True: an item of the history sees only itself and earlier ones, and all targets of a sequence share one pass."""
     user_tokens: int = 0
     """Ids that users are hashed into, one of which is read with the history (TIGER: 2,000); 0 leaves users out."""
-    beam: int = 20
-    """Identifiers that a beam search keeps."""
 
 
 class Projections(nn.Module):

@@ -10,7 +10,8 @@ import torch
 
 from engine.data.identifiers import NONE, Identifiers
 from engine.generation import Generator
-from engine.generation.decoder_only import DecoderOnly, DecoderOnlyConfig
+from engine.generation.base import GeneratorConfig
+from engine.generation.decoder_only import DecoderOnly
 from engine.generation.encoder_decoder import EncoderDecoder, EncoderDecoderConfig
 from tests.models.contract import move
 
@@ -19,8 +20,8 @@ SMALL = {"dim": 12, "layers": 2, "heads": 2, "head_dim": 4, "inner": 16, "max_le
 FAMILIES: dict[str, tuple[type[Any], type[Generator], dict[str, Any]]] = {
     "both ways": (EncoderDecoderConfig, EncoderDecoder, {}),
     "left to right": (EncoderDecoderConfig, EncoderDecoder, {"causal": True, "tied": False}),
-    "decoder alone": (DecoderOnlyConfig, DecoderOnly, {}),
-    "decoder alone, own head": (DecoderOnlyConfig, DecoderOnly, {"tied": False}),
+    "decoder alone": (GeneratorConfig, DecoderOnly, {}),
+    "decoder alone, own head": (GeneratorConfig, DecoderOnly, {"tied": False}),
 }
 
 
