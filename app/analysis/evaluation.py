@@ -16,6 +16,7 @@ from app.analysis import floor, metrics
 from app.analysis.cache import cached, of_content
 from app.store.attributes import numbers, tidied
 from app.text import clean, listed, md, together
+from engine.bundle.manifest import Manifest
 from engine.bundle.tables import is_number
 from engine.runtime import STILL_IMPROVING, Bundle, Zoo, judge
 from engine.runtime import protocols as naming
@@ -287,6 +288,17 @@ def validated_by_users(models: Zoo, names: Iterable[str]) -> list[str]:
     return chosen
 
 
+def validated_among(models: Zoo, names: Iterable[str]) -> dict[int, list[str]]:
+    """How many sampled items validation ranked held-out ones among → the models; none of full ranking."""
+    chosen: dict[int, list[str]] = {}
+    for name in names:
+        training = models.bundles[name].manifest.training.recipe.get("training")
+        protocol = training.get("valid_protocol") if isinstance(training, dict) else None
+        if isinstance(protocol, str) and (sampled := naming.parse(protocol).sampled):
+            chosen.setdefault(sampled, []).append(name)
+    return chosen
+
+
 # --- is training worth it
 
 
@@ -330,10 +342,17 @@ def contenders(models: Zoo, people: dict[str, judge.Ranks]) -> list[judge.Conten
     trainings: dict[tuple[str, ...], list[str]] = {}
     for row in people:
         about = models.bundles[metrics.model_of(row)].manifest
-        learns = floor.needs_training(about.family)
-        alike = judge.without_seed(about.training.recipe) if learns else about.name
-        trainings.setdefault((about.family, alike, str(row.endswith(metrics.USERS))), []).append(row)
+        trainings.setdefault((about.family, _but_for_seed(about), str(row.endswith(metrics.USERS))), []).append(row)
     return [_contender(models, rows, people, titles[rows[0]]) for rows in trainings.values()]
+
+
+def _but_for_seed(about: Manifest) -> str:
+    """What bundles have in common that differ in their seed alone; the name of one whose recipe states no seed."""
+    recipe, source = about.training.recipe, about.zero_shot
+    training = recipe.get("training")
+    if not floor.needs_training(about.family) or not isinstance(training, dict) or "seed" not in training:
+        return about.name
+    return judge.without_seed(recipe) + ("" if source is None else source.fingerprint)
 
 
 def _contender(models: Zoo, rows: list[str], people: dict[str, judge.Ranks], title: str) -> judge.Contender:
@@ -353,7 +372,9 @@ def _contender(models: Zoo, rows: list[str], people: dict[str, judge.Ranks], tit
 
 def _by_seed(models: Zoo, rows: list[str], people: dict[str, judge.Ranks]) -> dict[int, judge.Ranks]:
     """Seed → ranks: of bundles that differ in it alone, and of the trainings whose ranks they carry beside their own."""
-    by_seed = {models.bundles[metrics.model_of(row)].manifest.training.seed: people[row] for row in rows}
+    by_seed: dict[int, judge.Ranks] = {}
+    for row in rows:  # of copies the first, after which they are called
+        by_seed.setdefault(models.bundles[metrics.model_of(row)].manifest.training.seed, people[row])
     for row in rows:
         bundle, own_ranks = models.bundles[metrics.model_of(row)], people[row]
         table = bundle.seeds_table()

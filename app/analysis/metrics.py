@@ -28,6 +28,8 @@ ONE_SEED = (
 FEW = 30  # people in a slice below which it says little
 SEED = 0
 SAMPLES = 2_000
+ENOUGH = int(2 / LEVEL)
+"""Samples for each of many comparisons: p is 2 / samples at least, which Holm would raise above LEVEL with fewer."""
 
 INTERVALS = f"95 %, bootstrap over users, {SAMPLES:,} samples, seed {SEED}."
 SIGNIFICANCE = (
@@ -155,7 +157,8 @@ class Compared(NamedTuple):
 
 def compared(pairs: Mapping[str, tuple[Values, Values]]) -> dict[str, Compared]:
     """By the paired bootstrap, of the first minus the second. pairs: values of the same people in the same order."""
-    tests = [judge.paired(*pair, seed=SEED, samples=SAMPLES) for pair in pairs.values()]
+    samples = max(SAMPLES, ENOUGH * len(pairs))
+    tests = [judge.paired(*pair, seed=SEED, samples=samples) for pair in pairs.values()]
     adjusted = judge.holm([test.p for test in tests])
     return {name: Compared(test, p) for name, test, p in zip(pairs, tests, adjusted, strict=True)}
 

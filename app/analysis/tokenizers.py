@@ -196,7 +196,8 @@ def figures(one: Tokenization, levels: Sequence[Usage], titles: Mapping[str, str
         ),
         Line(
             "Teacher",
-            "the model whose item vectors the codes learned from, and its NDCG@10 in validation",
+            "the model whose item vectors the codes learned from, and its NDCG@10 in validation; a recipe may validate among 100 "
+            "sampled items, where values are much higher",
             "–" if taught is None else _teacher(taught, titles),
         ),
     ]

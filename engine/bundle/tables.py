@@ -181,7 +181,10 @@ def _cast(folder: Folder, file: str, name: str, column: pa.ChunkedArray, wanted:
         raise folder.fault(file, f"the column {name} must be {wanted.type}, not {kind}")
     if column.null_count and not wanted.nulls:
         raise folder.fault(file, f"the column {name} has {column.null_count:,} empty cells")
-    column = column.cast(wanted.type)
+    try:
+        column = column.cast(wanted.type)
+    except pa.ArrowInvalid as error:
+        raise folder.fault(file, f"the column {name} holds numbers that {wanted.type} cannot", error) from None
     values = pc.list_flatten(column) if pa.types.is_list(wanted.type) else column
     if pa.types.is_list(wanted.type) and values.null_count:
         raise folder.fault(file, f"the column {name} has empty elements")

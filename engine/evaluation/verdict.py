@@ -122,7 +122,9 @@ def without_seed(recipe: Mapping[str, Any]) -> str:
     """What two trainings have in common that differ in their seed alone, whatever they are called and on whichever machine they
     were computed. recipe: resolved, as in run.json."""
     settings = {name: value for name, value in recipe.items() if name not in ("name", "title")}
-    training = {name: value for name, value in recipe.get("training", {}).items() if name not in OF_ONE_TRAINING}
+    training = recipe.get("training", {})
+    if isinstance(training, dict):  # of a bundle's recipe nothing is known but that it is JSON
+        training = {name: value for name, value in training.items() if name not in OF_ONE_TRAINING}
     return json.dumps({**settings, "training": training}, sort_keys=True, default=str)
 
 

@@ -166,6 +166,12 @@ def test_against_a_baseline_with_holm_and_both_figures_have_the_same_rows() -> N
     assert baseline.x[0] == 0 and baseline.error_x.array is None and "0.0" not in baseline.hovertemplate
 
 
+def test_of_many_comparisons_those_that_are_sure_stay_so() -> None:
+    many = people(best=0.9, **{f"worse{number}": 0.1 for number in range(60)})
+    assert set(metrics.standing(many, ["HR@10"])["mark"]) == {"best", ""}
+    assert set(metrics.against(many, "best", "HR@10")["verdict"]) == {"worse"}
+
+
 def test_beyond_accuracy_or_the_reason() -> None:
     source = pa.table({"protocol": ["full"] * 2, "k": [10, 10], "item": [0, 1], "count": [5, 5]})
     popularity = np.array([8, 8, 0, 0])

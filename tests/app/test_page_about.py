@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -17,6 +18,7 @@ from app.screens import PAGES
 from app.screens.about import cards as views
 from app.text import md
 from engine.cards import KINDS, declarations
+from engine.data.write import describe_time
 from engine.runtime import Zoo
 from tests.app.conftest import alone, run_without_fault
 from tests.runtime.bundles import TOYS, make_zoo, seal
@@ -68,6 +70,12 @@ def test_cards(path: Path) -> None:
         assert card["Paper"] == md("None.") and "not in the history" in card["Recommends"]
     assert zoo.bundles["popular"].cannot("neighbours") == "Counts have no neighbours."
     assert any("not a place for each item" in words for words in views.cannot(zoo.bundles["popular"]))
+
+
+def test_ties_are_told_as_they_are_counted(path: Path) -> None:
+    alike = np.zeros(3, np.int64)  # three events of one user on one day
+    tied = dataclasses.replace(Zoo.open(path).info, time=describe_time(alike, alike, "day"))
+    assert views.data_card(tied)["Time"].endswith("2 events share their day with the event before them")
 
 
 def test_a_card_says_what_its_family_says_now_and_how_far_the_fold_in_is_from_the_vectors_of_training(

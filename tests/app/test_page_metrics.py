@@ -21,8 +21,9 @@ from app.analysis import evaluation, metrics
 from app.screens import PAGES
 from app.screens.metrics.choices import MetricsChoices
 from app.session import state
+from engine.bundle.manifest import ZeroShot
 from engine.runtime import NOT_SETTLED, STILL_IMPROVING, BundleError, Zoo, judge
-from tests.app.conftest import run_without_fault, told
+from tests.app.conftest import alone, run_without_fault, told
 from tests.app.test_page_addresses import GOOD
 from tests.runtime.bundles import TOYS, count_repeats, make_zoo, seal
 
@@ -167,6 +168,34 @@ def test_the_verdict_takes_trainings_with_several_seeds_together_and_knows_what_
     assert evaluation.memorised(models, judge.Ranks(*map(np.array, unknown.values()), np.ones(1), np.ones(1))) is None
 
 
+def test_models_that_nothing_says_are_one_training_are_several(tmp_path: Path) -> None:
+    path = make_zoo(tmp_path / "exports")
+    made = json.loads((path / "alpha" / "manifest.json").read_text("utf-8"))["training"]
+    stated: dict[str, object] = {"training": {"seed": 1}}
+    source = {"bundle": "alpha", "dataset": "other", "title": "Other", "cut": 0, "words": "0" * 64, "digest": "0" * 64}
+    for recipe, fingerprints in (({}, [None, None]), (stated, ["1" * 64, "2" * 64]), (stated, [None, "1" * 64])):
+        for name in ("alpha", "gamma"):
+            seal(path / name, training={**made, "recipe": recipe, "seed": 1})
+        models = Zoo.open(path)
+        for name, fingerprint in zip(("alpha", "gamma"), fingerprints, strict=True):
+            if fingerprint is not None:
+                carried = ZeroShot(**source, fingerprint=fingerprint)
+                models.bundles[name].manifest = models.bundles[name].manifest.model_copy(update={"zero_shot": carried})
+        several = evaluation.contenders(models, evaluation.people(models, "full")[0])
+        assert {"alpha", "gamma"} <= {one.name for one in several}
+
+
+def test_of_copies_of_one_training_the_ranks_are_those_of_the_one_that_is_named(tmp_path: Path) -> None:
+    path = make_zoo(tmp_path / "exports")
+    made = json.loads((path / "alpha" / "manifest.json").read_text("utf-8"))["training"]
+    for name in ("alpha", "gamma"):
+        seal(path / name, training={**made, "recipe": {"training": {"seed": 1}}, "seed": 1})
+    models = Zoo.open(path)
+    people = evaluation.people(models, "full")[0]
+    (both,) = (one for one in evaluation.contenders(models, people) if one.name in ("alpha", "gamma"))
+    assert len(both.ranks) == 1 and both.ranks[0] is people[both.name]
+
+
 def test_slices_are_chosen_and_an_item_with_several_values_counts_in_each(opened: Opened) -> None:
     def as_text(path: Path) -> None:
         items = pq.read_table(path / "items.parquet")
@@ -218,6 +247,19 @@ def test_models_of_one_kind_stand_beside_the_floor(root: Path) -> None:
     ]  # the choice of a baseline
 
 
+def test_what_is_compared_with_models_of_all_kinds_says_so_where_one_kind_is_shown(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(root / "exports"))
+    page = run_without_fault(alone("metrics", ds="sample", kind="Text", section="comparison"))
+    rows = len(evaluation.people(zoo.open_zoo("sample"), "full")[0])
+    assert f"adjusted by Holm for {rows - 1} comparisons" in told(page)
+    page = run_without_fault(alone("metrics", ds="sample", kind="Generative", protocol="u100", at="20"))
+    hits = evaluation.standing(zoo.open_zoo("sample"), "u100", 20).query("metric == 'HR@20'").set_index("model")["mark"]
+    assert hits["sasrec"] == "best" and hits["lc-rec"] == "level"  # and the first is not shown
+    assert "**Bold**: the best of all kinds; ≈" in told(page)
+
+
 def test_whoever_was_validated_by_vectors_of_users_is_named(opened: Opened) -> None:
     def change(path: Path) -> None:
         for name, folded in (("alpha", False), ("beta", True)):
@@ -228,6 +270,16 @@ def test_whoever_was_validated_by_vectors_of_users_is_named(opened: Opened) -> N
 
     words = told(opened(change, section="runs"))
     assert "Alpha: validated with trained user vectors" in words and "Beta: validated" not in words
+
+
+def test_whoever_was_validated_among_sampled_items_is_named_beside_the_curves(opened: Opened) -> None:
+    def change(path: Path) -> None:
+        for name, protocol in (("alpha", "u100"), ("beta", "full"), ("gamma", 7)):
+            made = json.loads((path / name / "manifest.json").read_text("utf-8"))["training"]
+            seal(path / name, training={**made, "recipe": {"training": {"valid_protocol": protocol}}})
+
+    words = told(opened(change, section="runs"))
+    assert "Alpha: validated among 100 sampled items" in words and "Beta: validated" not in words
 
 
 def test_protocols_are_never_mixed(opened: Opened) -> None:

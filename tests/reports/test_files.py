@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import zipfile
 from pathlib import Path
@@ -37,6 +38,9 @@ def test_every_table_says_what_the_report_does_in_files_by_form(report: Report) 
     lists = rows(csv_bytes(found["lists"].columns, found["lists"].rows))
     assert len(lists) == 1 + sum(len(one.items) for one in report.lists or [])
     assert float(lists[1][4]) == (report.lists or [])[0].items[0].score
+    groups = rows(csv_bytes(found["metrics-groups"].columns, found["metrics-groups"].rows))
+    compared = report.metrics and report.metrics.verdict
+    assert compared and [float(cell) for cell in groups[1][1:]] == list(dataclasses.astuple(compared.groups[0])[2:])
     found = files.files(report, ["html", "json", "csv"])
     stem = report.stem
     assert stem == "seqscope-img-src-x-onerror-alert-1-2026-11-20"

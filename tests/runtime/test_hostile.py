@@ -178,7 +178,7 @@ CASES: Cases = {
         ),
     },
     "exposure.parquet": {
-        "beyond its type": ("not a readable Parquet file", column("exposure.parquet", "k", [10, 2**40])),
+        "beyond its type": ("the column k holds numbers that int32 cannot", column("exposure.parquet", "k", [10, 2**40])),
     },
     "map.parquet": {
         "an item twice on the map": (

@@ -168,7 +168,7 @@ class MetricsPart(Part[Metrics]):
             values = [lists.value(metric.field) for metric in judge.BEYOND.values()]
             beyond.append((title, content.k, *values, lists.note))
         repeats = [(o.words, titles[row_of(o)], o.metric, o.mean, o.low, o.high, o.people) for o in content.repeats]
-        groups = [tuple(cell.replace("−", "-") for cell in row) for row in _groups(content)]  # a file has plain numbers
+        groups = [] if content.verdict is None else content.verdict.groups
         columns = ("model", "protocol", "metric", "mean", "low", "high", "people", "mark", "p (Holm)", "note")
         of_beyond = ("model", "k", *(metric.head for metric in judge.BEYOND.values()), "note")
         of_repeats = ("held-out item", "model", "metric", "mean", "low", "high", "people")
@@ -176,7 +176,14 @@ class MetricsPart(Part[Metrics]):
             "metrics": Table("Metrics", columns, rows),
             "metrics-beyond": Table("Beyond accuracy", of_beyond, beyond),
             "metrics-repeats": Table("Repeats apart", of_repeats, repeats),
-            "metrics-groups": Table("Slices", judge.GROUP_COLUMNS, groups),
+            "metrics-groups": Table(
+                "Slices",
+                ("slice", "users", "share", "difference", "low", "high"),
+                [
+                    (words, group.people, group.share, group.difference, group.low, group.high)
+                    for (words, *_), group in zip(_groups(content), groups, strict=True)
+                ],
+            ),
         }
 
     def blocks(self, content: Metrics, report: Report) -> list[Block]:
@@ -198,7 +205,7 @@ class MetricsPart(Part[Metrics]):
             *([p(apart)] if content.repeats else []),
             *grid(tables["metrics"]._replace(rows=[_in_words(row) for row in tables["metrics"].rows])),
             *grid(tables["metrics-repeats"]),
-            *grid(tables["metrics-groups"]._replace(rows=_groups(content))),
+            *grid(Table("Slices", judge.GROUP_COLUMNS, _groups(content))),
         ]
 
     def compare(self, report: Report, then: Metrics, now: Metrics) -> Iterator[Checked]:

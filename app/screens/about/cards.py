@@ -138,5 +138,5 @@ def _time(found: Mapping[str, Any]) -> str:
         return "the order of events alone"
     first, last = (day(found[end]) for end in ("first", "last"))
     ties, unit = found.get("ties", 0), found.get("unit", "time")
-    shared = f"{count(ties, 'event')} {'shares its' if ties == 1 else 'share their'} {unit}"
-    return md(f"{first} to {last}; {shared} with another one of the same user")
+    shared, them = ("shares its", "it") if ties == 1 else ("share their", "them")
+    return md(f"{first} to {last}; {count(ties, 'event')} {shared} {unit} with the event before {them}")

@@ -69,7 +69,8 @@ def _against(this: MetricsChoices) -> None:
         key=f"metrics_baseline_{this.models.info.name}_{len(models)}",
         label_visibility="collapsed",
     )
-    table = this.of_kind(evaluation.against(this.models, this.protocol, baseline, this.metric))
+    every = evaluation.against(this.models, this.protocol, baseline, this.metric)
+    table = this.of_kind(every)
     if table.empty:
         st.info(f"There is nothing to compare at {this.k}. {this.beams()} Choose a smaller k.")
         return
@@ -86,7 +87,7 @@ def _against(this: MetricsChoices) -> None:
     )
     words = metrics.better_words(table, baseline, metrics.bold(this.titles))
     st.caption(
-        f"{words} Paired over the same users; p adjusted by Holm for {count(len(table), 'comparison')}. "
+        f"{words} Paired over the same users; p adjusted by Holm for {count(len(every), 'comparison')}. "
         f"Diamond: the baseline. Open: n.s. {md(evaluation.over_seeds(this.models, this.protocol), 1_000)}"
     )
 

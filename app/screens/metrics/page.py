@@ -81,7 +81,8 @@ def _verdict(this: MetricsChoices) -> None:
 
 
 def _table(this: MetricsChoices) -> None:
-    standing = this.of_kind(evaluation.standing(this.models, this.protocol, this.k))
+    every = evaluation.standing(this.models, this.protocol, this.k)
+    standing = this.of_kind(every)
     signs = {row: look.sign for row, look in this.looks.items()}
     table = metrics.grid(standing, this.notes(), {row: clean(title) for row, title in this.titles.items()}, signs)
     best = standing[standing["mark"] == "best"]
@@ -104,11 +105,10 @@ def _table(this: MetricsChoices) -> None:
         alt=f"Metrics of {count(len(metrics.models_of(this.rows)), 'model')} at {this.k}, with 95 % intervals.",
         key="metrics_table",
     )
+    of_all = " of all kinds" * (len(standing) < len(every))
+    marks = f" **Bold**: the best{of_all}; ≈: not significantly different from it (paired bootstrap, Holm)."
     words = [
-        "In brackets: 95 % interval."
-        + (
-            " **Bold**: the best; ≈: not significantly different from it (paired bootstrap, Holm)." if len(best) else ""
-        ),
+        "In brackets: 95 % interval." + marks * bool(standing["mark"].any()),
         this.beams(),
         this.below(floor.learned(this.people, this.families)).strip(),
     ]

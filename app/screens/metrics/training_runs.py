@@ -42,7 +42,12 @@ def _curves(this: MetricsChoices) -> None:
             name="training curves",
             columns={"loss": widgets.FOUR_DIGITS, "ndcg": widgets.FOUR_DIGITS},
         )
-        if names := evaluation.validated_by_users(this.models, table[table["ndcg"].notna()]["model"].unique()):
+        validated = table[table["ndcg"].notna()]["model"].unique()
+        for sampled, names in evaluation.validated_among(this.models, validated).items():
+            titles = listed([this.titles[name] for name in names])
+            words = f"{titles}: validated among {sampled:,} sampled items. Such values are much higher than the other curves'."
+            st.caption(md(words, 1_000))
+        if names := evaluation.validated_by_users(this.models, validated):
             titles = listed([this.titles[name] for name in names])
             st.caption(
                 md(f"{titles}: validated with trained user vectors. The table folds users in from histories, so its values "
