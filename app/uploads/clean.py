@@ -27,6 +27,7 @@ ITEMS, LOG = "items.parquet", "log.parquet"
 _LONGEST_NAME = 60
 _FLAGS = ""  # no column is called so
 _OF_PYTHON = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s'"\[\],][^\[\],]*"""  # the values of a list as it writes them
+_NAMES = r"""['"]name['"]\s*:\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""  # of its objects: [{'id': 16, 'name': 'War'}]
 _ESCAPED = r"""\\(['"\\])"""
 
 
@@ -163,17 +164,23 @@ def _list(cell: str, column: UploadColumn, limits: UploadLimits) -> str:
     """SQL: the values of a field; NULL where there is none."""
     lists = f"TRY(flatten(from_json({cell}, '[[\"VARCHAR\"]]')))"
     plain = f"TRY(from_json({cell}, '[\"VARCHAR\"]'))"
+    objects = f'list_transform(TRY(from_json({cell}, \'[{{"name": "VARCHAR"}}]\')), lambda x: x.name)'
     separator = column.separator or "|"
     parts = f"string_split({cell}, {sql(separator)})"
     in_brackets = r"(?s)\[.*\]" if separator == "," else r"""(?s)\[[\[\s]*['"].*\]"""
-    python = (
-        f"list_transform(regexp_extract_all({cell}, {sql(_OF_PYTHON)}), lambda x: CASE WHEN x[1] IN ('\"', chr(39)) "
+    braces = f"regexp_full_match({cell}, '(?s)\\{{[^:]*\\}}')"  # a set of Python, an array of Postgres
+    listed = f"CASE WHEN {braces} THEN '[' || {cell}[2:-2] || ']' ELSE {cell} END"
+    python, names = (
+        f"list_transform(regexp_extract_all({listed}, {form}), lambda x: CASE WHEN x[1] IN ('\"', chr(39)) "
         rf"THEN regexp_replace(x[2:-2], {sql(_ESCAPED)}, '\1', 'g') ELSE x END)"
+        for form in (sql(_OF_PYTHON), f"{sql(_NAMES)}, 1")
     )
+    named = f"CASE WHEN json_valid({cell}) THEN list_filter({objects}, lambda x: x IS NOT NULL) ELSE {names} END"
     values = (
-        f"CASE WHEN {cell}[1] = '[' AND json_valid({cell}) THEN "
+        f"CASE WHEN regexp_matches({cell}, '^\\[\\s*\\{{') AND len({named}) > 0 THEN {named} "
+        f"WHEN {cell}[1] = '[' AND json_valid({cell}) THEN "
         f"CASE WHEN regexp_matches({cell}, '^\\[\\s*\\[') THEN {lists} ELSE {plain} END "
-        f"WHEN regexp_full_match({cell}, {sql(in_brackets)}) THEN {python} WHEN {cell} IS NOT NULL THEN {parts} END"
+        f"WHEN {braces} OR regexp_full_match({cell}, {sql(in_brackets)}) THEN {python} WHEN {cell} IS NOT NULL THEN {parts} END"
     )
     bare = f"list_transform({values}, lambda x: left(trim(regexp_replace(x, '{CONTROLS}+', ' ', 'g')), {limits.cell}))"
     filled = f"list_filter({bare}, lambda x: x IS NOT NULL AND x <> '')"

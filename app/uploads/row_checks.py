@@ -34,7 +34,8 @@ from engine.tabular.times import MICRO, fraction, seconds
 _CELL_CONTROLS = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f␀␁]"  # a description may have lines
 YES, NO = ("1", "true", "yes"), ("0", "false", "no")
 """What a column of flags says."""
-_NONE = ("nan", "null", "none", "na", "n/a", "#n/a", "<na>", "undefined")  # as programs write that there is no value
+_NONE = ("nan", "null", "none", "na", "n/a", "#n/a", "<na>", "undefined", r"\n")
+"""As programs write that there is no value; the last one is a database's."""
 _NUMBER = r"[-+]?\d{1,18}([.,]\d{1,15})?"
 _MIXED = 0.2  # share of texts up to which a column counts as one of numbers
 
@@ -58,7 +59,8 @@ def check_items(con: duckdb.DuckDBPyConnection, reading: Reading, findings: Find
 
 def check_ids(findings: Findings, file: FileKind, role: str, cell: str, column: str) -> None:
     missing = Rule(f"{role}_nan", f"lower({cell}) IN ({', '.join(map(sql, _NONE))})")
-    _insert(findings, file, (*id_rules(role, cell), missing), cell, column)
+    rounded = Rule(f"{role}_rounded", rf"regexp_full_match({cell}, '\d([.,]\d+)?E\+\d+')")
+    _insert(findings, file, (*id_rules(role, cell), missing, rounded), cell, column)
     foreign = f"NOT regexp_full_match({cell}, '[\\x00-\\x7f]*')"
     different = f"SELECT min(line) AS line, {cell} AS value FROM rows WHERE {foreign} GROUP BY ALL"
     twins = f"SELECT * FROM ({different}) QUALIFY count(*) OVER (PARTITION BY nfc_normalize(value)) > 1"

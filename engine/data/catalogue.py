@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +139,9 @@ def as_text(value: Any) -> str:
         return value.decode("utf-8", "replace")
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         value = int(value)
+    elif isinstance(value, Decimal):  # as engine/tabular/parquet.py
+        text = format(value, "f")
+        return text.rstrip("0").rstrip(".") if "." in text else text
     elif isinstance(value, (bool, list, dict)):
         value = json.dumps(value, ensure_ascii=False, default=str)
     # A lone surrogate, which JSON can escape, is no character and cannot be stored.
@@ -194,7 +198,7 @@ def _strip_html(con: duckdb.DuckDBPyConnection, attributes: dict[str, list[Any]]
 
 def _clean(value: Any) -> Any:
     """None for what says nothing; everything else as it is."""
-    if isinstance(value, str):
+    if isinstance(value, (str, Decimal)):
         value = as_text(value)
         return value if value.strip() else None
     return None if isinstance(value, float) and not math.isfinite(value) else value

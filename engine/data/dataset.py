@@ -89,10 +89,10 @@ class DatasetInfo:
     lengths: dict[str, float]
     """Events per user: min, median, mean, max."""
     sparsity: float
-    """1 − events / (users · items)."""
+    """1 − pairs of a user and an item in the log, each counted once / (users · items)."""
     time: dict[str, Any]
     """unit ("second", "day", "order": the rows stand in order, or "none": a user's items are a set), first, last (unix seconds,
-    null without times), ties (events that share user and time)."""
+    null without times), ties (events that share user and time with the event before them)."""
     split: dict[str, Any]
     """kind ("leave-one-out", "time", "given" or "users"); for "time" valid_from and test_from (unix seconds); for the last two
     what was drawn, and valid_items and test_items, how many items are held out."""

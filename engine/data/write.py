@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from engine import __version__
 from engine.data.dataset import Dataset, DatasetInfo, Role, fingerprint
+from engine.data.order import repeated
 from engine.data.ragged import Ragged
 from engine.data.repeats import UNTRAINED, count_held_out
 from engine.data.split import SplitOptions, split_roles
@@ -36,9 +37,10 @@ def refuse_existing(out: Path, overwrite: bool) -> None:
         return
     if not overwrite:
         raise SeqscopeError(f"{out} exists already. Choose another --out, or replace it with --overwrite.")
-    if not (out / "dataset.json").exists():
+    # exported models have a dataset.json beside them, too
+    if lacks := [name for name in ("dataset.json", "interactions.parquet") if not (out / name).exists()]:
         raise SeqscopeError(
-            f"{out} is not a dataset (it has no dataset.json), so --overwrite does not replace it. Choose another --out."
+            f"{out} is not a dataset (it has no {lacks[0]}), so --overwrite does not replace it. Choose another --out."
         )
 
 
@@ -134,7 +136,7 @@ def write_dataset(
                 "min": float(events.lengths.min()), "median": float(np.median(events.lengths)),
                 "mean": round(float(events.lengths.mean()), 4), "max": float(events.lengths.max()),
             },
-            sparsity=1 - len(events.values) / (len(users) * items.num_rows),
+            sparsity=1 - int(np.count_nonzero(~repeated(user, events.values))) / (len(users) * items.num_rows),
             time=describe_time(user, timestamp, time_unit),
             split=described,
             options=dict(options or {}),

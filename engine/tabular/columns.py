@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     import duckdb
 
 _ITEM_IDS = (
-    "itemid", "item", "iid", "parentasin", "asin", "movieid", "productid", "articleid", "sku", "trackid", "songid", "bookid",
-    "gameid", "recipeid", "podcastid", "newsid", "appid", "placeid", "venueid", "poiid", "poi", "businessid", "isbn", "isbn13",
-    "stockcode", "productcode", "itemcode", "articlecode", "상품id", "商品id",
+    "itemid", "item", "iid", "parentasin", "asin", "movieid", "productid", "articleid", "sku", "lineitemsku", "trackid",
+    "songid", "bookid", "gameid", "recipeid", "podcastid", "newsid", "appid", "placeid", "venueid", "poiid", "poi", "businessid",
+    "isbn", "isbn13", "stockcode", "productcode", "itemcode", "articlecode", "상품id", "商品id",
 )  # fmt: skip
 _THINGS = (
     "product", "article", "movie", "film", "track", "song", "book", "game", "recipe", "podcast", "news", "app", "place", "venue",
@@ -33,7 +33,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "user": (
         "userid", "user", "uid", "reviewerid", "customerid", "memberid", "visitorid", "sessionid", "clientid", "account",
         "accountid", "username", "customerno", "customer", "buyerid", "buyer", "shopper", "visitor", "session", "사용자",
-        "고객id", "会员id", "ユーザーid", "kunde", "client",
+        "고객id", "会员id", "ユーザーid", "kunde", "client", "customeremail", "email",
     ),
     "item": (*_ITEM_IDS, "contentid", *_THINGS, "spotid", "locationid", "artistid", "id", *_ATTRIBUTES),
     "time": (
@@ -43,16 +43,16 @@ NAMES: dict[str, tuple[str, ...]] = {
     ),
     "rating": _RATING_NAMES,
     "weight": ("weight", *_RATING_NAMES, "count", "playcount", "value"),
-    "quantity": ("quantity", "qty", "units", "수량", "数量", "menge", "anzahl", "quantité", "cantidad"),
+    "quantity": ("quantity", "lineitemquantity", "qty", "units", "수량", "数量", "menge", "anzahl", "quantité", "cantidad"),
     "item_id": (
         *_ITEM_IDS, "ean", "gtin", "imdbid", "tconst", "spotid", "locationid", "artistid", "id", "code", "key", "번호",
         "상품코드", "상품번호", "商品コード", "artikelnummer",
     ),
     "title": (
         "title", "itemtitle", "producttitle", "movietitle", "booktitle", "primarytitle", "tracktitle", "songtitle",
-        "itemname", "productname", "moviename", "trackname", "songname", "bookname", "gamename", "recipename", "placename",
-        "venuename", "businessname", "displayname", "name", "label", "headline", "제목", "이름", "상품명", "영화명", "タイトル",
-        "商品名", "標題", "标题", "titel", "titre", "titulo", "título", "bezeichnung", "nombre", "nom",
+        "itemname", "lineitemname", "productname", "moviename", "trackname", "songname", "bookname", "gamename", "recipename",
+        "placename", "venuename", "businessname", "displayname", "name", "label", "headline", "제목", "이름", "상품명", "영화명",
+        "タイトル", "商品名", "標題", "标题", "titel", "titre", "titulo", "título", "bezeichnung", "nombre", "nom",
     ),
 }  # fmt: skip
 """Role → names as of `plain_name`, the surest first. item: of a log; item_id and title: of a catalogue."""
@@ -96,6 +96,8 @@ _TOKENS = re.compile(r"(?<=.):(?:token|float)_seq$")
 """RecBole's lists, with blanks between the values."""
 _SEPARATORS = "|;,/"
 _LONGEST_ID = 64
+_BRACKETS = re.compile(r"\[.*\]|\{[^:]*\}", re.DOTALL)
+"""A list of JSON or Python; a set of Python or an array of Postgres."""
 _URL = re.compile(r"https?://\S+")
 
 
@@ -150,14 +152,20 @@ def guess_roles(
     )
     if named:
         for role in expected:
-            matches = called(NAMES[role], [column.name for column in columns if column.name not in roles])
+            free = [column for column in columns if column.name not in roles]
+            if kind == "log":  # a file without rows has no values at all
+                free = [column for column in free if column.filled or not column.values]
+            matches = called(NAMES[role], [column.name for column in free])
             if matches:
                 roles[matches[0]] = role
         if kind == "log":
             _unsaid(roles, columns, is_time)
     missing = [role for role in expected if role not in roles.values()]
     free = [column for column in columns if column.name not in roles and column.filled]
-    by_value = _catalogue_roles(missing, free) if kind == "catalogue" else _log_roles(missing, free, named, is_time)
+    user = next((column for column in columns if roles.get(column.name) == "user"), None)
+    by_value = (
+        _catalogue_roles(missing, free) if kind == "catalogue" else _log_roles(missing, free, user, named, is_time)
+    )
     roles |= {name: role for role, name in by_value.items()}
     spare = [column for column in columns if column.name not in roles]
     if kind == "catalogue":
@@ -186,7 +194,8 @@ def seems(kind: FileKind, columns: Sequence[Values]) -> FileKind | None:
         return None
     if kind == "catalogue":
         return "log" if users and len(item.distinct) < 0.8 * len(item.filled) else None
-    return "catalogue" if titles and not users and len(item.distinct) == len(item.filled) > 2 else None
+    unique = len(item.distinct) == len(item.filled) > 2 and len(item.filled) >= 0.85 * len(item.values)
+    return "catalogue" if titles and not users and unique else None
 
 
 def _choice(kind: FileKind, columns: tuple[UploadColumn, ...], by_value: bool) -> ReadingChoice:
@@ -243,8 +252,13 @@ def _title_score(column: Values) -> float:
 
 
 def _log_roles(
-    missing: list[Role], free: list[Values], named: bool, is_time: Callable[[Sequence[str]], bool]
+    missing: list[Role],
+    free: list[Values],
+    user: Values | None,
+    named: bool,
+    is_time: Callable[[Sequence[str]], bool],
 ) -> dict[Role, str]:
+    """user: where its name says which column that is."""
     chosen: dict[Role, str] = {}
     rest = [column for column in free if not named or plain_name(column.name) not in _NO_IDS]
     if "time" in missing:
@@ -258,33 +272,61 @@ def _log_roles(
         if weights:
             chosen["weight"] = min(weights, key=lambda column: len(column.distinct)).name
             rest = [column for column in rest if column.name != chosen["weight"]]
+    rest = [column for column in rest if column.share(lambda value: bool(_OF_DAY.fullmatch(value))) < 0.9]
     # Who comes before what they took, nearly everywhere.
     ids = [column for column in rest if max(map(len, column.filled)) <= _LONGEST_ID and len(column.distinct) > 1]
+    ids.sort(key=_never_again)
     for role, other in (("user", "item"), ("item", "user")):
         fitting = [column for column in ids if not named or plain_name(column.name) not in NAMES[other]]
-        if role == "item" and named:  # rather one whose values share a title, and no order's number
-            fitting.sort(key=lambda column: (not any(shares_title(column, title) for title in free), _is_order(column)))
+        if role == "item" and named:  # rather one whose values share a title, no order's number, and no words
+            fitting = [column for column in fitting if user is None or not shares_title(user, column)] or fitting
+            fitting.sort(
+                key=lambda column: (
+                    not any(shares_title(column, title) for title in free),
+                    _is_order(column),
+                    column.share(lambda value: " " in value) > 0.5,
+                )
+            )
+            things = called(_THINGS_CALLED, [column.name for column in free if column.name not in chosen.values()])
+            if things and not any(shares_title(column, title) for column in fitting[:1] for title in free):
+                fitting = [column for column in free if column.name == things[0]]
         if role in missing and fitting:
             chosen[role] = fitting[0].name
-            ids.remove(fitting[0])
+            user = fitting[0] if role == "user" else user
+            ids = [column for column in ids if column is not fitting[0]]
     if "item" in missing and "item" not in chosen and named:  # titles alone tell the items
         titles = called(NAMES["title"], [column.name for column in free if column.name not in chosen.values()])
         chosen |= {"item": titles[0]} if titles else {}
     return chosen
 
 
+_THINGS_CALLED = [
+    name
+    for name in NAMES["title"]
+    if name.endswith(("title", "name")) and name not in ("title", "primarytitle", "displayname", "name")
+]
+"""Titles of things for sure; those of reviews, and names of users, are called title and name."""
 _WEAK = {"id", "code", "key"}
 """Names that an item's column may have, and an order's as well."""
 _REPEATED = 3
 """Values that must come again before anything is said of what they have in common."""
+_AMOUNT = re.compile(r"[-+]?\d*[.,]?\d+([eE][-+]?\d+)?")
+_OF_DAY = re.compile(r"\d{1,2}:\d\d(:\d\d([.,]\d+)?)?( ?[aApP]\.?[mM]\.?)?")
+"""A time of day, which is neither a time nor an id."""
+_MANY = 50
+"""Rows of a log among which an item comes again."""
 
 
 def _unsaid(roles: dict[str, Role], columns: Sequence[Values], is_time: Callable[[Sequence[str]], bool]) -> None:
-    """Takes back what a name says where the values say otherwise: a weak name whose values are orders is no item, and what holds
-    no time is none where another column does."""
+    """Takes back what a name says where the values say otherwise: a weak name whose values are orders is no item, what holds
+    no time is none where another column does, and what holds no numbers is neither a rating nor a quantity."""
     for column in columns:
         role = roles.get(column.name)
         if role == "item" and plain_name(column.name) in _WEAK and _is_order(column):
+            del roles[column.name]
+        elif role == "time" and plain_name(column.name) == "day" and called(["month"], [c.name for c in columns]):
+            del roles[column.name]  # that of the month
+        elif role in ("weight", "quantity") and column.share(lambda value: bool(_AMOUNT.fullmatch(value))) < 0.5:
             del roles[column.name]
         elif role == "time" and column.filled and not is_time(column.values):
             others = [other for other in columns if other.name not in roles and other.filled]
@@ -293,7 +335,8 @@ def _unsaid(roles: dict[str, Role], columns: Sequence[Values], is_time: Callable
 
 
 def _is_order(column: Values) -> bool:
-    """Whether each value comes in one burst, as the number of an order does: its rows stand one after the other."""
+    """Whether each value comes in one burst, as the number of an order does: its rows stand one after the other; or none comes
+    again in many rows."""
     places: dict[str, list[int]] = {}
     for row, value in enumerate(column.values):
         if value:
@@ -301,7 +344,14 @@ def _is_order(column: Values) -> bool:
     repeated = [rows for rows in places.values() if len(rows) > 1]
     bursts = [rows for rows in repeated if rows[-1] - rows[0] == len(rows) - 1]
     rows = sum(map(len, repeated))
+    if not repeated:
+        return _never_again(column)
     return len(repeated) >= _REPEATED and rows >= 0.2 * len(column.filled) and len(bursts) >= 0.95 * len(repeated)
+
+
+def _never_again(column: Values) -> bool:
+    """Whether each of many rows has a value of its own, as the number of an event: neither who nor what."""
+    return len(column.distinct) == len(column.filled) >= _MANY
 
 
 def agreement(column: Values, by: Values) -> float | None:
@@ -340,7 +390,9 @@ def _of_items(columns: list[Values], item: Values) -> dict[str, Role]:
     """Columns of a log that say something of its items rather than of events: the title, and attributes."""
     filled = [column for column in columns if column.filled]
     by_name = called(NAMES["title"], [column.name for column in filled])
-    titles = [column for column in filled if shares_title(item, column)]
+    titles = [
+        column for column in filled if shares_title(item, column) and plain_name(column.name) not in NAMES["item_id"]
+    ]
     titles.sort(key=lambda column: column.name not in by_name)
     if not titles:  # no item comes often enough to tell by the values: the name must say it, and not be anybody's
         sure = [name for name in by_name if plain_name(name) not in ("name", "label", "nombre", "nom", "displayname")]
@@ -386,7 +438,7 @@ def _attributes(columns: list[Values], named: bool) -> dict[str, Role]:
 def _is_list(column: Values) -> bool:
     if _TOKENS.search(column.name):
         return True
-    if column.share(lambda value: value.startswith("[") and value.endswith("]")) > 0.8:
+    if column.share(lambda value: bool(_BRACKETS.fullmatch(value))) > 0.8:
         return True
     bars = column.share(lambda value: "|" in value)
     if bars > 0.05 and max(map(len, column.filled)) < 500:

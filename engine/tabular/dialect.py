@@ -5,12 +5,13 @@ then the line, so that every field begins with a delimiter and no match is empty
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from engine.errors import Refused
 from engine.tabular.columns import known_name
@@ -36,13 +37,25 @@ class _Fit(NamedTuple):
         return 0.0 if self.fields < 2 else self.share * (1 - self.broken) + min(self.fields, 20) / 1_000
 
 
+def parse_object(line: str) -> dict[str, Any] | None:
+    """The object of a line in JSON, or in Python's own words, as Amazon's metadata of 2014 and Steam's reviews are."""
+    for parse in (json.loads, ast.literal_eval):
+        try:
+            parsed = parse(line)
+        except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
+            continue
+        if isinstance(parsed, dict):
+            return {str(key): value for key, value in parsed.items()}
+    return None
+
+
 def is_json_lines(lines: Sequence[str]) -> bool:
-    """Whether most lines begin like a JSON object, and one of them is one."""
+    """Whether most lines begin like an object, and one of them is one (`parse_object`)."""
     filled = [line.strip() for line in lines if line.strip()][:_LOOKED_AT]
     begun = [line for line in filled if line.startswith("{")]
     if len(begun) * 2 < len(filled) or not begun:
         return False
-    return any(_is_object(line) for line in begun[:50]) or filled[0].startswith('{"')
+    return any(parse_object(line) is not None for line in begun[:50]) or filled[0].startswith('{"')
 
 
 def is_json_document(lines: Sequence[str]) -> bool:
@@ -213,7 +226,7 @@ class Splitter:
 
     delimiter: str
     quote: str
-    """"" where none is read as one; delimiters of several characters, and blanks, go without."""
+    """"" where none is read as one; delimiters of several characters, and blanks, go without. Blanks may stand around quotes."""
 
     @property
     def quoting(self) -> bool:
@@ -223,19 +236,19 @@ class Splitter:
     def whole(self) -> str:
         """Matches (in full) a line whose quotes are all in order."""
         d, q = self._signs()
-        return f"(?:{d}(?:{q}(?:[^{q}]|{q}{q})*{q}|[^{q}{d}][^{d}]*)?)*"
+        return f"(?:{d} *(?:{q}(?:[^{q}]|{q}{q})*{q} *|[^{q}{d} ][^{d}]*)?)*"
 
     @property
     def unfinished(self) -> str:
         """Matches (in full) a line that ends within a quoted field."""
         d, q = self._signs()
-        return f"(?:{d}(?:{q}(?:[^{q}]|{q}{q})*{q}|[^{q}{d}][^{d}]*)?)*{d}{q}(?:[^{q}]|{q}{q})*"
+        return f"{self.whole}{d} *{q}(?:[^{q}]|{q}{q})*"
 
     @property
     def field(self) -> str:
         """Finds a field of a line that is whole, as its first group."""
         d, q = self._signs()
-        return f"{d}({q}(?:[^{q}]|{q}{q})*{q}|[^{d}]*)"
+        return f"{d}( *{q}(?:[^{q}]|{q}{q})*{q} *|[^{d}]*)"
 
     def split(self, line: str) -> list[str] | None:
         """The fields of a line; None where its quotes are not in order."""
@@ -254,8 +267,9 @@ class Splitter:
         return re.fullmatch(self.unfinished, begins + line) is not None
 
     def _bare(self, text: str) -> str:
-        if len(text) > 1 and text.startswith(self.quote):
-            return text[1:-1].replace(self.quote * 2, self.quote)
+        quoted = text.strip(" ")
+        if len(quoted) > 1 and quoted.startswith(self.quote):
+            return quoted[1:-1].replace(self.quote * 2, self.quote)
         return text
 
     def _signs(self) -> tuple[str, str]:
@@ -288,11 +302,11 @@ def records(lines: Sequence[str], splitter: Splitter) -> list[list[str]]:
     return rows
 
 
-def header_names(first: Sequence[str], width: int) -> list[str]:
-    """What the columns are called after the header."""
+def header_names(first: Sequence[str], width: int, below: Sequence[Sequence[str]]) -> list[str]:
+    """What the columns are called after the header. below: the other rows."""
     fields = list(first)
-    if len(fields) == width - 1:  # as R writes row names: they have a column and no name
-        fields = ["", *fields]
+    if len(fields) == width - 1 and any(row[-1].strip(BLANKS) for row in below if len(row) == width):
+        fields = ["", *fields]  # as R writes row names: they have a column and no name; else rows end with a delimiter
     return column_names(fields if len(fields) >= width else [*fields, *[""] * (width - len(fields))])
 
 
@@ -319,5 +333,5 @@ def delimited(
     width = max(widths, key=lambda width: (widths[width], width))
     if max(width, len(rows[0])) > limits.columns:
         raise Refused(f"The rows have {width:,} fields; at most {limits.columns:,} columns are taken here.")
-    names = header_names(rows[0], width) if named else [f"column {index + 1}" for index in range(width)]
+    names = header_names(rows[0], width, rows[1:]) if named else [f"column {index + 1}" for index in range(width)]
     return reading.model_copy(update={"header": named, "columns": texts(names)}), [delimiter, quoted, headed]

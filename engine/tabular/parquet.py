@@ -112,6 +112,8 @@ def _cell(column: str, kind: str) -> str:
         whole = f"{column} = trunc({column}) AND abs({column}) < 9e15"
         text = f"CASE WHEN {whole} THEN {column}::BIGINT::VARCHAR ELSE {column}::VARCHAR END"
         return f"CASE WHEN NOT isnan({column}) THEN {text} END"
+    if kind.startswith("DECIMAL") and not kind.endswith(",0)"):
+        return f"rtrim(rtrim({column}::VARCHAR, '0'), '.')"
     if kind.endswith("]") or kind.startswith(("STRUCT", "MAP", "UNION", "VARIANT")):
         return f"to_json({column})::VARCHAR"
     return f"{column}::VARCHAR"

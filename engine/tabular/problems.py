@@ -33,6 +33,7 @@ class Problem(NamedTuple):
     """A sentence or two."""
 
 
+_ROUNDED = "Ids that differ behind these digits count as one. Give the column the format of text before it is exported."
 _TWINS = "They count as two. Write all ids in one Unicode form, such as NFC: é as one character or as e and an accent."
 
 PROBLEMS: dict[str, Problem] = {
@@ -92,6 +93,7 @@ PROBLEMS: dict[str, Problem] = {
         "item id that reads like a missing value (nan, null, none)",
         "It counts as an id. Leave it empty if there is none.",
     ),
+    "id_rounded": Problem("warning", "item id that a spreadsheet has rounded (4.01E+12)", _ROUNDED),
     "id_twins": Problem(
         "warning", "item id that looks like another one and is written in other characters", _TWINS
     ),
@@ -133,6 +135,8 @@ PROBLEMS: dict[str, Problem] = {
     "item_nan": Problem(
         "warning", "event of an item that reads like a missing value (nan, null, none)", "Leave the field empty if there is none."
     ),
+    "user_rounded": Problem("warning", "event of a user id that a spreadsheet has rounded (4.01E+12)", _ROUNDED),
+    "item_rounded": Problem("warning", "event of an item id that a spreadsheet has rounded (4.01E+12)", _ROUNDED),
     "user_twins": Problem("warning", "user id that looks like another one and is written in other characters", _TWINS),
     "item_twins": Problem(
         "warning", "item id of the log that looks like another one and is written in other characters", _TWINS

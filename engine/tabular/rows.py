@@ -6,6 +6,7 @@ by id (LETTER's and P5's item files)."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -17,7 +18,7 @@ import pyarrow as pa
 
 from engine.errors import Refused
 from engine.tabular.database import SQL_BLANKS, pictured, sql, sql_path, trimmed, value
-from engine.tabular.dialect import Splitter
+from engine.tabular.dialect import Splitter, parse_object
 from engine.tabular.findings import VALUE, Findings
 from engine.tabular.parquet import read_parquet
 from engine.tabular.problems import MAX_DEPTH
@@ -28,6 +29,8 @@ _MAX_RECORD = 500  # lines of one row
 MAX_NAME = 200
 """Characters of a key; longer ones, and those with control characters, are not read."""
 _MAX_OPEN = 5_000  # quotes that are never closed, before nobody looks for their ends any more
+_AS_TEXT = r'^="([^"]*)"\s*$'
+"""How spreadsheets are told that digits are a text: ="0123"."""
 _FILLED = r"NOT regexp_full_match(text, '[\s\x{0b}\x{a0}]*')"
 
 
@@ -179,10 +182,13 @@ def _delimited(
             if reading.columns[index].role == "skip":
                 cell = "NULL"
             elif with_quotes:
+                cell = f"trim({cell}, ' ')"
                 bare = f"replace({cell}[2:-2], {sql(2 * reading.quote)}, {sign})"
                 cell = f"CASE WHEN starts_with({cell}, {sign}) THEN {bare} ELSE {cell} END"
             bare_cells.append(f", {cell} AS c{index}")
-            cells.append(f", {trimmed(f'c{index}')} AS c{index}")
+            text = f"regexp_replace(c{index}, {sql(_AS_TEXT)}, '\\1')"
+            text = f"CASE WHEN starts_with(c{index}, '=\"') THEN {text} ELSE c{index} END"
+            cells.append(f", {trimmed(text)} AS c{index}")
         source = f"SELECT line, last, {fields} AS f FROM records WHERE {condition}"
         bare_rows = f"SELECT line, last{''.join(bare_cells)} FROM ({source}) WHERE len(f) = {width}"
         made = value(con, f"INSERT INTO rows SELECT line, last{''.join(cells)} FROM ({bare_rows})")
@@ -303,6 +309,7 @@ def json_names(con: duckdb.DuckDBPyConnection, limits: Limits) -> list[str]:
 def with_keys(con: duckdb.DuckDBPyConnection, path: Path, reading: Reading, limits: Limits) -> Reading:
     """The reading of JSON lines with every key of the plain text `path` as a column. Raises Refused."""
     con.execute(f"CREATE TABLE lines AS {lines_of(path)}")
+    _from_python(con)
     names = json_names(con, limits)
     con.execute("DROP TABLE lines")
     if not names:
@@ -316,6 +323,7 @@ def _json(
     con: duckdb.DuckDBPyConnection, reading: Reading, kind: str, findings: Findings, limits: Limits, keys: bool
 ) -> int:
     """How many rows the file has."""
+    _from_python(con)
     total = value(con, "SELECT count(*) FROM lines")
     shape = "CASE WHEN json_valid(text) THEN json_type(text) = 'OBJECT' END"
     con.execute(f"CREATE OR REPLACE TABLE shaped AS SELECT line, text, {shape} AS object FROM lines")
@@ -344,11 +352,41 @@ def _json(
     return total
 
 
+def _from_python(con: duckdb.DuckDBPyConnection) -> None:
+    """Writes the objects of the table `lines` that are in Python's own words (dialect.py) as JSON."""
+    con.execute("CREATE OR REPLACE TABLE literals (line BIGINT, text VARCHAR)")
+    rows = con.cursor().execute(r"SELECT line, text FROM lines WHERE regexp_matches(text, '^\s*\{\s*u?\x27')")
+    while some := rows.fetchmany(10_000):
+        con.register(
+            "written", pa.Table.from_pylist([row for line, text in some for row in _as_json(line, text)], _LITERALS)
+        )
+        con.execute("INSERT INTO literals SELECT * FROM written")
+        con.unregister("written")
+    con.execute("UPDATE lines SET text = literals.text FROM literals WHERE literals.line = lines.line")
+    con.execute("DROP TABLE literals")
+
+
+_LITERALS = pa.schema([("line", pa.int64()), ("text", pa.string())])
+
+
+def _as_json(line: int, text: str) -> Iterator[dict[str, Any]]:
+    """The row of a line of Python; nothing where it is none."""
+    row = parse_object(text)
+    if row is not None:
+        with contextlib.suppress(TypeError, RecursionError):  # a tuple as a key
+            yield {"line": line, "text": json.dumps(row, default=str)}
+
+
 def _json_cell(index: int, key: str) -> str:
-    """SQL: a value as text; pandas writes whole numbers as 1.0 where one is missing (engine/tabular/parquet.py)."""
+    """SQL: a value as text; pandas writes whole numbers as 1.0 where one is missing (engine/tabular/parquet.py), and MongoDB
+    wraps what it exports: {"$oid": "65…"}, {"$date": {"$numberLong": "17…"}}."""
     cell = f"f[{index + 1}]"
     whole = f"ends_with({cell}, '.0') AND json_type(text, {sql(pointer(key))}) = 'DOUBLE'"
-    return f"CASE WHEN {whole} THEN left({cell}, -2) ELSE {cell} END"
+    bare = rf"regexp_replace({cell}, {sql(_WRAPPED)}, '\1\2')"
+    return f"CASE WHEN {whole} THEN left({cell}, -2) WHEN starts_with({cell}, '{{\"$') THEN {bare} ELSE {cell} END"
+
+
+_WRAPPED = r'^\{"\$\w+":(?:\{"\$\w+":)?(?:"([^"]*)"|([^"{}\[\]]*))\}+$'
 
 
 _DEEP = pa.schema([("line", pa.int64()), ("value", pa.string())])

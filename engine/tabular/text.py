@@ -31,6 +31,7 @@ MAX_LINE = 1 << 20
 _TO_PICTURES = {0: "␀", 1: "␁"}
 _CONTROLS = bytes(code for code in range(32) if code not in b"\t\n\v\f\r\x1b")
 _MARK = "\ufdd0"  # no character at all: stands for bytes that are none of the encoding until their line is known
+_SEPARATOR = re.compile(r'\A"?sep=[^\r\n]"?(?=[\r\n])')  # Excel's first line
 _MOST_FAULTS = 1_000
 _MOST_LONG = 1_000
 _HEAD = 2_000  # lines that `head` looks at
@@ -128,7 +129,7 @@ class _Pass:
             text = held + decoder.decode(block)
             held = ""
             if first and text:
-                text, first = text.removeprefix("\ufeff"), False
+                text, first = _SEPARATOR.sub("", text.removeprefix("\ufeff")), False
             if text.endswith("\r"):  # a line feed may follow
                 text, held = text[:-1], "\r"
             yield self._lines(text)

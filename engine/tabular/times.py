@@ -19,7 +19,7 @@ _ISO = r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?( ?(Z|UTC|[+-]\d{2}(:
 _DAYS = (
     "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d", "%Y. %m. %d.", "%Y. %m. %d",
     "%d-%b-%Y", "%d %b %Y", "%b %d, %Y", "%d %B %Y", "%B %d, %Y", "%d/%b/%Y", "%Y-%m-%d",
-    "%Y년 %m월 %d일", "%Y年%m月%d日", "%d/%m/%y", "%m/%d/%y", "%d.%m.%y", "%Y%m%d",
+    "%Y년 %m월 %d일", "%Y年%m月%d日", "%d/%m/%y", "%m/%d/%y", "%d.%m.%y", "%d-%b-%y", "%Y%m%d",
 )  # fmt: skip
 _HOURS = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p", ", %H:%M", ", %H:%M:%S", "T%H:%M:%S")
 _OTHERS = (
@@ -148,9 +148,9 @@ def settle(con: duckdb.DuckDBPyConnection, choice: ReadingChoice, column: str, t
 
 
 def is_time(con: duckdb.DuckDBPyConnection, values: Sequence[str]) -> bool:
-    """Whether a column without a name holds times."""
+    """Whether a column without a name holds times; which of them is the day may be open."""
     choice = guess(con, values)
-    return choice is not None and choice.sure != "unsure"
+    return choice is not None and (choice.sure != "unsure" or is_ambiguous(choice))
 
 
 def _other_way_round(form: str) -> str:

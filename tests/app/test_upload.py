@@ -179,6 +179,16 @@ def test_one_file_of_transactions_with_titles_is_enough(root: Path) -> None:
     assert table["title"].to_pylist()[0] == "Thing number 0" and "kind" in table.column_names
 
 
+def test_a_file_that_was_moved_stays_where_it_is_put_again(root: Path) -> None:
+    test = page(root, ANNA)
+    rows = b"id,name,day\n" + b"".join(b"%d,Ann %d,2024-03-0%d\n" % (n, n, n) for n in range(1, 9))
+    drop(test, "log", rows)
+    assert "Is it a log?" in said(test) and test.selectbox(key="upload_role_catalogue_item_id_0").value == "id"
+    press(test, "other", "catalogue")
+    drop(test, "log", rows)
+    assert test.selectbox(key="upload_role_log_time_0").value == "day"
+
+
 def test_a_zip_brings_both(root: Path) -> None:
     test = page(root, ANNA)
     content = packed({"data/ml.item": RECBOLE_ITEMS, "data/ml.inter": RECBOLE_LOG, "README.md": "Read me"})

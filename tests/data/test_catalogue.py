@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -136,6 +137,28 @@ def test_an_id_is_the_same_in_the_log_and_in_an_item_file(bench: Bench, ids: lis
         for file in ("items.jsonl", "items.parquet"):
             made = item_rows(bench.load(bench.folder / log, "--items", bench.folder / file))
             assert {row["title"] for row in made} == {"T0", "T1", "T2"}, (log, file)
+
+
+def test_what_mongodb_wraps_stands_bare(bench: Bench) -> None:
+    rows = [{"_id": {"$oid": f"65{n}"}, "title": f"T{n}", "price": {"$numberDecimal": "1.5"}} for n in range(3)]
+    events = (
+        {"user": user, "item": row["_id"], "time": {"$date": {"$numberLong": "17"}}} for user in (1, 2) for row in rows
+    )
+    log = bench.write("log.jsonl", "\n".join(map(json.dumps, events)))
+    for name, text in (("lines", "\n".join(map(json.dumps, rows))), ("document", json.dumps(rows))):
+        made = item_rows(bench.load(log, "--items", bench.write(f"{name}.json", text), "--item-id-column", "_id"))
+        assert [(row["item_id"], row["title"], row["price"]) for row in made][2] == ("652", "T2", 1.5)
+
+
+def test_decimals_are_numbers_and_whole_ones_ids(bench: Bench) -> None:
+    ids = pa.array([Decimal(n) for n in (10, 20, 30)], pa.decimal128(38, 18))
+    events = pa.table({"user": ["a"] * 3 + ["b"] * 3, "item": pa.concat_arrays([ids, ids]), "time": [1, 2, 3] * 2})
+    items = pa.table({"item_id": [10, 20, 30], "title": list("xyz"), "price": pa.array([Decimal("1.50")] * 3)})
+    for table, name in ((events, "log"), (items, "items"), (items.set_column(0, "item_id", ids), "decimals")):
+        pq.write_table(table, bench.folder / f"{name}.parquet")
+    for name in ("items", "decimals"):
+        made = item_rows(bench.load(bench.folder / "log.parquet", "--items", bench.folder / f"{name}.parquet"))
+        assert [(row["item_id"], row["price"]) for row in made] == [("10", 1.5), ("20", 1.5), ("30", 1.5)]
 
 
 def test_what_python_cannot_hold_of_an_item_file_is_no_traceback(bench: Bench) -> None:

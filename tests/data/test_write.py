@@ -51,6 +51,11 @@ def test_round_trip(tmp_path: Path) -> None:
     assert [str(field.type) for field in log] == ["int32", "int32", "int64", "int8"]
 
 
+def test_a_user_and_an_item_that_repeat_are_one_observed_pair(tmp_path: Path) -> None:
+    again = arguments(item=np.array([0, 1, 0, 3, 4, 5, 4, 4]), repeats="count")
+    assert write_dataset(tmp_path / "toy", **again).sparsity == pytest.approx(1 - 5 / 24)
+
+
 def test_several_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = write_dataset(tmp_path / "whole", **arguments())
     monkeypatch.setattr(write, "ROW_GROUP", 3)
@@ -123,8 +128,10 @@ def test_an_existing_dataset_is_replaced_only_when_told(tmp_path: Path) -> None:
 def test_overwrite_replaces_nothing_but_datasets(tmp_path: Path) -> None:
     (tmp_path / "toy").mkdir()
     (tmp_path / "toy" / "thesis.txt").write_text("irreplaceable")
-    with pytest.raises(SeqscopeError, match="not a dataset"):
-        write_dataset(tmp_path / "toy", **arguments(), overwrite=True)
+    for name in ("nothing", "dataset.json"):  # of exported models
+        (tmp_path / "toy" / name).write_text("{}")
+        with pytest.raises(SeqscopeError, match="not a dataset"):
+            write_dataset(tmp_path / "toy", **arguments(), overwrite=True)
     (tmp_path / "file").write_text("")
     with pytest.raises(SeqscopeError, match="is a file"):
         write_dataset(tmp_path / "file", **arguments(), overwrite=True)

@@ -143,11 +143,37 @@ def test_flags_that_say_neither_and_numbers_with_a_few_texts_among_them(desk: De
     assert [item["tags"] for item in desk.items()][3:5] == [["old", "red", "big"], ["big"]]
 
 
+def test_digits_that_spreadsheets_are_told_to_take_as_text(desk: Desk) -> None:
+    desk.check('isbn,title,note\n="0012",Heat,=1+1\n"=""0013""","=""1984""",=""\n')
+    assert [tuple(row.values()) for row in desk.items()] == [("0012", "Heat", "=1+1"), ("0013", "1984", None)]
+
+
 def test_lists_as_python_writes_them(desk: Desk) -> None:
     lists = [["Drama", "Children's", 'a "b", c'], ["Sci-Fi"], ["back\\slash", "x"]]
     rows = "".join(f"{n}\tT {n}\t{lists[n % 3]!r}\t[Ann, Bob]\n" for n in range(9))
     desk.check("id\ttitle\tgenres\tauthors\n" + rows)
     assert [item["genres"] for item in desk.items()][:3] == lists and desk.items()[0]["authors"] == ["Ann", "Bob"]
+
+
+def test_lists_of_objects_are_those_of_their_names(desk: Desk) -> None:
+    objects = [{"id": 16, "name": "Children's"}, {"id": 35, "name": 'a "b", c'}]
+    rows = "".join(
+        f"{n}\tT {n}\t{objects!r}\t{json.dumps(objects)}\t{json.dumps([{'id': {'name': 1}}])}\n" for n in range(9)
+    )
+    desk.check("id\ttitle\tgenres\ttags\ttopics\n" + rows)
+    names = ["Children's", 'a "b", c']
+    assert [desk.items()[0][name] for name in ("genres", "tags", "topics")] == [names, names, ['{"id":{"name":1}}']]
+
+
+def test_lists_in_braces_as_postgres_and_python_write_them(desk: Desk) -> None:
+    rows = "".join(f'{n}\tT {n}\t{{Drama,"War, Peace"}}\t{{}}\t{{"size": "L"}}\n' for n in range(8))
+    desk.check("id\ttitle\tkinds\tseries\tdetails\n" + rows + "8\tT 8\t{War}\t{'a', 'b'}\t{}\n")
+    assert [desk.items()[0][name] for name in ("kinds", "series", "details")] == [
+        ["Drama", "War, Peace"],
+        None,
+        '{"size": "L"}',
+    ]
+    assert [desk.items()[8][name] for name in ("kinds", "series")] == [["War"], ["a", "b"]]
 
 
 def test_attributes_with_odd_names(desk: Desk) -> None:
@@ -396,6 +422,9 @@ def test_ids_that_look_alike_or_say_nothing_are_warned_of(desk: Desk) -> None:
     assert [numbers[name] for name in ("id_twins", "id_nan", "user_nan", "item_nan")] == [2, 1, 3, 3]
     (note,) = [count.note for count in checked.counts if count.problem == "item_unknown"]
     assert "Unicode form" in note and not checked.bad_rows
+    assert counts(desk.check(log=log.replace("null", "\\N")))["user_nan"] == 3  # as databases write it
+    numbers = counts(desk.check(items.replace("NaN", "4.01E+12"), log.replace("null", "4E+08")))
+    assert [numbers.get(name) for name in ("id_rounded", "user_rounded", "item_rounded")] == [1, 3, None]
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,21 @@ def test_quotes_and_row_names_as_r_writes_them(desk: Desk) -> None:
     assert [item["item_id"] for item in desk.items()] == ["17", "18", "19"]
 
 
+def test_rows_that_end_with_a_delimiter_and_the_first_line_of_excel(desk: Desk) -> None:
+    guess = desk.guess("user,item,time\nu,a,1700000000,\nu,b,1700000001,\n", "log")
+    assert [column.name for column in guess.reading.columns] == ["user", "item", "time", "column 4"]
+    guess = desk.guess("sep=;\r\nuser;item;time\r\nu;a;1700000000\r\nu;b\r\n", "log")
+    assert [column.name for column in guess.reading.columns] == ["user", "item", "time"]
+    assert [finding.line for finding in desk.check().first if finding.problem == "few_fields"] == [4]
+
+
+def test_blanks_around_quotes(desk: Desk) -> None:
+    desk.guess('id, title, note\n1, "a, b" ,"x\ny"\n2, "c ""d""", e\n3,"e",  f "g"\n')
+    checked = desk.check()
+    assert [item["title"] for item in desk.items()] == ["a, b", 'c "d"', "e"] and not checked.bad_rows
+    assert [item["note"] for item in desk.items()] == ["x y", "e", 'f "g"']
+
+
 @pytest.mark.parametrize(
     ("text", "header", "sure"),
     [
@@ -208,6 +223,7 @@ def test_a_role_that_the_visitor_chose_is_kept(desk: Desk) -> None:
         (["11/14/2023", "12/01/2023"], "%m/%d/%Y", "likely", 1_699_920_000),
         (["01/02/2023", "03/04/2023"], "%d/%m/%Y", "unsure", 1_675_209_600),
         (["14-Nov-2023", "01-Dec-2023"], "%d-%b-%Y", "likely", 1_699_920_000),
+        (["14-NOV-23", "01-DEC-23"], "%d-%b-%y", "likely", 1_699_920_000),
         (["2023년 11월 14일", "2023년 12월 1일"], "%Y년 %m월 %d일", "likely", 1_699_920_000),
         (["20231114", "20231201"], "%Y%m%d", "likely", 1_699_920_000),
         (["1", "2", "3"], "s", "unsure", 1),
@@ -274,6 +290,97 @@ def test_a_file_at_the_wrong_place_is_known(desk: Desk, content: str, what: File
     assert desk.guess(content, what).seems == seems
 
 
+def test_an_export_of_orders_is_a_log_though_their_number_is_unique(desk: Desk) -> None:
+    lines = [f"#{n // 2},a{n // 2 % 9}@x.org,Shirt {n % 7},S{n % 7},2024-03-01 10:{n:02d}:00 -0500," for n in range(60)]
+    orders = "Name,Email,Lineitem name,Lineitem sku,Created at,Id\n" + "".join(
+        f"{line}{4500 + n if n % 2 == 0 else ''}\n" for n, line in enumerate(lines)
+    )
+    guess = desk.guess(orders, "log")
+    assert guess.seems is None and desk.guess(orders).seems == "log"
+    assert [column.role for column in guess.reading.columns] == ["skip", "user", "title", "item", "time", "skip"]
+
+
+def test_ids_that_are_left_empty_are_none(desk: Desk) -> None:
+    rows = "".join(
+        f"#{n // 2},a{n % 9}@x.org,{['paid', 'open'][n % 2]},Shirt {n % 7},,2024-03-01 10:{n:02d}:00\n"
+        for n in range(60)
+    )
+    found = roles(desk.guess(f"Name,Email,Financial Status,Lineitem name,Lineitem sku,Created at\n{rows}", "log"))
+    assert [found[name] for name in ("Name", "Email", "Lineitem name", "Lineitem sku")] == [
+        "skip",
+        "user",
+        "item",
+        "skip",
+    ]
+    rows = "".join(f"Ring {n % 7},Jane {n % 9},{33 + n},{900 + n % 7},,2024-03-01 10:{n:02d}:00\n" for n in range(60))
+    found = roles(desk.guess(f"Item Name,Buyer,Order ID,Listing ID,SKU,Sale\n{rows}", "log"))
+    assert [found[name] for name in ("Item Name", "Listing ID", "SKU")] == ["title", "item", "skip"]
+
+
+def test_an_id_that_never_comes_again_is_an_event(desk: Desk) -> None:
+    rows = "".join(f"ch_{n},u{n % 9},Course {n % 7},{1_700_000_000 + n}\n" for n in range(60))
+    assert roles(desk.guess(f"id,user,product_name,created\n{rows}", "log"))["product_name"] == "item"
+
+
+def test_dates_whose_first_rows_do_not_tell_the_day_are_times(desk: Desk) -> None:
+    rows = "".join(
+        f"{n // 250 + 1:02d}/01/2024,{n % 1440 // 60:02d}:{n % 60:02d},m{n % 50},w{n % 70}\n" for n in range(4_000)
+    )
+    guess = desk.guess(f"Date,Time,Member,Ware\n{rows}", "log")
+    assert roles(guess) == {"Date": "time", "Time": "skip", "Member": "user", "Ware": "item"}
+    assert guess.reading.time == "%d/%m/%Y"
+
+
+def test_the_day_of_a_month_is_no_time(desk: Desk) -> None:
+    rows = "".join(f"u{n % 5},i{n % 7},{n % 28 + 1},{n % 12 + 1},2024\n" for n in range(30))
+    assert "time" not in roles(desk.guess(f"user,item,day,month,year\n{rows}", "log")).values()
+
+
+def test_what_holds_no_numbers_is_no_rating(desk: Desk) -> None:
+    rows = "".join(f"u{n % 5},i{n % 7},PG-13,,{1_700_000_000 + n}\n" for n in range(30))
+    found = roles(desk.guess(f"user,item,rating,quantity,time\n{rows}", "log"))
+    assert (found["rating"], found["quantity"]) == ("skip", "skip")
+    assert (
+        roles(desk.guess(f"user,item,rating,quantity,time\n{rows.replace('PG-13', '4.5')}", "log"))["rating"]
+        == "weight"
+    )
+
+
+def test_neither_names_of_users_nor_numbers_of_events_are_ids(desk: Desk) -> None:
+    rows = "".join(
+        f"{n // 9},{n},{n * 7 % 9},Ann {n * 7 % 9},{1_700_000_000 + n}\n" for n in range(63)
+    )  # by what they took
+    found = roles(desk.guess(f"lodging,review,reviewer_id,reviewer_name,time\n{rows}", "log"))
+    assert found == {
+        "lodging": "item",
+        "review": "skip",
+        "reviewer_id": "user",
+        "reviewer_name": "skip",
+        "time": "time",
+    }
+    rows = "".join(f"u{n % 9},The song {n % 7},spotify:track:{n % 7},{1_700_000_000 + n}\n" for n in range(63))
+    found = roles(desk.guess(f"username,track name of album,uri,ts\n{rows}", "log"))
+    assert (found["uri"], found["track name of album"]) == ("item", "title")
+    rows = "".join(f"No {n},Firm {n % 9},Nail {n % 7},{1_700_000_000 + n}\n" for n in range(63))
+    found = roles(desk.guess(f"Beleg,Firma,Ware,Wann\n{rows}", "log"))
+    assert [found[name] for name in ("Beleg", "Firma", "Ware")] == ["skip", "user", "item"]
+
+
+def test_the_ids_of_variants_are_no_titles(desk: Desk) -> None:
+    rows = (
+        json.dumps(
+            {
+                "asin": f"V{n % 7}00",
+                "parent_asin": f"B{n % 7}00",
+                "user_id": f"A{n % 9}",
+                "timestamp": 1_700_000_000_000 + n,
+            }
+        )
+        for n in range(60)
+    )
+    assert roles(desk.guess("\n".join(rows), "log"))["asin"] == "skip"
+
+
 def test_files_of_recbole(desk: Desk) -> None:
     guess = desk.guess(RECBOLE_ITEMS)
     assert [(column.role, column.called, column.separator) for column in guess.reading.columns[1:]] == [
@@ -321,6 +428,33 @@ def test_one_json_document(desk: Desk, keyed: bool, indent: int | None) -> None:
     assert roles(guess) == {"id": "item_id", "title": "title", "tags": "list"}
     desk.check()
     assert {item["item_id"]: item["title"] for item in desk.items()} == titles
+
+
+def test_lines_in_the_words_of_python(desk: Desk) -> None:
+    # Amazon's metadata of 2014, Steam's reviews
+    items = (
+        "{u'id': u'7', u'title': u\"It's\", u'genres': [u'War', u'Drama']}\n{'id': '8', 'title': 'B', 'price': None}\n"
+    )
+    guess = desk.guess(items + "{'id': broken}\n")
+    assert guess.reading.format == "jsonl"
+    assert [column.name for column in guess.reading.columns] == ["id", "title", "genres", "price"]
+    checked = desk.check()
+    assert desk.items()[0] == {"item_id": "7", "title": "It's", "genres": ["War", "Drama"]}
+    assert [(finding.line, finding.problem) for finding in checked.first] == [(3, "not_json")]
+
+
+def test_what_mongodb_exports(desk: Desk) -> None:
+    events = (
+        {
+            "user": {"$oid": f"65{u}"},
+            "item": {"$numberLong": str(i)},
+            "createdAt": {"$date": f"2024-03-0{9 - i}T10:00:00.500Z"},
+        }
+        for u in range(4)
+        for i in range(5)
+    )
+    desk.check(log="\n".join(map(json.dumps, events)))
+    assert desk.log()[0]["user"] == "650" and [row["item"] for row in desk.log()[:8:4]] == ["4", "3"]
 
 
 def test_a_json_document_of_histories(desk: Desk) -> None:

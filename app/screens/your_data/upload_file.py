@@ -43,6 +43,8 @@ class Draft:
     fixed: dict[FileKind, dict[str, str]] = field(default_factory=dict)
     notes: dict[FileKind, str] = field(default_factory=dict)
     """What was done with a file that nobody asked for."""
+    moved: set[FileKind] = field(default_factory=set)
+    """From where a file was taken for one of the other kind; the next one there stays."""
     faults: dict[FileKind, str] = field(default_factory=dict)
     """Why a file could not be read, or not like that."""
     checked: CheckResult | None = None
@@ -148,10 +150,13 @@ def read(draft: Draft, what: FileKind, fixed: dict[str, str]) -> None:
 def _guess(draft: Draft, kind: FileKind, fixed: dict[str, str], say: Progress) -> None:
     guess = files.guess(draft.folder, kind, draft.bounded(), fixed=fixed, owner=draft.owner, on_progress=say)
     other = guess.seems
-    if other in draft.kinds and other not in draft.names:
+    if other in draft.kinds and other not in draft.names and kind not in draft.moved:
+        draft.moved.add(kind)
         files.move(draft.folder, kind, other)
         draft.names[other] = draft.names.pop(kind)
-        draft.notes[other] = f"Its columns are those of a {other}, so it is read as one."
+        draft.notes[other] = (
+            f"Its columns are those of a {other}, so it is read as one. Is it a {kind}? Give it there once more, and it stays."
+        )
         kind = other
         guess = files.guess(draft.folder, kind, draft.bounded(), owner=draft.owner, on_progress=say)
     draft.guesses[kind], draft.fixed[kind] = guess, fixed

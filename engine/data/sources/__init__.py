@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from engine.data.sources.amazon import AMAZON
-from engine.data.sources.base import Opened, Source, Workshop, beside, first_lines, listing, parse_object
+from engine.data.sources.base import Opened, Source, Workshop, beside, first_lines, listing
 from engine.data.sources.letter import LETTER
 from engine.data.sources.lines import USER_ITEM, USER_ITEMS
 from engine.data.sources.movielens import ML_1M, ML_20M, ML_100K, MOVIETWEETINGS
 from engine.data.sources.table import TABLE
 from engine.errors import SeqscopeError
+from engine.tabular.dialect import parse_object
 from engine.tabular.text import content_kind, named
 
 SOURCES: dict[str, Source] = {

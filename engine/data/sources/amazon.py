@@ -18,9 +18,9 @@ from engine.data.sources.base import (
     json_records,
     matching_file,
     packed,
-    parse_object,
 )
 from engine.errors import SeqscopeError
+from engine.tabular.dialect import parse_object
 from engine.tabular.reading import Reading, Role, UploadColumn
 
 KEPT = ("title", "brand", "store", "price", "categories", "category", "main_category")

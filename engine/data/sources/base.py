@@ -3,8 +3,6 @@ TSV, JSON lines (also Amazon's loose ones), one JSON document, Parquet."""
 
 from __future__ import annotations
 
-import ast
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +16,7 @@ from engine.data.catalogue import ItemFile, Record
 from engine.data.log import LogFiles
 from engine.data.options import ImportOptions
 from engine.errors import SeqscopeError
+from engine.tabular.dialect import parse_object
 from engine.tabular.findings import Findings
 from engine.tabular.reading import UNLIMITED, Reading, Role, UploadColumn
 from engine.tabular.rows import load_document, load_rows
@@ -179,17 +178,6 @@ def json_records(workshop: Workshop, path: Path, encoding: str | None) -> Record
     return records
 
 
-def parse_object(line: str) -> Record | None:
-    for parse in (json.loads, ast.literal_eval):
-        try:
-            parsed = parse(line)
-        except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
-            continue
-        if isinstance(parsed, dict):
-            return {str(key): value for key, value in parsed.items()}
-    return None
-
-
 def document_records(path: Path, encoding: str | None) -> Iterator[tuple[None, Record]]:
     """One JSON document: a list of objects, or an object by id, whose keys become the column "id" (LETTER's item files)."""
     document = read_document(path, encoding)
@@ -228,8 +216,12 @@ def parquet_records(path: Path) -> Iterator[tuple[int, Record]]:
 
 
 def flat(record: Record) -> Record:
-    """Lists of lists, as in Amazon's category paths, become one list without repetitions."""
+    """Lists of lists, as in Amazon's category paths, become one list without repetitions; what MongoDB wraps, as {"$oid": "65…"},
+    stands bare."""
     for key, value in record.items():
+        while isinstance(value, dict) and len(value) == 1 and str(*value).startswith("$"):
+            (value,) = value.values()
+            record[key] = value
         if isinstance(value, list) and any(isinstance(part, list) for part in value):
             parts = [part for inner in value for part in (inner if isinstance(inner, list) else [inner])]
             record[key] = list(dict.fromkeys(part for part in parts if isinstance(part, (str, int, float))))

@@ -15,13 +15,13 @@ from engine.data.sources.base import (
     first_lines,
     json_records,
     parquet_records,
-    parse_object,
     table_records,
 )
 from engine.data.sources.movielens import movies_dat, u_item
 from engine.data.sources.table import delimited_reading
 from engine.errors import UsageError
 from engine.tabular.columns import NAMES, called
+from engine.tabular.dialect import parse_object
 from engine.tabular.text import content_kind, named
 
 LIST_COLUMNS = ("genres", "categories", "tags")

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from engine.data.log import LogFiles
 from engine.data.options import ImportOptions
-from engine.data.sources.base import Opened, Source, Workshop, first_lines, packed, parse_object
+from engine.data.sources.base import Opened, Source, Workshop, first_lines, packed
 from engine.errors import SeqscopeError, UsageError
 from engine.tabular import dialect
 from engine.tabular.columns import NAMES, called
-from engine.tabular.dialect import Splitter, records
+from engine.tabular.dialect import Splitter, parse_object, records
 from engine.tabular.parquet import describe
 from engine.tabular.reading import UNLIMITED, Reading, Role, UploadColumn
 from engine.tabular.text import content_kind, named
