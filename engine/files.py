@@ -78,17 +78,24 @@ def made(folder: Path) -> Iterator[Path]:
         raise
 
 
+def contents(folder: Path) -> set[str]:
+    """Names in a folder that may be `claimed`; where a process was killed before it wrote any, those that it was to replace."""
+    names = {path.name for path in folder.iterdir()} - {_LOCK, _REPLACED} if folder.is_dir() else set()
+    replaced = folder / _REPLACED
+    return {path.name for path in replaced.iterdir()} if not names and replaced.is_dir() else names
+
+
 @contextmanager
 def claimed(folder: Path, replaces: Iterable[str] = ()) -> Iterator[None]:
     """`folder` for this process alone, made where it is missing; what is refused before it has written a file changes nothing.
 
-    replaces: names of files that are not there while the block runs. They are deleted when it ends, and come back where it failed
+    replaces: names of what is not there while the block runs. They are deleted when it ends, and come back where it failed
     before it wrote any. Raises SeqscopeError where another process is in the folder.
     """
     with made(folder), alone(folder):
         replaced = folder / _REPLACED
         _settle(folder)  # of a process that was killed
-        if names := [name for name in replaces if (folder / name).is_file()]:
+        if names := [name for name in replaces if (folder / name).exists()]:
             replaced.mkdir()
             for name in names:
                 (folder / name).rename(replaced / name)

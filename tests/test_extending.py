@@ -63,8 +63,8 @@ quick = [word for setting in ("training.epochs=2", "model.dim=4", "training.prec
 assert main(["train", "gru", "--dataset", data, "--out", "runs/gru", "--device", "cpu", *quick]) == 0
 assert main(["evaluate", "runs/gru"]) == 0
 assert main(["tokenize", "hashing", "--dataset", data, "--out", "runs/hashing"]) == 0
-for run in ("gru", "hashing"):
-    assert main(["export", f"runs/{run}", "--to", "exports/golden"]) == 0
+for runs in (["runs/gru", "runs/gru"], ["runs/hashing"]):
+    assert main(["export", *runs, "--to", "exports/golden"]) == 0
 zoo = Zoo.open("exports/golden")
 gru, hashing = zoo.bundles["gru"], zoo.tokenizations["hashing"].about
 

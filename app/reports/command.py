@@ -198,7 +198,7 @@ def _verify(args: argparse.Namespace, where: Path | None) -> int:
 
     report = load(args.verify)
     brought = home.root().glob("owners/*/datasets/*/exports") if where is None else ()
-    models = Zoo.open(verify.find(where or Path("exports"), report.dataset.fingerprint, brought), warm=True)
+    models = Zoo.open(verify.find(where or Path("exports"), report, brought), warm=True)
     print(f"{args.verify}: {report.title}, made {when(report.created)}")
     print(f"{models.path}: fingerprint {report.dataset.fingerprint[:16]}…, the same")
     answers: Counter[bool | None] = Counter()

@@ -24,17 +24,31 @@ from engine.files import read_json
 from engine.runtime import Zoo
 
 
-def find(where: Path, fingerprint: str, others: Iterable[Path] = ()) -> Path:
-    """The zoo of that fingerprint: `where`, one below it, or one of the others. Raises SeqscopeError where there is none."""
+def find(where: Path, report: Report, others: Iterable[Path] = ()) -> Path:
+    """The zoo of the report's dataset: `where`, one below it, or one of the others; of several that which has most of its
+    bundles. Raises SeqscopeError where there is none."""
     folders = [where] if (where / "dataset.json").is_file() else Zoo.list(where)
-    for folder in (*folders, *others):
-        if not any(folder.glob("*/manifest.json")):
-            continue  # the prepared data of the same dataset, say
-        if read_json(folder / "dataset.json").get("fingerprint") == fingerprint:
-            return folder
-    raise SeqscopeError(
-        f"No dataset of the fingerprint {fingerprint[:16]}… lies in {where}. Name its folder with --exports."
-    )
+    fingerprint = report.dataset.fingerprint
+    zoos = [
+        folder
+        for folder in (*folders, *others)
+        if any(folder.glob("*/manifest.json"))  # not the prepared data of the same dataset, say
+        and read_json(folder / "dataset.json").get("fingerprint") == fingerprint
+    ]
+    if not zoos:
+        raise SeqscopeError(
+            f"No dataset of the fingerprint {fingerprint[:16]}… lies in {where}. Name its folder with --exports."
+        )
+    return zoos[0] if len(zoos) == 1 else max(zoos, key=lambda folder: _bundles_of(report, folder))
+
+
+def _bundles_of(report: Report, folder: Path) -> int:
+    """How many of the bundles that the report is of lie in the zoo `folder`."""
+    try:
+        bundles = Zoo.open(folder).bundles
+    except SeqscopeError:
+        return 0
+    return sum(model.name in bundles and bundles[model.name].digest == model.digest for model in report.models)
 
 
 def broken(report: Report) -> str | None:

@@ -48,6 +48,7 @@ CURVE = {
 REFIT = ", refit"
 """Behind the title of a model that was fitted on validation events, too."""
 UNWRITTEN = "It generates only semantic IDs of this catalogue."
+DESCRIBED = "It knows items by their words, but its bundle holds vectors of those alone that it was trained on."
 UNSEEN = "It knows items by their numbers, so an item that was not in training has no vector. Train again with the new items."
 
 
@@ -136,7 +137,7 @@ def _fill(
         reasons["map"] = f"{len(rows):,} items are too few to draw a map of."
     reads_words = draft.text is not None or draft.sentence is not None
     if not reads_words:
-        reasons["unseen_items"] = UNSEEN if draft.generator is None else UNWRITTEN
+        reasons["unseen_items"] = DESCRIBED if model.unseen_items else UNSEEN if draft.generator is None else UNWRITTEN
     if not model.trained_users:
         reasons["trained_users"] = "It has no user vectors: a user is represented by the history."
     versions: tuple[tuple[Literal[1, 2, 3, 4, 5, 7], object], ...] = (

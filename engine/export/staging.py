@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 TITLE = 60
 """Characters of a title that pages have room for."""
+MARKS = ("manifest.json", ABOUT, "words.json")
+"""The files that say of a folder what was exported there."""
 T = TypeVar("T", Bundle, Space, Tokenization)
 USERS = 2_000
 """People with a held-out item that an export offers to try models on, where the dataset has more."""
@@ -59,7 +61,16 @@ def exported(target: Path, data: Dataset, out: Path, users: int | None) -> Itera
 
 @contextmanager
 def staged(target: Path) -> Iterator[Path]:
-    """An empty folder called like `target` that takes its place when the block ends well, and is removed when it does not."""
+    """An empty folder called like `target` that takes its place when the block ends well, and is removed when it does not.
+
+    Raises SeqscopeError where something is there that is no export, a run perhaps.
+    """
+    if not any((target / mark).exists() for mark in MARKS) and (
+        target.is_file() or (target.is_dir() and any(target.iterdir()))
+    ):
+        raise SeqscopeError(
+            f"{target} is no export, so it is not replaced. Export under another name, or to another folder."
+        )
     try:
         with made(target.parent):
             beside = Path(tempfile.mkdtemp(dir=target.parent, prefix=".staging-"))
@@ -83,7 +94,12 @@ def check_name_and_title(name: str, title: str | None) -> None:
 
 
 def exported_fingerprint(data: Dataset, out: Path) -> str | None:
-    """Of the dataset that an export folder is of; None where it says nothing. Raises SeqscopeError where that is not `data`."""
+    """Of the dataset that an export folder is of; None where it says nothing. Raises SeqscopeError where that is not `data`, and
+    where the folder is one to train on: its tables have the same names."""
+    if (out / "interactions.parquet").exists():
+        raise SeqscopeError(
+            f"{out} is a dataset to train on, and an export would replace its tables. Export to another folder."
+        )
     try:
         fingerprint = json.loads((out / "dataset.json").read_text("utf-8")).get("fingerprint")
     except (FileNotFoundError, NotADirectoryError, ValueError, AttributeError):

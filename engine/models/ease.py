@@ -64,6 +64,11 @@ class EASE(ItemToItem):
     def relation(self, config: EASEConfig, log: TrainingLog) -> sparse.csr_matrix:
         taken = log.sets
         gram = (taken.T @ taken).toarray()
+        least = float(np.finfo(gram.dtype).eps) * float(
+            gram.sum(0).max()
+        )  # below, rounding alone says what the inverse is
+        if config.regularisation < least:
+            raise ValueError(f"regularisation is {config.regularisation:g}; the log asks for {least:.1g} at least")
         gram[np.diag_indices_from(gram)] += config.regularisation
         inverse = linalg.inv(gram, overwrite_a=True, check_finite=False)
         inverse /= -np.diag(inverse).copy()

@@ -30,7 +30,7 @@ from engine.console import note
 from engine.data.dataset import Dataset
 from engine.data.identifiers import Identifiers
 from engine.errors import SeqscopeError, UsageError, first_line
-from engine.files import claimed, replacing, write_json
+from engine.files import claimed, contents, replacing, write_json
 from engine.text.embeddings import cache_folder, read_items, write_rows
 from engine.tokenizers import teacher
 from engine.tokenizers.base import Learning, Material, Tokenizer, Vectors, tokenizers
@@ -76,7 +76,7 @@ def tokenize(
 @contextmanager
 def taken(folder: Path, restart: bool) -> Iterator[None]:
     """A run's folder, for one process alone; without a tokenizer's run where `restart` replaces that."""
-    there = {path.name for path in folder.iterdir()} - {".lock"} if folder.is_dir() else set()
+    there = contents(folder)
     if restart and there and (not there & OWN or "best.safetensors" in there):
         raise SeqscopeError(
             f"{folder} is not a run of a tokenizer, so --restart does not replace it. Give another --out."

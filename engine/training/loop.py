@@ -266,7 +266,7 @@ class Trainer:
         if best or state.epoch == self.epochs or time.monotonic() - self.saved > training.checkpoint_seconds:
             self._save()
         elif world.leads:
-            self._write_curve()
+            self.write_curve()
         return examples / max(train_seconds, 1e-9)
 
     def _step(self, examples: Tensor, steps: int) -> tuple[Tensor, int]:
@@ -357,9 +357,9 @@ class Trainer:
     def _save(self) -> None:
         if self.world.leads:
             checkpoint.save(self.checkpoint_path, self.model, self.optimiser, self.state, self.average)
-            self._write_curve()
+            self.write_curve()
         self.saved = time.monotonic()
 
-    def _write_curve(self) -> None:
+    def write_curve(self) -> None:
         """For those who look on."""
         write_json(self.folder / CURVE, self.state.curve)

@@ -27,7 +27,7 @@ from engine.errors import SeqscopeError, UsageError
 from engine.evaluation.negatives import frozen
 from engine.evaluation.protocols import history_excluded, main
 from engine.evaluation.tables import COST, ELSEWHERE, EVALUATION
-from engine.files import claimed, write_json
+from engine.files import claimed, contents, write_json
 from engine.machine import keep_memory, now
 from engine.models import Recommender
 from engine.models.mult_vae import SetAutoencoder
@@ -36,8 +36,8 @@ from engine.training import checkpoint
 from engine.training import compute as devices
 from engine.training.checkpoint import State
 from engine.training.distributed import World
-from engine.training.loop import Trainer, Validation, seed_of
-from engine.training.materials import Materials, gather, of_run, read_elsewhere
+from engine.training.loop import CURVE, Trainer, Validation, seed_of
+from engine.training.materials import COPIED, Materials, gather, of_run, read_elsewhere
 from engine.training.objectives import OBJECTIVES
 from engine.training.optimiser import OVER_ALL_EPOCHS
 from engine.training.recipe import Recipe, from_dict
@@ -161,6 +161,8 @@ def _train(
                 raise SeqscopeError(f"{folder} has no validated model yet, so there is nothing to finish with")
             trainer.state.finished = True
         if world.leads:
+            if not materials.keys().isdisjoint(COPIED):
+                trainer.write_curve()  # by it a run is known that has no checkpoint yet
             materials.keep(folder)
         state = trainer.run()
         if state.compute:
@@ -342,12 +344,11 @@ def _elsewhere(folder: Path, recipe: Recipe, data: Dataset) -> Recommender:
 
 
 def _files_of_run(folder: Path) -> list[str]:
-    """What `--restart` replaces: the files of a run, and nothing else that people may have at `folder`."""
-    paths = list(folder.iterdir()) if folder.is_dir() else []
-    names = {path.name for path in paths} - {".lock"}
-    if names and not names & {"run.json", "checkpoint.safetensors", "best.safetensors"}:
+    """What `--restart` replaces: the files of a run, and no folders that people may have at `folder`."""
+    names = contents(folder)
+    if names and not names & {"run.json", "checkpoint.safetensors", "best.safetensors", CURVE}:
         raise SeqscopeError(f"{folder} is not a run, so --restart does not replace it. Give another --out.")
-    return [path.name for path in paths if path.is_file() and path.name != ".lock"]
+    return [name for name in sorted(names) if name == ELSEWHERE or not (folder / name).is_dir()]
 
 
 def validation(recipe: Recipe, dataset: Dataset, model: Recommender) -> Validation | None:

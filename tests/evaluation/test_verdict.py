@@ -130,6 +130,7 @@ def test_trainings_that_differ_in_their_seed_alone_are_one_model() -> None:
     assert without_seed({**other, "name": "b", "title": "B"}) == without_seed(recipe), "whatever it is called"
     compiled = {**recipe, "training": {"seed": 3, "epochs": 5, "compile": True, "precision": "bfloat16"}}
     assert without_seed(compiled) == without_seed(recipe), "however it is computed"
+    assert without_seed({"training": "by hand"}) != without_seed({"training": None}), "whatever a bundle's recipe holds"
 
 
 def test_what_follows_from_counts() -> None:

@@ -143,6 +143,8 @@ def test_what_a_manifest_says(zoo: Zoo, dataset: Dataset, run_of: RunOf, name: s
     for capability in ("attention", "neighbours", "map", "unseen_items", "trained_users"):
         if not getattr(can, capability):
             assert can.reasons[capability].endswith(".")
+    if "unseen_items" in can.reasons:
+        assert ("by their words" in can.reasons["unseen_items"]) == model.unseen_items
 
 
 def test_no_tensor_is_stored_twice(zoo: Zoo, exports: Path) -> None:

@@ -173,6 +173,20 @@ def test_a_failed_export_leaves_the_old_bundle(
 # --- what does not belong together
 
 
+def test_an_export_replaces_nothing_but_an_export(run_of: RunOf, dataset: Any, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(run_of("popularity"), tmp_path / "runs" / "popularity"))
+    with pytest.raises(SeqscopeError, match="popularity is no export"):
+        export_run(run, tmp_path / "runs")
+    data = Path(shutil.copytree(dataset.path, tmp_path / "data"))
+    with pytest.raises(SeqscopeError, match="data is a dataset"):
+        export_run(run, data)
+    for folder, before in ((run, run_of("popularity")), (data, dataset.path)):
+        assert {path.name: path.stat().st_size for path in folder.iterdir()} == {
+            path.name: path.stat().st_size for path in before.iterdir()
+        }
+    assert list((tmp_path / "runs").iterdir()) == [run]
+
+
 def test_bundles_of_other_data_are_not_mixed(out: Path, tmp_path: Path) -> None:
     other = write_log(tmp_path / "data", cycles(20, 30), 30)
     train(recipe("markov"), other, tmp_path / "markov", device="cpu")

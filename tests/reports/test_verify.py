@@ -143,11 +143,17 @@ def test_a_model_that_changed_or_went(report: Report, copied: Path) -> None:
     assert "list of Gamma" not in found
 
 
+def test_of_several_exports_of_a_dataset_that_of_the_report_is_asked(report: Report, copied: Path) -> None:
+    fewer = Path(shutil.copytree(copied, copied.with_name("a")))
+    shutil.rmtree(fewer / "plain")
+    assert verify.find(copied.parent, report) == copied
+
+
 def test_another_dataset_or_an_item_that_went_is_one_message(report: Report, copied: Path, models: Zoo) -> None:
     with pytest.raises(SeqscopeError, match="No dataset of the fingerprint abababab"):
-        verify.find(copied / "alpha", report.dataset.fingerprint)
-    assert verify.find(copied, report.dataset.fingerprint) == copied
-    assert verify.find(copied.parent, report.dataset.fingerprint) == copied
+        verify.find(copied / "alpha", report)
+    assert verify.find(copied, report) == copied
+    assert verify.find(copied.parent, report) == copied
     other = tampered(report, lambda raw: raw["dataset"].update(fingerprint="0" * 64))
     with pytest.raises(SeqscopeError, match="another dataset"):
         list(verify.verify(other, Zoo.open(copied)))

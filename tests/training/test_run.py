@@ -6,6 +6,7 @@ import json
 import shlex
 import shutil
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -16,6 +17,7 @@ from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError
 from engine.evaluation import metrics
 from engine.evaluation.ranks import full_ranks
+from engine.training.loop import Trainer
 from engine.training.run import build_model, open_run, provenance, train, validation
 from tests.models.contract import MATCHING
 from tests.training.fixtures import RunOf
@@ -214,6 +216,34 @@ def test_restart_throws_nothing_away_that_is_no_run(small_dataset: Dataset, tmp_
             train(recipe("popularity"), small_dataset, folder, device="cpu", restart=True)
     assert (tmp_path / "thesis" / "chapter.txt").read_text() == "irreplaceable"
     assert (small_dataset.path / "dataset.json").exists()
+
+
+@pytest.mark.parametrize("left", [("curve.json",), (".replaced/run.json", ".replaced/best.safetensors")], ids=" ".join)
+def test_restart_begins_anew_where_it_was_interrupted_before_a_checkpoint(
+    left: tuple[str, ...], small_dataset: Dataset, run: Path, tmp_path: Path
+) -> None:
+    for name in left:
+        (tmp_path / "begun" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(run / Path(name).name, tmp_path / "begun" / name)
+    train(recipe("popularity"), small_dataset, tmp_path / "begun", device="cpu", restart=True)
+    assert {path.name for path in (tmp_path / "begun").iterdir()} == {".lock", "run.json", "best.safetensors"}
+
+
+def test_a_training_that_keeps_copies_is_known_as_a_run_before_its_first_checkpoint(
+    small_dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Trainer, "run", Mock(side_effect=KeyboardInterrupt))
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            train(recipe("fdsa"), small_dataset, tmp_path / "run", device="cpu", restart=True)
+
+
+def test_restart_replaces_figures_for_other_catalogues_too(small_dataset: Dataset, run: Path) -> None:
+    (run / "elsewhere" / "mine").mkdir(parents=True)
+    (run / "notes").mkdir()
+    train(recipe("popularity"), small_dataset, run, device="cpu", restart=True)
+    assert not (run / "elsewhere").exists()
+    assert (run / "notes").exists()
 
 
 # --- ending early
