@@ -33,8 +33,11 @@ NOBODY = 0.1
 @dataclass(frozen=True)
 class EncoderDecoderConfig(GeneratorConfig):
     heads: int = 6
+    """Attention heads."""
     head_dim: int = 64
+    """Width of a head; heads · head_dim need not be dim."""
     inner: int = 1024
+    """Width within the feed-forward layers."""
     causal: bool = False
     """True: an item of the history sees only itself and earlier ones, and all targets of a sequence share one pass."""
     user_tokens: int = 0
