@@ -6,6 +6,7 @@ streamlit run app/serve.py
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 from collections.abc import AsyncGenerator
@@ -47,6 +48,16 @@ def prepare() -> None:
             break
 
 
+def warm_up() -> None:
+    """`prepare` without Python's collector, which would look at what stays anyway, again and again."""
+    gc.disable()
+    try:
+        prepare()
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 def begin() -> Store | None:
     """Opens the store, and goes on with jobs of before, though nobody may be looking."""
     from app import work
@@ -70,7 +81,7 @@ async def life(served: App) -> AsyncGenerator[dict[str, Any]]:
     print(f"Seqscope: http://{address or 'localhost'}:{port}{_root}", flush=True)
     loop = asyncio.get_running_loop()
     begun = loop.run_in_executor(None, begin)
-    begun.add_done_callback(lambda _: loop.run_in_executor(None, prepare))
+    begun.add_done_callback(lambda _: loop.run_in_executor(None, warm_up))
     try:
         async with downloads.DOWNLOADS.serving():
             yield {"begun": begun}

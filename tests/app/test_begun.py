@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from typing import Any
 
+import pytest
+
+from app import serve
 from app.serve import Begun
 
 
@@ -28,3 +32,15 @@ def test_pages_are_answered_and_what_happens_on_them_waits() -> None:
         await Begun(streamlit)({"type": kind, "state": {"begun": begun}}, None, None)  # type: ignore[arg-type]
 
     asyncio.run(visit())
+
+
+def test_the_collector_is_at_work_again_however_warming_up_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        assert not gc.isenabled()
+        raise OSError
+
+    monkeypatch.setattr(serve, "prepare", fail)
+    with pytest.raises(OSError):
+        serve.warm_up()
+    gc.unfreeze()
+    assert gc.isenabled()
