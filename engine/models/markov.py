@@ -41,7 +41,7 @@ class Markov(ItemToItem):
             "neighbours": "A Markov chain keeps counts of what follows what, not a place for each item.",
             "map": "A Markov chain keeps counts of what follows what; there is no space to draw.",
         },
-        variants=(Variant("markov", "orange", OnPage(chosen=True, at_once=True)),),
+        variants=(Variant("markov", "orange", OnPage(at_once=True)),),
     )
 
     @classmethod

@@ -45,7 +45,7 @@ class Popularity(Recommender):
             "neighbours": "Popularity is one number per item: there are no item vectors to compare.",
             "map": "Popularity is one number per item: there is no space to draw.",
         },
-        variants=(Variant("popularity", "grey", OnPage(chosen=True, at_once=True)),),
+        variants=(Variant("popularity", "grey", OnPage(at_once=True)),),
     )
     exports = ("constant", "vectors")
     min_history = 0
