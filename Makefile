@@ -101,9 +101,10 @@ format: install-dev ## put the code into its form
 	$(PYTHON) -m ruff format .
 
 # Each file stays with one worker, which makes its fixtures once; tests/conftest.py says which come first. Many tests wait for
-# processes and pages: three workers keep two cores busy, and a fourth takes more for itself than it adds. The app's jobs lower their own priority by up to 10, to 19 at
-# most: from 16 on they get their share beside tests that wait for them. In CI a test that fails runs again, twice at most, and the summary lists
-# it as rerun: a race that a busy machine loses once in 5,000 tests is to be read there and mended, not to hide what else was found.
+# processes and pages: three workers keep two cores busy, and a fourth takes more for itself than it adds. The app's jobs lower
+# their own priority by up to 10, to 19 at most: from 16 on they get their share beside tests that wait for them. In CI a test that
+# fails runs again, twice at most, and the summary lists it as rerun: a race that a busy machine loses once in 5,000 tests is to be
+# read there and mended, not to hide what else was found.
 PYTEST = OMP_NUM_THREADS=1 nice -n $$((16 - $$(nice))) $(PYTHON) -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder $(if $(CI),--reruns 2 --reruns-delay 2 --rerun-show-tracebacks -rR)
 
 pytest: install-dev ## the tests alone

@@ -25,6 +25,7 @@ from app import door, downloads, keys, owner, received
 from app.door import Door
 from app.frontend import Frontend, modules_of_widgets
 from engine.errors import SeqscopeError
+from engine.machine import without_collector
 
 if TYPE_CHECKING:
     from app.store.database import Store
@@ -49,13 +50,10 @@ def prepare() -> None:
 
 
 def warm_up() -> None:
-    """`prepare` without Python's collector, which would look at what stays anyway, again and again."""
-    gc.disable()
-    try:
+    """`prepare`, after which the collector passes over what is there: it stays."""
+    with without_collector():
         prepare()
-    finally:
         gc.freeze()
-        gc.enable()
 
 
 def begin() -> Store | None:

@@ -2,15 +2,15 @@
 
     python -m benchmarks.app_speed [--exports exports] [--adds 30] [--sessions 25]
 
-Cold start: from the command to the first lists on screen, in a browser that was already open and
-asks for the page as soon as it is answered. Warm: the same page for a new
-visitor, from the request to the frame that shows the lists, as the page itself takes the time; beside it, taking turns, a
-page of Streamlit's with one line, which is what any page takes here. Adding: from the click on a recommendation's + to the
-next lists on screen; beside it, taking turns, from a button of that page to its next line; once more with a generator's beam
-drawn below. Map: frames while the map is dragged, and the processor time of the page's own thread per step of it (without a
-GPU, the points are drawn by the processor, in another thread). Sessions: as many visitors, each on a connection of its own as
-a browser opens it, build different histories at the same time; memory is the server's resident set before, with all of them
-there, after they left, and with as many new ones (what was given back is not taken again).
+Cold start: from the command to the first lists on screen, in a browser that was already open and asks for the page as soon as
+it is answered. Warm: the same page for a new visitor, from the request to the frame that shows the lists, as the page itself
+takes the time; beside it, taking turns, a page of Streamlit's with one line, which is what any page takes here. Adding: from
+the click on a recommendation's + to the next lists on screen; beside it, taking turns, from a button of that page to its next
+line; once more with a generator's beam drawn below. Map: frames while the map is dragged, and the processor time of the page's
+own thread per step of it (without a GPU, the points are drawn by the processor, in another thread). Sessions: as many visitors,
+each on a connection of its own as a browser opens it, build different histories at the same time; memory is the server's
+resident set before, with all of them there, after they left, and with as many new ones (what was given back is not taken
+again).
 """
 
 from __future__ import annotations

@@ -7,10 +7,11 @@ import contextlib
 import ctypes
 import datetime
 import functools
+import gc
 import math
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from engine.errors import SeqscopeError
@@ -46,6 +47,18 @@ def cores() -> int:
 def now() -> str:
     """The time as files state it: ISO, UTC, to the second."""
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+@contextlib.contextmanager
+def without_collector() -> Iterator[None]:
+    """For work that makes millions of objects which stay until it is done: Python's collector looks at them again and again."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # malloc.h

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import logging
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ import onnxruntime
 import torch
 from torch import Tensor, nn
 
+from engine.machine import without_collector
 from engine.models import Recommender
 
 OPSET = 20
@@ -75,7 +74,7 @@ def save(module: nn.Module, inputs: dict[str, tuple[Tensor, dict[int, str]]], ou
     module.eval()  # the exporter would keep dropout in the graph otherwise
     examples = tuple(example for example, _ in inputs.values())
     shapes = tuple(free for _, free in inputs.values())
-    with warnings.catch_warnings(), torch.no_grad(), _without_collector():
+    with warnings.catch_warnings(), torch.no_grad(), without_collector():
         warnings.simplefilter("ignore")  # about torchvision and pytree internals
         before = logging.root.manager.disable
         logging.disable(logging.WARNING)
@@ -88,18 +87,6 @@ def save(module: nn.Module, inputs: dict[str, tuple[Tensor, dict[int, str]]], ou
             logging.disable(before)
     assert program is not None
     path.write_bytes(serialised(program.model_proto))
-
-
-@contextlib.contextmanager
-def _without_collector() -> Iterator[None]:
-    """The exporter makes millions of objects that live until it is done, and Python's collector looks at them again and again."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
 
 
 def session(path: Path) -> onnxruntime.InferenceSession:

@@ -148,7 +148,7 @@ def settle(con: duckdb.DuckDBPyConnection, choice: ReadingChoice, column: str, t
 
 
 def is_time(con: duckdb.DuckDBPyConnection, values: Sequence[str]) -> bool:
-    """Whether a column without a name holds times; which of them is the day may be open."""
+    """Whether a column without a name holds times, also where these rows leave open which number is the day."""
     choice = guess(con, values)
     return choice is not None and (choice.sure != "unsure" or is_ambiguous(choice))
 

@@ -305,16 +305,16 @@ def test_ids_that_are_left_empty_are_none(desk: Desk) -> None:
         f"#{n // 2},a{n % 9}@x.org,{['paid', 'open'][n % 2]},Shirt {n % 7},,2024-03-01 10:{n:02d}:00\n"
         for n in range(60)
     )
-    found = roles(desk.guess(f"Name,Email,Financial Status,Lineitem name,Lineitem sku,Created at\n{rows}", "log"))
-    assert [found[name] for name in ("Name", "Email", "Lineitem name", "Lineitem sku")] == [
+    guessed = roles(desk.guess(f"Name,Email,Financial Status,Lineitem name,Lineitem sku,Created at\n{rows}", "log"))
+    assert [guessed[name] for name in ("Name", "Email", "Lineitem name", "Lineitem sku")] == [
         "skip",
         "user",
         "item",
         "skip",
     ]
     rows = "".join(f"Ring {n % 7},Jane {n % 9},{33 + n},{900 + n % 7},,2024-03-01 10:{n:02d}:00\n" for n in range(60))
-    found = roles(desk.guess(f"Item Name,Buyer,Order ID,Listing ID,SKU,Sale\n{rows}", "log"))
-    assert [found[name] for name in ("Item Name", "Listing ID", "SKU")] == ["title", "item", "skip"]
+    guessed = roles(desk.guess(f"Item Name,Buyer,Order ID,Listing ID,SKU,Sale\n{rows}", "log"))
+    assert [guessed[name] for name in ("Item Name", "Listing ID", "SKU")] == ["title", "item", "skip"]
 
 
 def test_an_id_that_never_comes_again_is_an_event(desk: Desk) -> None:
@@ -338,8 +338,8 @@ def test_the_day_of_a_month_is_no_time(desk: Desk) -> None:
 
 def test_what_holds_no_numbers_is_no_rating(desk: Desk) -> None:
     rows = "".join(f"u{n % 5},i{n % 7},PG-13,,{1_700_000_000 + n}\n" for n in range(30))
-    found = roles(desk.guess(f"user,item,rating,quantity,time\n{rows}", "log"))
-    assert (found["rating"], found["quantity"]) == ("skip", "skip")
+    guessed = roles(desk.guess(f"user,item,rating,quantity,time\n{rows}", "log"))
+    assert (guessed["rating"], guessed["quantity"]) == ("skip", "skip")
     assert (
         roles(desk.guess(f"user,item,rating,quantity,time\n{rows.replace('PG-13', '4.5')}", "log"))["rating"]
         == "weight"
@@ -350,8 +350,8 @@ def test_neither_names_of_users_nor_numbers_of_events_are_ids(desk: Desk) -> Non
     rows = "".join(
         f"{n // 9},{n},{n * 7 % 9},Ann {n * 7 % 9},{1_700_000_000 + n}\n" for n in range(63)
     )  # by what they took
-    found = roles(desk.guess(f"lodging,review,reviewer_id,reviewer_name,time\n{rows}", "log"))
-    assert found == {
+    guessed = roles(desk.guess(f"lodging,review,reviewer_id,reviewer_name,time\n{rows}", "log"))
+    assert guessed == {
         "lodging": "item",
         "review": "skip",
         "reviewer_id": "user",
@@ -359,11 +359,11 @@ def test_neither_names_of_users_nor_numbers_of_events_are_ids(desk: Desk) -> Non
         "time": "time",
     }
     rows = "".join(f"u{n % 9},The song {n % 7},spotify:track:{n % 7},{1_700_000_000 + n}\n" for n in range(63))
-    found = roles(desk.guess(f"username,track name of album,uri,ts\n{rows}", "log"))
-    assert (found["uri"], found["track name of album"]) == ("item", "title")
+    guessed = roles(desk.guess(f"username,track name of album,uri,ts\n{rows}", "log"))
+    assert (guessed["uri"], guessed["track name of album"]) == ("item", "title")
     rows = "".join(f"No {n},Firm {n % 9},Nail {n % 7},{1_700_000_000 + n}\n" for n in range(63))
-    found = roles(desk.guess(f"Beleg,Firma,Ware,Wann\n{rows}", "log"))
-    assert [found[name] for name in ("Beleg", "Firma", "Ware")] == ["skip", "user", "item"]
+    guessed = roles(desk.guess(f"Beleg,Firma,Ware,Wann\n{rows}", "log"))
+    assert [guessed[name] for name in ("Beleg", "Firma", "Ware")] == ["skip", "user", "item"]
 
 
 def test_the_ids_of_variants_are_no_titles(desk: Desk) -> None:
