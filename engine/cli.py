@@ -32,6 +32,10 @@ COMMANDS: dict[str, str] = {
     "doctor": "say what this machine has and what is missing for what",
 }
 
+BEYOND_MEMORY = (
+    "This needs more memory than there is. Make the model or its batches smaller (--set model.dim=…, training.batch_size=…), or "
+    "take a machine with more."
+)
 GROUP = "seqscope.commands"
 """Entry points of other packages that add a command: its name → a module with `configure`, `run` and HELP, one line."""
 
@@ -95,9 +99,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         where = "" if error.filename is None else f"{error.filename}: "
         print(f"seqscope: {where}{error.strerror or error}", file=sys.stderr)
         return 1
+    except (MemoryError, RuntimeError) as error:
+        if not _beyond_memory(error):
+            raise
+        print(f"seqscope: {BEYOND_MEMORY}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("seqscope: interrupted", file=sys.stderr)
         return 130
+
+
+def _beyond_memory(error: Exception) -> bool:
+    """Whether numpy or torch, which raises RuntimeErrors of several kinds, did not get the memory that it needs."""
+    return isinstance(error, MemoryError) or any(sign in str(error) for sign in ("allocate memory", "out of memory"))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
 
 from engine import __version__, cli
 from engine.data.write import write_dataset
@@ -56,8 +57,20 @@ class TestExitCodes:
                 "seqscope: log.txt/run: Not a directory\n",
             ),
             (raising(OSError(28, "No space left on device")), 1, "seqscope: No space left on device\n"),
+            (lambda args: np.empty(1 << 50), 1, f"seqscope: {cli.BEYOND_MEMORY}\n"),
+            (lambda args: torch.empty(1 << 50), 1, f"seqscope: {cli.BEYOND_MEMORY}\n"),
         ],
-        ids=["done", "its own", "what the user can mend", "wrong use", "interrupted", "no folder", "a full disk"],
+        ids=[
+            "done",
+            "its own",
+            "what the user can mend",
+            "wrong use",
+            "interrupted",
+            "no folder",
+            "a full disk",
+            "numpy",
+            "torch",
+        ],
     )
     def test_how_it_ended_is_a_number_and_at_most_one_line(
         self,

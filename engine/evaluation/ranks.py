@@ -32,7 +32,7 @@ class Ranking:
 def search_width(model: Recommender, beam: int | None = None) -> int | None:
     """The width of the beam that test items are ranked with: `beam`, else the model's own, or the largest cut-off where that is
     wider, since a beam says nothing of places beyond its width. None where all items are scored."""
-    if model.walks:
+    if model.walks and beam is None:
         return None
     return beam or max(model.beam or 0, CUTOFFS[-1])
 

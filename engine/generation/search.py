@@ -57,7 +57,7 @@ class TorchTrie:
         """Children of each node, int64 [..., most], and which of them are (bool); a node −1 has none."""
         known = nodes.clamp(min=0)
         count = torch.where(nodes >= 0, self.counts[known], 0)
-        place = torch.arange(int(count.max()), device=nodes.device)
+        place = torch.arange(max(1, int(count.max())), device=nodes.device)
         real = place < count[..., None]
         return torch.where(real, self.starts[known][..., None] + place, 0), real
 

@@ -93,6 +93,9 @@ def _tokenize(
     key = hashlib.sha256((json.dumps(recipe.to_dict(), sort_keys=True) + material.digest()).encode()).hexdigest()
     if finished(folder, key):
         return _reported(recipe, dataset, folder, material, judge)
+    judge_run = find_judge(
+        judge, recipe, dataset, folder.parent
+    )  # one that is none is refused before anything is fitted
     began = time.monotonic()
     learning = Learning(recipe.optimiser, recipe.training, where, folder, key, f"{dataset.info.name}/{recipe.name}")
     generator = np.random.default_rng(seed_of(recipe.training.seed, "tokenizer"))
@@ -107,7 +110,6 @@ def _tokenize(
         "seconds": round(time.monotonic() - began, 1),
         **tokenizer.record,
     }
-    judge_run = find_judge(judge, recipe, dataset, folder.parent)
     return write(folder, tokenizer, identifiers, material, dataset, record, judge_run)
 
 
@@ -313,6 +315,7 @@ def _transfer(
     if finished(folder, key):
         report: dict[str, Any] = json.loads((folder / REPORT).read_text("utf-8"))
         return report
+    judge_run = None if judge is None else Judge.of(judge, dataset)
     before = _before(Path(record["dataset_path"]), record["fingerprint"], material.items)
     existing, new = np.flatnonzero(before >= 0), np.flatnonzero(before < 0)
     codes = np.empty((len(material), known.levels), np.int32)
@@ -334,9 +337,7 @@ def _transfer(
         **provenance(recipe.to_dict(), dataset, devices.choose(device)),
         "seconds": round(time.monotonic() - began, 1),
     }
-    return write(
-        folder, tokenizer, identifiers, material, dataset, entries, None if judge is None else Judge.of(judge, dataset)
-    )
+    return write(folder, tokenizer, identifiers, material, dataset, entries, judge_run)
 
 
 def _encoder(recipe: TokenizerRecipe, record: dict[str, Any], source: Path) -> str:

@@ -40,7 +40,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     "weight_decay": (0, math.inf), "initial_accumulator": (0, math.inf), "warmup_steps": (0, math.inf),
     "clip_norm": (0, math.inf), "average": (0, 0.999999),
     "epochs": (1, math.inf), "batch_size": (1, math.inf), "validate_every": (1, math.inf),
-    "patience": (0, math.inf), "seed": (0, math.inf), "valid_users": (1, math.inf), "checkpoint_seconds": (0, math.inf),
+    "patience": (0, math.inf), "seed": (0, (1 << 63) - 1), "valid_users": (1, math.inf), "checkpoint_seconds": (0, math.inf),
     # tokenizers
     "levels": (1, 16), "codes": (2, 1 << 20), "hidden": (1, math.inf), "commitment": (0, math.inf), "beta": (0, math.inf),
     "dead_after": (0, math.inf), "rounds": (0, math.inf), "iterations": (1, math.inf), "epsilon": (0, math.inf),
@@ -48,6 +48,9 @@ LIMITS: dict[str, tuple[float, float]] = {
     "length": (1, 60), "scale": (0, math.inf),
 }  # fmt: skip
 """Number → the smallest and the largest value that anything can be trained with, both included, whatever table it is in."""
+
+LARGEST = (1 << 31) - 1
+"""The largest of whole numbers that have no other end, as sizes of tensors, and products of a few of them, have to be counted."""
 
 
 def retired(kind: type) -> dict[str, Any]:
@@ -83,6 +86,8 @@ def _bounded(value: Any, where: str) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
     low, high = LIMITS.get(where.rpartition(".")[2], (-math.inf, math.inf))
+    if isinstance(value, int) and high == math.inf:
+        high = LARGEST
     if not math.isfinite(value) or not low <= value <= high:
         ends = f"at least {low:g}" if high == math.inf else f"between {low:g} and {high:g}"
         raise UsageError(f"{where}: {value!r} is out of range; it must be {ends}")

@@ -125,10 +125,10 @@ def test_an_evaluation_says_how_it_ranked(shared: tuple[Generator, Any], tmp_pat
     all_items = evaluate(model, dataset, tmp_path, histories=10)
     assert '"ranked": "all items"' in (tmp_path / "generation.json").read_text("utf-8")
     assert '"agreement"' in (tmp_path / "generation.json").read_text("utf-8")
+    by_beam = evaluate(model, dataset, tmp_path, beam=60)  # however small the tree
+    assert '"beam": 60' in (tmp_path / "generation.json").read_text("utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("engine.generation.base.WALK", 3)
-        by_beam = evaluate(model, dataset, tmp_path, beam=60)
-        assert '"beam": 60' in (tmp_path / "generation.json").read_text("utf-8")
         again = evaluate(model, dataset, tmp_path, exact=True)
         narrow = evaluate(model, dataset, tmp_path, beam=10)
         shown = pq.read_table(tmp_path / "exposure.parquet")["k"].to_pylist()

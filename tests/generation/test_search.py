@@ -112,6 +112,13 @@ def test_unwanted_items_make_room_for_others() -> None:
     torch.testing.assert_close(found[reached], exact[reached], atol=1e-5, rtol=1e-5)
 
 
+def test_where_everything_is_unwanted_nothing_is_reached() -> None:
+    model = build("both ways", "ties")
+    blocked = torch.ones(5, ITEMS, dtype=torch.bool)
+    beams = beam_search(model, model.encode(histories(model)), 500, blocked=blocked)
+    assert (item_scores(model, beams) == OUTSIDE).all()
+
+
 def test_a_walk_in_small_parts_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     model = build("both ways", "ragged")
     memory = model.encode(histories(model))
