@@ -11,9 +11,10 @@ from app.uploads.check import Say
 from app.uploads.limits import UploadLimits
 from engine.errors import Refused
 from engine.tabular import dialect, times
-from engine.tabular.columns import Values, guess_roles, recognise, seems
+from engine.tabular.columns import Values, recognise
 from engine.tabular.database import BLANKS, connect
 from engine.tabular.findings import Findings
+from engine.tabular.json_rows import write_json_lines
 from engine.tabular.parquet import describe, read_parquet
 from engine.tabular.problems import MAX_DEPTH
 from engine.tabular.reading import (
@@ -31,7 +32,8 @@ from engine.tabular.reading import (
     UploadColumn,
     texts,
 )
-from engine.tabular.rows import read_text, with_keys, write_json_lines
+from engine.tabular.roles import guess_roles, seems
+from engine.tabular.rows import read_text, with_keys
 from engine.tabular.text import Plain, blocks, content_kind, guess_encoding, read_as, scan, write_plain
 
 LOOKED_AT = 2_000

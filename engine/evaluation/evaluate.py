@@ -46,10 +46,10 @@ def evaluate(
     "full, history kept", to compare with papers. refit: the model was fitted on validation events, too, which every name says
     ("full, refit"), so that nothing compares it with others. Parts ("full, cold") are those of `accuracy_of_parts`.
 
-    A generator's full ranking searches with a beam of width `beam`. Without one it scores all items where its trie is small or
-    `exact` asks for it, and searches as wide as its own beam, or the largest cut-off, elsewhere; generation.json says which, and with
-    `histories`, how far beams agree with exact scores on so many. The share of targets that the beam did not reach is the metric
-    outside@<width> of a full ranking; beyond its width there are no metrics and no lists.
+    A generator's full ranking searches with a beam of width `beam`. Without one it scores all items where its trie is small
+    or `exact` asks for it, and searches as wide as its own beam, or the largest cut-off, elsewhere; generation.json says
+    which, and with `histories`, how far beams agree with exact scores on so many. The share of targets that the beam did not
+    reach is the metric outside@<width> of a full ranking; beyond its width there are no metrics and no lists.
     """
     model.eval()
     width = None if exact else search_width(model, beam)

@@ -39,7 +39,7 @@ from engine.export.staging import TITLE, USERS, check_name_and_title, exported, 
 from engine.files import read_json
 from engine.machine import now
 from engine.runtime.zoo import IDENTIFIERS
-from engine.tabular.rows import codes_of
+from engine.tabular.json_rows import codes_of
 from engine.tokenizers import kmeans
 from engine.tokenizers.base import Tokenizer, Vectors, card_of
 from engine.tokenizers.report import collisions as count_collisions

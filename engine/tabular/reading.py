@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 FileKind = Literal["catalogue", "log"]
 KINDS: tuple[FileKind, ...] = ("catalogue", "log")
 Format = Literal["delimited", "jsonl", "json", "parquet"]
-"""jsonl: an object per line; json: one document of them (engine/tabular/rows.py)."""
+"""jsonl: an object per line; json: one document of them (engine/tabular/json_rows.py)."""
 Role = Literal["item_id", "title", "text", "list", "flag", "user", "item", "time", "weight", "quantity", "skip"]
 """item_id, title: of a catalogue; text, list, flag: its attributes (list: several values in one field; flag: 0 or 1, many of
 which become one list of the columns' names); user, item, time, weight (such as a rating), quantity (negative: a cancellation): of

@@ -18,8 +18,9 @@ from engine.data.options import ImportOptions
 from engine.errors import SeqscopeError
 from engine.tabular.dialect import parse_object
 from engine.tabular.findings import Findings
+from engine.tabular.json_rows import load_document
 from engine.tabular.reading import UNLIMITED, Reading, Role, UploadColumn
-from engine.tabular.rows import load_document, load_rows
+from engine.tabular.rows import load_rows
 from engine.tabular.text import content_kind, head, named, write_plain
 
 

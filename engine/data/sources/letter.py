@@ -17,8 +17,8 @@ from engine.data.sources.base import Opened, Source, Workshop, beside, matching_
 from engine.data.sources.items import open_items
 from engine.errors import SeqscopeError
 from engine.tabular.findings import Findings
+from engine.tabular.json_rows import entries_of
 from engine.tabular.reading import Reading, UploadColumn
-from engine.tabular.rows import entries_of
 
 _SCHEMA = pa.schema([("user", pa.string()), ("item", pa.string())])
 
