@@ -34,12 +34,12 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 @contextmanager
-def watch(what: str) -> Iterator[None]:
-    """Shows what goes wrong within the block in place of its rest. `what` completes "… could not be shown"."""
+def watch(part: str) -> Iterator[None]:
+    """Shows what goes wrong within the block in place of its rest. `part` completes "… could not be shown"."""
     try:
         yield
     except Exception as error:  # reruns and stops are no Exceptions: they pass
-        _show(*noted(error, what))
+        _show(*noted(error, part))
 
 
 def spinner(text: str) -> AbstractContextManager[object]:
@@ -72,19 +72,19 @@ def shown(error: SeqscopeError) -> str:
     return error.shown if isinstance(error, Unavailable) else home.hidden(str(error))
 
 
-def noted(error: Exception, what: str) -> tuple[str, str]:
+def noted(error: Exception, part: str) -> tuple[str, str]:
     """(title, words to show); the log gets the same number."""
     number = secrets.token_hex(3)
-    title = f"{what[:1].upper()}{what[1:]} could not be shown"
+    title = f"{part[:1].upper()}{part[1:]} could not be shown"
     if any(
         isinstance(cause, OSError) and cause.errno in _FULL for cause in (error, error.__cause__, error.__context__)
     ):
-        log.error("%s: %s: %s", number, what, error)
+        log.error("%s: %s: %s", number, part, error)
         return title, f"{DISK_FULL} (Reference {number}.)"
     if isinstance(error, SeqscopeError):  # made to be read by people; the cause may still be worth a look
-        log.warning("%s: %s: %s", number, what, error, exc_info=error.__cause__ is not None)
+        log.warning("%s: %s: %s", number, part, error, exc_info=error.__cause__ is not None)
         return title, f"{shown(error)} (Reference {number}.)"
-    log.error("%s: %s", number, what, exc_info=error)
+    log.error("%s: %s", number, part, exc_info=error)
     return title, f"Something failed that should not have. The rest of the app goes on working. (Reference {number}.)"
 
 

@@ -63,8 +63,8 @@ def account(issuer: str, subject: str) -> str:
     return _hashed("a", "account", f"{len(issuer)}:{issuer}{subject}")
 
 
-def _hashed(kind: str, what: str, text: str) -> str:
-    return kind + hashlib.sha256(f"seqscope {what} {text}".encode()).hexdigest()[:32]
+def _hashed(kind: str, purpose: str, text: str) -> str:
+    return kind + hashlib.sha256(f"seqscope {purpose} {text}".encode()).hexdigest()[:32]
 
 
 def _check(text: str) -> str:

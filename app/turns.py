@@ -56,10 +56,10 @@ class Ahead:
     others: int
     """Those of other owners."""
 
-    def words(self, one: str, many: str) -> str:
-        """As in “Waiting for its turn: 1 file of yours and 2 files of others come first”; one, many: file, files."""
+    def words(self, singular: str, plural: str) -> str:
+        """As in “Waiting for its turn: 1 file of yours and 2 files of others come first”; singular, plural: file, files."""
         parts = [
-            f"{number} {one if number == 1 else many} {whose}"
+            f"{number} {singular if number == 1 else plural} {whose}"
             for number, whose in ((self.own, "of yours"), (self.others, "of others"))
             if number
         ]

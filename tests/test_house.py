@@ -113,7 +113,7 @@ def test_modules_and_functions_bear_the_names_of_textbooks() -> None:
 
 
 def test_variables_bear_the_names_of_what_they_hold() -> None:
-    """Fields of classes are left out: files hold some of them."""
+    """Parameters, too. Fields of classes are left out: files hold some of them."""
     fields = {
         field.target
         for path in CODE
@@ -128,6 +128,11 @@ def test_variables_bear_the_names_of_what_they_hold() -> None:
         for node in ast.walk(tree(path))
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in VAGUE_VARIABLES
         if node not in fields
+    ] + [
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.arg}"
+        for path in CODE
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.arg) and node.arg in VAGUE_VARIABLES
     ]
     assert vague == []
 

@@ -118,28 +118,28 @@ def _heights(trace: Trace, drawn: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np
     return heights, at
 
 
-def table(found: BeamTree) -> pd.DataFrame:
+def table(tree: BeamTree) -> pd.DataFrame:
     """One row per prefix, step by step."""
-    trace = found.trace
+    trace = tree.trace
     fate = np.where(trace.places >= 0, "generated", np.where(trace.kept, "kept", "dropped"))
     return pd.DataFrame(
         {
             "step": trace.depths,
-            "codes": [" · ".join(path) for path in found.paths],
+            "codes": [" · ".join(path) for path in tree.paths],
             "probability of the last code": trace.probabilities.astype(float),
             "probability of all codes": np.exp(trace.scores.astype(float)),
             "fate": fate,
             "place": pd.array([place + 1 if place >= 0 else None for place in trace.places.tolist()], "Int64"),
             "items": [len(items) if len(items) else int(n) for items, n in zip(trace.items, trace.below, strict=True)],
-            "such as": ["; ".join(titles) for titles in found.titles],
-            "in the history": found.known,
+            "such as": ["; ".join(titles) for titles in tree.titles],
+            "in the history": tree.known,
         }
     )
 
 
-def words(found: BeamTree, title: str, width: int, constrained: bool) -> str:
+def words(tree: BeamTree, title: str, width: int, constrained: bool) -> str:
     """What happened, in two or three sentences of Markdown."""
-    trace, ends = found.trace, found.ends
+    trace, ends = tree.trace, tree.ends
     kept = [int(np.count_nonzero((trace.depths == step + 1) & trace.kept)) for step in range(len(trace.considered))]
     weighed = sum(trace.considered)
     text = (
@@ -156,20 +156,20 @@ def words(found: BeamTree, title: str, width: int, constrained: bool) -> str:
     if ends:
         first = ends[0]
         share = float(np.exp(trace.scores[first]))
-        path = " · ".join(found.paths[first])
-        names = " and ".join(f"**{md(name, 80)}**" for name in found.titles[first])
+        path = " · ".join(tree.paths[first])
+        names = " and ".join(f"**{md(name, 80)}**" for name in tree.titles[first])
         text += f" The likeliest semantic ID, {path}, has {percent(share)}: {names or 'no item has it'}."
     if not constrained:
         text += (
-            f" Unconstrained, **{found.invalid} of its {count(len(ends), 'semantic ID')}** "
-            f"{'belongs' if found.invalid == 1 else 'belong'} to no item."
+            f" Unconstrained, **{tree.invalid} of its {count(len(ends), 'semantic ID')}** "
+            f"{'belongs' if tree.invalid == 1 else 'belong'} to no item."
         )
     return text
 
 
-def known_words(found: BeamTree, constrained: bool, excluded: bool) -> str:
+def known_words(tree: BeamTree, constrained: bool, excluded: bool) -> str:
     """What the sign † means in this figure; "" where no identifier has it. excluded: items of the history are not recommended."""
-    if not found.known[found.ends].any():
+    if not tree.known[tree.ends].any():
         return ""
     if not excluded:
         return "†: in the history already; repeats count here, so it may be recommended again."
@@ -178,15 +178,15 @@ def known_words(found: BeamTree, constrained: bool, excluded: bool) -> str:
     return "†: in the history already. Constrained search leaves these out; unconstrained, they may be generated again."
 
 
-def agreement_words(found: Sequence[Agreement], width: int, k: int) -> str:
+def agreement_words(agreements: Sequence[Agreement], width: int, k: int) -> str:
     """How much of the exact list beams of several widths find for this history."""
-    exact = next((beam for beam in found if beam.width == width), None)
+    exact = next((beam for beam in agreements if beam.width == width), None)
     text = (
         ""
         if exact is None
         else f"Against exact scores of all items, this beam finds {exact.overlap * k:.0f} of the first {k}."
     )
-    others = ", ".join(f"{beam.width} → {beam.overlap * k:.0f}" for beam in found)
+    others = ", ".join(f"{beam.width} → {beam.overlap * k:.0f}" for beam in agreements)
     return f"{text} By beam width: {others} of {k}."
 
 
@@ -227,20 +227,20 @@ def cross_attention(models: Zoo, model: str, history: tuple[int, ...], item: int
 
 
 def weights(
-    found: CrossAttention, titles: Sequence[str], layer: int | None, by_code: bool
+    attention: CrossAttention, titles: Sequence[str], layer: int | None, by_code: bool
 ) -> tuple[Float, Names, list[int]]:
     """(weights [steps, positions], what these are called, the place in the history of each), the mean over heads.
 
     layer: from 0; None is the mean over layers. by_code: every code of an item is a position; else an item is one, with the sum
     over its codes. titles: of the catalogue, or of the items in question by number.
     """
-    of = found.weights if layer is None else found.weights[:, layer : layer + 1]
+    of = attention.weights if layer is None else attention.weights[:, layer : layer + 1]
     mean = of.mean(axis=(1, 2), dtype=np.float64)
     if by_code:
-        return mean, names(found.positions, found.items, titles, found.levels), list(found.positions)
-    places = list(dict.fromkeys(found.positions))
-    member = np.array(found.positions)[:, None] == np.array(places)
-    items = [found.items[found.positions.index(place)] for place in places]
+        return mean, names(attention.positions, attention.items, titles, attention.levels), list(attention.positions)
+    places = list(dict.fromkeys(attention.positions))
+    member = np.array(attention.positions)[:, None] == np.array(places)
+    items = [attention.items[attention.positions.index(place)] for place in places]
     return mean @ member.astype(float), names(places, items, titles), places
 
 
@@ -250,10 +250,12 @@ def by_event(attention: CrossAttention, layer: int | None = None) -> dict[int, f
     return dict(zip(places, whole.mean(axis=0).tolist(), strict=True))
 
 
-def steps(found: CrossAttention, level_names: Sequence[str]) -> list[str]:
+def steps(attention: CrossAttention, level_names: Sequence[str]) -> list[str]:
     """What the steps are called, plain text: code 1: 17."""
-    called = [level_names[at] if at < len(level_names) else f"code {at + 1}" for at in range(len(found.codes))]
-    return [f"{name}: {'end' if code < 0 else code}" for name, code in zip(called, found.codes.tolist(), strict=True)]
+    called = [level_names[at] if at < len(level_names) else f"code {at + 1}" for at in range(len(attention.codes))]
+    return [
+        f"{name}: {'end' if code < 0 else code}" for name, code in zip(called, attention.codes.tolist(), strict=True)
+    ]
 
 
 def sentence(model: str, item: str, shares: Float, called: Names, *, plain: bool = False) -> str:

@@ -133,16 +133,16 @@ def _has_both(models: Zoo, protocol: str | None, by: str) -> bool:
     return any(len(_slicing(models, ranks, by)) > 1 for ranks in [*ranks_of.values()][:1])
 
 
-def _slicing(models: Zoo, one: judge.Ranks, by: str) -> Groups:
+def _slicing(models: Zoo, ranks: judge.Ranks, by: str) -> Groups:
     if by in NUMBERS:
-        return by_number(models.popularity[one.target], int(by.rpartition("-")[2]), "event", "events")
+        return by_number(models.popularity[ranks.target], int(by.rpartition("-")[2]), "event", "events")
     if by == COLD:
-        return by_training(models.popularity[one.target])
+        return by_training(models.popularity[ranks.target])
     if by == REPEATED:
-        return by_repeat(one, models.users)
+        return by_repeat(ranks, models.users)
     if by == "length":
-        return by_number(one.length, 5, "item", "items")
-    return by_attribute(_attribute(models, by), one.target)
+        return by_number(ranks.length, 5, "item", "items")
+    return by_attribute(_attribute(models, by), ranks.target)
 
 
 def overlap(models: Zoo, by: str) -> bool:
@@ -165,7 +165,7 @@ Groups = dict[str, npt.NDArray[np.bool_]]
 """People, grouped: label → a mask over them. A person may be in several groups (of a list), or in none."""
 
 
-def by_number(values: npt.NDArray[np.number], parts: int, one: str, many: str) -> Groups:
+def by_number(values: npt.NDArray[np.number], parts: int, singular: str, plural: str) -> Groups:
     """Groups of about equal size, in the order of the number; equal numbers stay together. NaN is in none."""
     numbers = values.astype(np.float64)
     valid = numbers[np.isfinite(numbers)]
@@ -179,7 +179,9 @@ def by_number(values: npt.NDArray[np.number], parts: int, one: str, many: str) -
     labels: list[str] = []
     for digits in (6, 9, 12, 17):  # as many as tell the groups apart
         spans = [" – ".join(_written(end, digits) for end in dict.fromkeys(pair)) for pair in ends]
-        labels = [f"{span} {one if pair == (1, 1) else many}".strip() for span, pair in zip(spans, ends, strict=True)]
+        labels = [
+            f"{span} {singular if pair == (1, 1) else plural}".strip() for span, pair in zip(spans, ends, strict=True)
+        ]
         if len(set(labels)) == len(labels):
             break
     return dict(zip(labels, masks, strict=True))
@@ -195,16 +197,16 @@ def by_training(popularity: npt.NDArray[np.integer]) -> Groups:
     return _of_somebody({"unseen in training": cold, "seen in training": ~cold})
 
 
-def by_repeat(one: judge.Ranks, users: pa.Table) -> Groups:
+def by_repeat(ranks: judge.Ranks, users: pa.Table) -> Groups:
     """By whether the held-out item repeats one of the user's history; users: as of `Zoo.users`. Those who are not in it, as their
     histories are not exported, are in no group."""
     history = users["history"].combine_chunks()
     row = pc.list_parent_indices(history).to_numpy()
     again = row[history.flatten().to_numpy() == users["target"].to_numpy()[row]]
     known = users["user"].to_numpy()
-    repeated = np.isin(one.user, known[again])
+    repeated = np.isin(ranks.user, known[again])
     return _of_somebody({
-        "repeats an item of the history": repeated, "is new to the user": np.isin(one.user, known) & ~repeated,
+        "repeats an item of the history": repeated, "is new to the user": np.isin(ranks.user, known) & ~repeated,
     })  # fmt: skip
 
 

@@ -78,13 +78,13 @@ def counted(values: Sequence[tuple[str, int]], chosen: Sequence[str]) -> dict[st
     return {value: f"{clean(value, 60)} · {items:,}" for value, items in counts.items()}
 
 
-def filter_words(name: str, wanted: Among | Between) -> str:
+def filter_words(name: str, condition: Among | Between) -> str:
     """A filter in words, not escaped: Year 1970–1990."""
-    if isinstance(wanted, Among):
-        shown = ", ".join(clean(value, 40) for value in wanted.values[:3])
-        more = f" and {len(wanted.values) - 3} more" if len(wanted.values) > 3 else ""
+    if isinstance(condition, Among):
+        shown = ", ".join(clean(value, 40) for value in condition.values[:3])
+        more = f" and {len(condition.values) - 3} more" if len(condition.values) > 3 else ""
         return f"{caption(name)}: {shown}{more}"
-    return f"{caption(name)}: {number(wanted.low)}–{number(wanted.high)}"
+    return f"{caption(name)}: {number(condition.low)}–{number(condition.high)}"
 
 
 def number(value: Any) -> str:
@@ -177,6 +177,6 @@ def nearest(text: str, meant: str) -> str:
     return f"No item matches “{md(text, 60)}”. Nearest: **{md(meant, 60)}**"
 
 
-def headline(total: int, items: int, asked: bool) -> str:
+def headline(total: int, items: int, filtered: bool) -> str:
     """How many there are, not escaped."""
-    return f"{total:,} of {items:,} items" if asked else f"{items:,} items"
+    return f"{total:,} of {items:,} items" if filtered else f"{items:,} items"

@@ -226,10 +226,10 @@ def split(text: str) -> tuple[str, str]:
     return where, selection
 
 
-def outlines(what: str) -> list[Outline] | None:
+def outlines(text: str) -> list[Outline] | None:
     """Those of a text; None where it is none."""
     shapes: list[Outline] = []
-    parts = what.split("~") if len(what) <= LONGEST else []
+    parts = text.split("~") if len(text) <= LONGEST else []
     for part in parts:
         if not _OUTLINE.fullmatch(part):
             return None
@@ -240,11 +240,11 @@ def outlines(what: str) -> list[Outline] | None:
     return shapes if 0 < len(shapes) <= _OUTLINES else None
 
 
-def prefix(what: str) -> tuple[int | None, ...] | None:
+def prefix(text: str) -> tuple[int | None, ...] | None:
     """Codes to begin with, None: any; None where the text is no prefix."""
-    if not _PREFIX.fullmatch(what):
+    if not _PREFIX.fullmatch(text):
         return None
-    return tuple(None if code == "x" else int(code) for code in what.split("-"))
+    return tuple(None if code == "x" else int(code) for code in text.split("-"))
 
 
 def within(points: Points, areas: Sequence[Outline]) -> npt.NDArray[np.int64]:

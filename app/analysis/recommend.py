@@ -207,19 +207,19 @@ def known_ranks(
     return [None if listed is None else rank_listed(listed, item) for item in items]
 
 
-def rank_listed(found: TopK, item: int) -> float | None:
+def rank_listed(top_k: TopK, item: int) -> float | None:
     """The rank of an item within a list, None outside."""
-    score = found.scores[found.items == item]
+    score = top_k.scores[top_k.items == item]
     if not len(score):
         return None
-    return float(mean_rank(found.scores, score[0]))
+    return float(mean_rank(top_k.scores, score[0]))
 
 
-def _ties(models: Zoo, name: str, found: TopK) -> dict[int, list[int]]:
+def _ties(models: Zoo, name: str, top_k: TopK) -> dict[int, list[int]]:
     bundle = models.bundles[name]
     if bundle.cannot("distinct_items") is None:
         return {}
-    alike = {int(item): bundle.siblings(int(item))[-1].tolist() for item in found.items}
+    alike = {int(item): bundle.siblings(int(item))[-1].tolist() for item in top_k.items}
     return {item: others for item, others in alike.items() if others}
 
 

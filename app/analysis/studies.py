@@ -59,18 +59,18 @@ def by_seed(study: Study, variant: str, metric: str) -> list[float]:
     ]
 
 
-def verdicts(study: Study, found: pd.DataFrame, metric: str) -> str:
-    """What may be claimed, in Markdown. found: of `table`."""
+def verdicts(study: Study, results: pd.DataFrame, metric: str) -> str:
+    """What may be claimed, in Markdown. results: of `table`."""
     baseline = md(study.variant(study.baseline).title)
     if study.axis is not None:
         baseline += ", the recipe's own,"
     said = []
     for verdict in ("better", "worse"):
-        part = found[found["verdict"] == verdict]
+        part = results[results["verdict"] == verdict]
         names = [f"**{md(row.title)}** ({judge.signed(row.difference, '+.3f')})" for row in part.itertuples()]
         if names:
             said.append(f"{listed(names)} {_is(names)} significantly {verdict} than {baseline} in {metric}.")
-    level = [f"**{md(title)}**" for title in found[found["verdict"] == "level"]["title"]]
+    level = [f"**{md(title)}**" for title in results[results["verdict"] == "level"]["title"]]
     if level and said:
         said.append(f"{listed(level)} {_is(level)} not significantly different from it.")
     elif level:
@@ -82,16 +82,14 @@ def _is(names: Sequence[str]) -> str:
     return "is" if len(names) == 1 else "are"
 
 
-def how_sure(study: Study, found: pd.DataFrame) -> str:
-    """What intervals say and what they do not, in a sentence. found: of `table`."""
+def how_sure(study: Study, results: pd.DataFrame) -> str:
+    """What intervals say and what they do not, in a sentence. results: of `table`."""
     people = count(study.people or 0, "user")
     seeds = len(study.variants[0].outcomes)
-    words = (
-        f"Paired over the same {people}, 95 % bootstrap; p adjusted by Holm for {count(len(found) - 1, 'comparison')}. "
-    )
+    words = f"Paired over the same {people}, 95 % bootstrap; p adjusted by Holm for {count(len(results) - 1, 'comparison')}. "
     if seeds == 1:
         return words + "One seed each: the intervals do not cover the variance between trainings."
-    apart = found["spread"].max()
+    apart = results["spread"].max()
     return (
         f"{words}Means of {seeds} seeds (strokes: each alone), whose differences are up to {apart:.3f} apart; where they "
         "disagree on the sign, the verdict is n.s. (not significant)."
@@ -109,18 +107,18 @@ class Counted(NamedTuple):
     high: float
 
 
-def below(found: pd.DataFrame, counted: Sequence[Counted]) -> str:
-    """Which variants are below the floor, in Markdown. found: of `table`."""
+def below(results: pd.DataFrame, counted: Sequence[Counted]) -> str:
+    """Which variants are below the floor, in Markdown. results: of `table`."""
     means = {counted_row.row: counted_row.mean for counted_row in counted} | dict(
-        zip(found["title"], found["mean"], strict=True)
+        zip(results["title"], results["mean"], strict=True)
     )
     families = dict.fromkeys(means, "") | {counted_row.row: counted_row.family for counted_row in counted}
     titles = dict(zip(means, means, strict=True)) | {counted_row.row: counted_row.title for counted_row in counted}
     return floor.below(means, families, {row: f"**{md(title)}**" for row, title in titles.items()})
 
 
-def grid(study: Study, found: pd.DataFrame, metric: str, counted: Sequence[Counted] = ()) -> pd.DataFrame:
-    """One row per variant, after what counting alone reaches, as Markdown for st.table. found: of `table`."""
+def grid(study: Study, results: pd.DataFrame, metric: str, counted: Sequence[Counted] = ()) -> pd.DataFrame:
+    """One row per variant, after what counting alone reaches, as Markdown for st.table. results: of `table`."""
     codes = [name for name in OF_CODES if name in study.figures]
     rows = [
         {
@@ -132,7 +130,7 @@ def grid(study: Study, found: pd.DataFrame, metric: str, counted: Sequence[Count
         }
         for counted_row in counted
     ]
-    for row in found.itertuples():
+    for row in results.itertuples():
         variant = study.variant(row.variant)
         cells = {
             "Variant": md(row.title),

@@ -25,39 +25,41 @@ from engine.runtime import Bundle, Tokenization, Zoo, judge
 POPULARITY = "popularity"
 
 
-def _of_column(models: Zoo, items: pa.Table, one: Tokenization, column: str) -> Hashable:
-    return (str(models.path), one.digest, column)
+def _of_column(models: Zoo, items: pa.Table, tokenization: Tokenization, column: str) -> Hashable:
+    return (str(models.path), tokenization.digest, column)
 
 
 @cached(64, by=of_digest)
-def usage(one: Tokenization) -> list[codes.Usage]:
+def usage(tokenization: Tokenization) -> list[codes.Usage]:
     """One entry per level of the tokenizer's own codes."""
-    return codes.usage(one.own, one.about.shape.own)
+    return codes.usage(tokenization.own, tokenization.about.shape.own)
 
 
 @cached(64, by=of_digest)
-def groups(one: Tokenization) -> list[npt.NDArray[np.int64]]:
-    return semantic_ids.groups(one.own)
+def groups(tokenization: Tokenization) -> list[npt.NDArray[np.int64]]:
+    return semantic_ids.groups(tokenization.own)
 
 
-@cached(64, by=lambda one, prefix: (one.digest, prefix))
-def tree(one: Tokenization, prefix: tuple[int, ...]) -> prefix_tree.Tree:
-    return prefix_tree.build(one.own, prefix)
+@cached(64, by=lambda tokenization, prefix: (tokenization.digest, prefix))
+def tree(tokenization: Tokenization, prefix: tuple[int, ...]) -> prefix_tree.Tree:
+    return prefix_tree.build(tokenization.own, prefix)
 
 
-@cached(64, by=lambda models, items, one, column, prefix: (_of_column(models, items, one, column), prefix))
+@cached(
+    64, by=lambda models, items, tokenization, column, prefix: (_of_column(models, items, tokenization, column), prefix)
+)
 def colours(
-    models: Zoo, items: pa.Table, one: Tokenization, column: str, prefix: tuple[int, ...]
+    models: Zoo, items: pa.Table, tokenization: Tokenization, column: str, prefix: tuple[int, ...]
 ) -> prefix_tree.Colours:
     """Of the nodes of `tree`, by a column of categories or by POPULARITY."""
     if column == POPULARITY:
-        return prefix_tree.by_popularity(tree(one, prefix), models.popularity)
-    return prefix_tree.by_category(tree(one, prefix), _coloured(models, items, column))
+        return prefix_tree.by_popularity(tree(tokenization, prefix), models.popularity)
+    return prefix_tree.by_category(tree(tokenization, prefix), _coloured(models, items, column))
 
 
 @cached(64, by=_of_column)
-def purity(models: Zoo, items: pa.Table, one: Tokenization, column: str) -> list[codes.Depth]:
-    return codes.purity(one.own, labels(models, items, column).of)
+def purity(models: Zoo, items: pa.Table, tokenization: Tokenization, column: str) -> list[codes.Depth]:
+    return codes.purity(tokenization.own, labels(models, items, column).of)
 
 
 @cached(32, by=lambda models, items, column: (stamp(models), column))
@@ -70,19 +72,19 @@ def _coloured(models: Zoo, items: pa.Table, column: str) -> semantic_ids.Labels:
     return semantic_ids.coloured(items, column)
 
 
-def disambiguating(one: Tokenization, item: int) -> tuple[int, ...]:
+def disambiguating(tokenization: Tokenization, item: int) -> tuple[int, ...]:
     """What follows an item's codes in its semantic ID, only to tell it from items with the same codes; mostly nothing, or a
     number."""
-    return path(one.identifiers.codes, item)[len(path(one.own, item)) :]
+    return path(tokenization.identifiers.codes, item)[len(path(tokenization.own, item)) :]
 
 
-def summary(one: Tokenization) -> str:
+def summary(tokenization: Tokenization) -> str:
     """What the tokenizer is: as it says it now, since an export keeps its words; of one that is not known here, as the export has
     it. Foreign text: escape it."""
-    declared = declarations().tokenizers.get(one.about.tokenizer)
+    declared = declarations().tokenizers.get(tokenization.about.tokenizer)
     if declared is None:
-        return one.about.summary
-    return declared.card.variant(one.about.name).summary or declared.card.summary
+        return tokenization.about.summary
+    return declared.card.variant(tokenization.about.name).summary or declared.card.summary
 
 
 @cached(8, by=lambda models, items: stamp(models))
@@ -142,13 +144,13 @@ class Line(NamedTuple):
     of: str
 
 
-def shape_words(one: Tokenization) -> str:
+def shape_words(tokenization: Tokenization) -> str:
     """3 levels of 32 codes; a further number tells apart what collides."""
-    shape = one.about.shape
+    shape = tokenization.about.shape
     levels = shape.own
     sizes = f"{levels[0]:,} codes" if len(set(levels)) == 1 else f"{min(levels):,} to {max(levels):,} codes"
     words = f"{count(len(levels), 'level')} of {sizes}"
-    return f"{words}; {_POLICIES[one.about.policy]}" if one.about.policy in _POLICIES else words
+    return f"{words}; {_POLICIES[tokenization.about.policy]}" if tokenization.about.policy in _POLICIES else words
 
 
 _POLICIES = {
@@ -159,13 +161,13 @@ _POLICIES = {
 }
 
 
-def figures(one: Tokenization, levels: Sequence[Usage], titles: Mapping[str, str]) -> list[Line]:
+def figures(tokenization: Tokenization, levels: Sequence[Usage], titles: Mapping[str, str]) -> list[Line]:
     """What is measured of one tokenizer as a whole; the same names in the same order for all. titles: of the models, by name."""
-    said = one.about.figures
+    said = tokenization.about.figures
     lost = "–" if said.reconstruction is None else f"{said.reconstruction:.1%}"
     near = said.neighbours
     among = f", by {titles.get(near.of, near.of)}" if near else ""
-    ranked, taught = said.ranking, one.about.teacher
+    ranked, taught = said.ranking, tokenization.about.teacher
     judge = f" of {titles.get(ranked.of, ranked.of)}" if ranked else ""
     return [
         Line(
@@ -208,11 +210,11 @@ def _neighbours(near: Alike, levels: int) -> str:
     return f"{shares[0]} · {shares[1]} ({shares[2]})"
 
 
-def levels_table(found: Sequence[tuple[str, Tokenization, Sequence[Usage]]]) -> pd.DataFrame:
+def levels_table(usages: Sequence[tuple[str, Tokenization, Sequence[Usage]]]) -> pd.DataFrame:
     """A row per level and tokenizer, level by level, so that tokenizers of other depth or codebook size can be compared; each
     with what random codes give. Shares in percent."""
     rows = []
-    for title, tokenizer, levels in found:
+    for title, tokenizer, levels in usages:
         shares = semantic_ids.alike(tokenizer.own)
         chance = semantic_ids.alike_by_chance(len(tokenizer.own), [level.size for level in levels])
         for at, level in enumerate(levels):
@@ -251,17 +253,17 @@ def _stacked(tables: Iterable[tuple[str, Mapping[str, object]]]) -> pd.DataFrame
     return pd.concat(rows, ignore_index=True)
 
 
-def counts_table(found: Sequence[tuple[str, Usage]]) -> pd.DataFrame:
+def counts_table(usages: Sequence[tuple[str, Usage]]) -> pd.DataFrame:
     """Items per code, the most used first."""
-    ordered = [(title, level, np.argsort(-level.counts, kind="stable")) for title, level in found]
+    ordered = [(title, level, np.argsort(-level.counts, kind="stable")) for title, level in usages]
     return _stacked(
         (title, {"Rank": np.arange(1, level.size + 1), "Code": order, "Items": level.counts[order]})
         for title, level, order in ordered
     )
 
 
-def lorenz_table(found: Sequence[tuple[str, Usage]]) -> pd.DataFrame:
-    curves = ((title, *level.lorenz()) for title, level in found)
+def lorenz_table(usages: Sequence[tuple[str, Usage]]) -> pd.DataFrame:
+    curves = ((title, *level.lorenz()) for title, level in usages)
     return _stacked((title, {"Share of codes": x.round(4), "Share of items": y.round(4)}) for title, x, y in curves)
 
 
@@ -277,7 +279,7 @@ def tree_table(tree: Tree, colours: Colours) -> pd.DataFrame:
     )
 
 
-def purity_table(found: Sequence[tuple[str, Sequence[Depth]]]) -> pd.DataFrame:
+def purity_table(purities: Sequence[tuple[str, Sequence[Depth]]]) -> pd.DataFrame:
     rows = [
         {
             "Tokenizer": clean(title),
@@ -287,27 +289,27 @@ def purity_table(found: Sequence[tuple[str, Sequence[Depth]]]) -> pd.DataFrame:
             "Purity": round(depth.purity, 4),
             "By chance": round(depth.chance, 4),
         }
-        for title, depths in found
+        for title, depths in purities
         for depth in depths
     ]
     return pd.DataFrame(rows)
 
 
-def popularity_table(found: Sequence[tuple[str, Popular]]) -> pd.DataFrame:
+def popularity_table(popularities: Sequence[tuple[str, Popular]]) -> pd.DataFrame:
     return _stacked(
         (title, {"Code": codes.code, "Items": codes.items, "Training events per item": codes.events.round(1)})
-        for title, codes in found
+        for title, codes in popularities
     )
 
 
 def groups_table(
-    one: Tokenization, groups: Sequence[Ints], titles: Sequence[str], categories: Sequence[str] | None
+    tokenization: Tokenization, groups: Sequence[Ints], titles: Sequence[str], categories: Sequence[str] | None
 ) -> pd.DataFrame:
     """Items that share all codes. categories: of every item, None: the catalogue has none."""
     rows = []
     for items in groups:
         row: dict[str, object] = {
-            "Codes": spelled(path(one.own, int(items[0]))),
+            "Codes": spelled(path(tokenization.own, int(items[0]))),
             "Items": len(items),
             "Titles": "; ".join(clean(titles[item], 60) for item in items[:_TITLES])
             + (f" and {len(items) - _TITLES} more" if len(items) > _TITLES else ""),
@@ -333,5 +335,5 @@ def plane_table(table: pa.Table, counts: Sequence[Usage]) -> pd.DataFrame:
     )
 
 
-def bias_table(found: Bias) -> pd.DataFrame:
-    return pd.DataFrame({"Code": found.code, "Held out": found.taken.round(5), "Generated": found.written.round(5)})
+def bias_table(bias: Bias) -> pd.DataFrame:
+    return pd.DataFrame({"Code": bias.code, "Held out": bias.taken.round(5), "Generated": bias.written.round(5)})

@@ -97,20 +97,20 @@ class Parts:
         )
 
 
-def weigh(found: WordAttention, layer: int | None, head: int | None) -> npt.NDArray[np.float64]:
+def weigh(attention: WordAttention, layer: int | None, head: int | None) -> npt.NDArray[np.float64]:
     """The weight of each word, float64 [words]: of one layer and head, from 0, or the mean over them (None)."""
-    weights = found.weights.astype(np.float64)
+    weights = attention.weights.astype(np.float64)
     weights = weights.mean(axis=0) if layer is None else weights[layer]
     layer_weights: npt.NDArray[np.float64] = weights.mean(axis=0) if head is None else weights[head]
     return layer_weights
 
 
-def read(found: WordAttention) -> npt.NDArray[np.bool_]:
+def read(attention: WordAttention) -> npt.NDArray[np.bool_]:
     """Which words the model reads, bool [words]. It begins with the newest item and stops where its tokens are used up: what
     comes after is 0 in every layer and head, which a softmax does not give to anything that is read."""
-    places = np.array([word.position for word in found.words])
+    places = np.array([word.position for word in attention.words])
     order = np.lexsort((np.arange(len(places)), -places))
-    most = found.weights.max(axis=(0, 1))
+    most = attention.weights.max(axis=(0, 1))
     some = np.flatnonzero(most[order] > 0)
     last = int(some[-1]) if len(some) else -1
     seen = np.zeros(len(places), bool)
@@ -119,19 +119,19 @@ def read(found: WordAttention) -> npt.NDArray[np.bool_]:
 
 
 def parts(
-    found: WordAttention, weights: Float, titles: Mapping[int, str] | Sequence[str], attributes: Sequence[str]
+    attention: WordAttention, weights: Float, titles: Mapping[int, str] | Sequence[str], attributes: Sequence[str]
 ) -> Parts:
     """weights: as of `weigh`; titles: by item number; attributes: in their order; those that no item has are left out."""
-    used = tuple(name for name in attributes if any(word.attribute == name for word in found.words))
+    used = tuple(name for name in attributes if any(word.attribute == name for word in attention.words))
     column = {name: at for at, name in enumerate(used)}
-    places = sorted({word.position for word in found.words})
+    places = sorted({word.position for word in attention.words})
     row = {place: at for at, place in enumerate(places)}
-    rows = np.array([row[word.position] for word in found.words])
+    rows = np.array([row[word.position] for word in attention.words])
     sums = np.zeros((len(places), len(used)))
-    np.add.at(sums, (rows, np.array([column[word.attribute] for word in found.words])), weights)
-    seen = read(found)
+    np.add.at(sums, (rows, np.array([column[word.attribute] for word in attention.words])), weights)
+    seen = read(attention)
     alike = np.bincount(rows, seen, len(places)) / max(int(seen.sum()), 1) * float(weights.sum())
-    items = {word.position: word.item for word in found.words}
+    items = {word.position: word.item for word in attention.words}
     return Parts(tuple(places), tuple(clean(titles[items[place]], 200) for place in places), used, sums, alike)
 
 
@@ -156,7 +156,7 @@ def table(frame: WordAttention, weights: Float, titles: Mapping[int, str] | Sequ
 
 
 def blocks(
-    found: WordAttention,
+    attention: WordAttention,
     weights: Float,
     shares: Parts,
     many: int,
@@ -167,14 +167,14 @@ def blocks(
 
     shortened: of `cut`, at `limit` tokens.
     """
-    seen, top = read(found), max(float(weights.max(initial=0)), 1e-12)
+    seen, top = read(attention), max(float(weights.max(initial=0)), 1e-12)
     kept = np.sort(np.argsort(-shares.totals, kind="stable")[:many])
     drawn = []
     for at in kept.tolist():
-        numbers = [number for number, word in enumerate(found.words) if word.position == shares.places[at]]
+        numbers = [number for number, word in enumerate(attention.words) if word.position == shares.places[at]]
         lines: dict[str, dict[str, Any]] = {}
         for number in numbers:
-            word, weight = found.words[number], float(weights[number])
+            word, weight = attention.words[number], float(weights[number])
             line = lines.setdefault(
                 word.attribute, {"attribute": word.attribute, "share": 0.0, "name": [], "value": [], "cut": None}
             )
@@ -199,7 +199,7 @@ def blocks(
 
 
 def cut(
-    found: WordAttention, texts: Mapping[int, Mapping[str, str]], pieces: Callable[[str], Sequence[int]], limit: int
+    attention: WordAttention, texts: Mapping[int, Mapping[str, str]], pieces: Callable[[str], Sequence[int]], limit: int
 ) -> frozenset[tuple[int, str]]:
     """(item, attribute) where the model's limit of tokens leaves out the end of what the catalogue says.
 
@@ -207,10 +207,10 @@ def cut(
     its name among them. Where the model was told something else than the catalogue says, nothing is claimed.
     """
     read: dict[tuple[int, str], set[int]] = {}
-    for number, word in enumerate(found.words):
+    for number, word in enumerate(attention.words):
         if not word.key:
             read.setdefault((word.position, word.attribute), set()).add(number)
-    items = {word.position: word.item for word in found.words}
+    items = {word.position: word.item for word in attention.words}
     lost = set()
     for (position, attribute), words in read.items():
         item = items[position]
@@ -224,13 +224,13 @@ def cut(
 # --- in words
 
 
-def sentence(model: str, found: WordAttention, weights: Float, shares: Parts) -> str:
+def sentence(model: str, attention: WordAttention, weights: Float, shares: Parts) -> str:
     """Which item, which of its words, and which attributes got the most."""
     total = float(weights.sum())
     if total <= 0:
         return f"{md(model)} gave nothing to the words of this history."
     first = int(np.argmax(shares.totals))
-    word = found.words[int(np.argmax(weights))]
+    word = attention.words[int(np.argmax(weights))]
     place = shares.places.index(word.position)
     where = "" if place == first else f" of {quoted(shares.titles[place])}"
     called = f"the name of the attribute {md(word.attribute)}" if word.key else md(word.attribute)
@@ -245,9 +245,9 @@ def sentence(model: str, found: WordAttention, weights: Float, shares: Parts) ->
     return text
 
 
-def note(found: WordAttention, weights: Float, layer: int | None, head: int | None) -> str:
+def note(attention: WordAttention, weights: Float, layer: int | None, head: int | None) -> str:
     """What the numbers are, as plain text."""
-    layers, heads = found.weights.shape[:2]
+    layers, heads = attention.weights.shape[:2]
     taken = f"the mean over {count(layers, 'layer')}" if layer is None else f"layer {layer + 1} of {layers}"
     taken += f", mean over {count(heads, 'head')}" if head is None else f", head {head + 1} of {heads}"
     return (
@@ -257,13 +257,13 @@ def note(found: WordAttention, weights: Float, layer: int | None, head: int | No
     )
 
 
-def left_out(found: WordAttention, shares: Parts, drawn: int, limit: int, shortened: int = 0) -> str:
+def left_out(attention: WordAttention, shares: Parts, drawn: int, limit: int, shortened: int = 0) -> str:
     """What the cards do not show, as plain text; "" where they show all. limit: tokens that the model reads; shortened: tokens
     that it reads of one attribute, where some were cut."""
     said = []
     if shortened:
         said.append(f"Cut: of one attribute it reads {count(shortened, 'token')}, the name among them.")
-    unread = int((~read(found)).sum())
+    unread = int((~read(attention)).sum())
     if unread:
         said.append(
             f"{count(unread, 'word')} of the oldest items lie beyond the {count(limit, 'token')} that it reads."
@@ -335,19 +335,19 @@ def text(items: Mapping[str, Any], fields: Sequence[str]) -> dict[str, str]:
     return {field: values[field] for field in fields if values.get(field)}
 
 
-def without(own: Mapping[str, str], limit: int) -> Iterator[Without]:
+def without(attributes: Mapping[str, str], limit: int) -> Iterator[Without]:
     """Every attribute left out, and every word of those that have several. limit: words of one attribute, at most.
 
     An item's only attribute is not left out: there would be nothing to ask about.
     """
-    for attribute, value in own.items():
-        if len(own) > 1:
-            yield Without(attribute, "", {name: said for name, said in own.items() if name != attribute})
+    for attribute, value in attributes.items():
+        if len(attributes) > 1:
+            yield Without(attribute, "", {name: said for name, said in attributes.items() if name != attribute})
         words = list(_WORD.finditer(value))
         if len(words) > 1:
             for word in words[:limit]:
                 rest = _tidy(value[: word.start()] + value[word.end() :])
-                yield Without(attribute, word[0], {**own, attribute: rest})
+                yield Without(attribute, word[0], {**attributes, attribute: rest})
 
 
 @cached(200, by=of_model)
@@ -382,24 +382,24 @@ def strongest(table: pd.DataFrame, many: int) -> pd.DataFrame:
     return table[(table["word"] == "") | table.index.isin(kept)].reset_index(drop=True)
 
 
-def occlusion_sentence(found: OwnWords, item: str) -> str:
+def occlusion_sentence(occlusion: OwnWords, item: str) -> str:
     """What of the item does the most for it, in words."""
     name = quoted(item)
-    whole, words = (found.table[(found.table["word"] == "") == is_whole] for is_whole in (True, False))
-    said = []
+    whole, words = (occlusion.table[(occlusion.table["word"] == "") == is_whole] for is_whole in (True, False))
+    said, rank = [], whole_rank(occlusion.rank)
     for rows, kind in ((whole, "attributes"), (words, "single words")):
         if len(rows) and (best := rows.loc[rows["effect"].idxmax()])["effect"] > 0:
             place = (
-                f"without that it would stay at rank {whole_rank(found.rank)}, with a lower score"
-                if best["rank_without"] == found.rank
-                else f"without that it would be at rank {whole_rank(best['rank_without'])} instead of {whole_rank(found.rank)}"
+                f"stay at rank {rank}, with a lower score"
+                if best["rank_without"] == occlusion.rank
+                else f"be at rank {whole_rank(best['rank_without'])} instead of {rank}"
             )
-            said.append(f"Of its {kind}, **{_called(best)}** does the most for {name}: {place}.")
+            said.append(f"Of its {kind}, **{_called(best)}** does the most for {name}: without that it would {place}.")
             name = "it"
     if not said:
         return f"No attribute or word of {name} raises its score: removing any one of them does not lower it."
-    least = found.table.loc[found.table["effect"].idxmin()]
-    if least["effect"] < -_SOME * found.table["effect"].max():
+    least = occlusion.table.loc[occlusion.table["effect"].idxmin()]
+    if least["effect"] < -_SOME * occlusion.table["effect"].max():
         said.append(f"**{_called(least)}** holds it back the most.")
     return " ".join(said)
 

@@ -76,9 +76,9 @@ def numbered(label: str, name: str, many: int, default: int, *, key: str) -> int
     return int(ask(label, name, {str(at): str(at) for at in range(1, many + 1)}, str(number), key=key))
 
 
-def number(own: Own, name: str, default: int, most: int) -> int:
+def number(choices: Own, name: str, default: int, most: int) -> int:
     """A number that was chosen, at most `most`: a link may have been made with a longer history."""
-    return min(int(own.get(name, default)), most)
+    return min(int(choices.get(name, default)), most)
 
 
 def searched(label: str, *, key: str, most: int = MAX_QUERY, clears: tuple[str, ...] = (), **more: Any) -> str:

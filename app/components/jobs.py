@@ -20,13 +20,13 @@ _CALLED = {"baselines": "models that need no training", "prepare": "preparation"
 _CANCEL = {"baselines": "Cancel fitting", "prepare": "Cancel preparation", "train": "Cancel training"}
 
 
-def progress(one: Work) -> None:
+def progress(job: Work) -> None:
     """How far a job is that runs; of one that waits, what for."""
-    now = one.status
+    now = job.status
     if now.state == "queued":
-        waits = one.ahead.words("job", "jobs")
+        waits = job.ahead.words("job", "jobs")
         words = waits if now.words in ("", WAITING) else f"{now.words}. {waits}"
-        title = "" if one.job is None else f"**{md(one.job.title)}.** "
+        title = "" if job.job is None else f"**{md(job.job.title)}.** "
         st.markdown(f":material/hourglass_empty: {title}{md(words, 300)}")
     else:
         left = "" if now.left is None else f", about {span(now.left)} left"
@@ -34,16 +34,16 @@ def progress(one: Work) -> None:
     st.caption("It goes on when you close this page; come back whenever you like.")
 
 
-def cancel(owner: str, one: Work) -> None:
-    label = "Cancelling …" if one.cancelling else _CANCEL.get(one.row.kind, "Cancel")
+def cancel(owner: str, job: Work) -> None:
+    label = "Cancelling …" if job.cancelling else _CANCEL.get(job.row.kind, "Cancel")
     st.button(
-        label, key=f"data_cancel_{one.row.id}", icon=":material/cancel:",
-        disabled=one.cancelling, on_click=guard.callback(work.cancel), args=(owner, one.row.id),
+        label, key=f"data_cancel_{job.row.id}", icon=":material/cancel:",
+        disabled=job.cancelling, on_click=guard.callback(work.cancel), args=(owner, job.row.id),
     )  # fmt: skip
 
 
-def log(owner: str, one: Work) -> None:
-    row = one.row
+def log(owner: str, job: Work) -> None:
+    row = job.row
     popover = st.popover(
         f"Log of the {_CALLED.get(row.kind, row.kind)}",
         key=f"data_log_{row.id}",
@@ -52,12 +52,12 @@ def log(owner: str, one: Work) -> None:
     )
     if popover.open:
         with popover:
-            st.caption(md(_summary(one)))
+            st.caption(md(_summary(job)))
             st.code(work.log(owner, row.id)[-8_000:] or "Nothing was written.", language=None, height=320)
 
 
-def _summary(one: Work) -> str:
-    row = one.row
+def _summary(job: Work) -> str:
+    row = job.row
     if row.started is None or row.ended is None:
         return row.state
     return f"{row.state} after {span((row.ended - row.started).total_seconds())}, {row.ended:%-d %b %Y %H:%M} UTC"
@@ -113,10 +113,10 @@ def _watch_batch(owner: str, id: str) -> None:
         cancel(owner, batch)
 
 
-def _batch_ended(owner: str, one: Work) -> None:
-    row, path = one.row, batches.result(one)
+def _batch_ended(owner: str, job: Work) -> None:
+    row, path = job.row, batches.result(job)
     if path is not None:
-        st.success(md(batches.summary(one), 1_000), icon=":material/check:")
+        st.success(md(batches.summary(job), 1_000), icon=":material/check:")
     elif row.state == "done":
         st.info("What came out is not here any more.", icon=":material/delete:")
     elif row.state == "cancelled":
@@ -136,4 +136,4 @@ def _batch_ended(owner: str, one: Work) -> None:
             "Delete", key=f"batch_delete_{row.id}", icon=":material/delete:", on_click=guard.callback(work.forget),
             args=(owner, row.id),
         )  # fmt: skip
-        log(owner, one)
+        log(owner, job)

@@ -163,14 +163,14 @@ def _list(
         row(store, who, entry, partial(_entry, entry, titles, pages))
 
 
-def _entry(one: History | Comparison, titles: Mapping[str, str], pages: Mapping[str, Any]) -> None:
-    there = one.dataset in titles
-    icon = ":material/history:" if isinstance(one, History) else ":material/compare_arrows:"
-    if st.button(md(one.name, 60), key=f"saved_go_{one.id}", type="tertiary", icon=icon, disabled=not there):
-        _open(one, pages)
-    contents = count(len(one.items), "item") if isinstance(one, History) else _page_name(one, pages)
-    where = titles[one.dataset] if there else "a dataset that is not here any more"
-    st.caption(f"{md(contents)} · {md(where, 40)} · {one.changed:%-d %b %Y}")
+def _entry(entry: History | Comparison, titles: Mapping[str, str], pages: Mapping[str, Any]) -> None:
+    there = entry.dataset in titles
+    icon = ":material/history:" if isinstance(entry, History) else ":material/compare_arrows:"
+    if st.button(md(entry.name, 60), key=f"saved_go_{entry.id}", type="tertiary", icon=icon, disabled=not there):
+        _open(entry, pages)
+    contents = count(len(entry.items), "item") if isinstance(entry, History) else _page_name(entry, pages)
+    where = titles[entry.dataset] if there else "a dataset that is not here any more"
+    st.caption(f"{md(contents)} · {md(where, 40)} · {entry.changed:%-d %b %Y}")
 
 
 # --- opening
@@ -187,8 +187,8 @@ def _find(id: str) -> History | Comparison | Report:
     )
 
 
-def _open(one: History | Comparison, pages: Mapping[str, Any]) -> None:
-    entry = _find(one.id)  # kept for longer from now on
+def _open(record: History | Comparison, pages: Mapping[str, Any]) -> None:
+    entry = _find(record.id)  # kept for longer from now on
     if isinstance(entry, Comparison):
         _go(entry, pages)
     assert isinstance(entry, History)
@@ -202,9 +202,9 @@ def _open(one: History | Comparison, pages: Mapping[str, Any]) -> None:
     st.rerun()
 
 
-def _go(found: Comparison, pages: Mapping[str, Any]) -> NoReturn:
+def _go(entry: Comparison, pages: Mapping[str, Any]) -> NoReturn:
     """Leads to the page with the parameters; the run ends here."""
-    address = urlsplit(found.address)
+    address = urlsplit(entry.address)
     page = pages.get(address.path.strip("/"), pages[""])
     st.switch_page(
         page,
@@ -212,74 +212,74 @@ def _go(found: Comparison, pages: Mapping[str, Any]) -> NoReturn:
     )
 
 
-def _page_name(one: Comparison, pages: Mapping[str, Any]) -> str:
-    page = pages.get(urlsplit(one.address).path.strip("/"))
+def _page_name(entry: Comparison, pages: Mapping[str, Any]) -> str:
+    page = pages.get(urlsplit(entry.address).path.strip("/"))
     return str(page.title) if page is not None else "a page"
 
 
 PARAM = "saved"
 Kind = Literal["history", "comparison", "report"]
 Saved = History | Comparison | Report
-OUTCOME, DOING = "saved_said", "saved_doing"  # what is told; (what, id) that a row is asked for
+OUTCOME, DOING = "saved_said", "saved_doing"  # what is told; (action, id) that a row is asked for
 _RENAME, _LINK, _DELETE = "Rename", "Copy link", "Delete"
 
 
-def row(store: Store, who: str, one: Saved, entry: Callable[[], None]) -> None:
+def row(store: Store, who: str, record: Saved, entry: Callable[[], None]) -> None:
     """entry: draws the name to open it by, and what it is."""
-    with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"saved_row_{one.id}"):
-        if st.session_state.get(DOING) == (_RENAME, one.id):
-            _rename(store, who, one)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"saved_row_{record.id}"):
+        if st.session_state.get(DOING) == (_RENAME, record.id):
+            _rename(store, who, record)
             return
         with st.container(gap=None):
             entry()
         st.menu_button(
             "More",
             [_RENAME, _LINK, _DELETE],
-            key=f"saved_do_{one.id}",
+            key=f"saved_do_{record.id}",
             type="tertiary",
-            help=f"Rename or delete {md(one.name, 40)}, or copy a link to it",
+            help=f"Rename or delete {md(record.name, 40)}, or copy a link to it",
             on_click=guard.callback(_choose_doing),
-            args=(store, who, one),
+            args=(store, who, record),
         )
-    if st.session_state.get(DOING) == (_LINK, one.id):
+    if st.session_state.get(DOING) == (_LINK, record.id):
         address = (st.context.url or "").partition("?")[0].partition("#")[0]
         base = address.removesuffix(urlsplit(address).path) if address else ""
-        link = f"{base}{base_path()}/?{PARAM}={one.id}"
-        widgets.copy("Copy again", link, key=f"saved_link_{one.id}", opened=True)
+        link = f"{base}{base_path()}/?{PARAM}={record.id}"
+        widgets.copy("Copy again", link, key=f"saved_link_{record.id}", opened=True)
         st.caption("It opens for you alone: in this browser, or where you are signed in or have brought your key.")
 
 
-def _rename(store: Store, who: str, one: Saved) -> None:
+def _rename(store: Store, who: str, entry: Saved) -> None:
     st.text_input(
         "New name",
-        one.name,
-        key=f"saved_new_{one.id}",
+        entry.name,
+        key=f"saved_new_{entry.id}",
         max_chars=MAX_NAME,
         label_visibility="collapsed",
         width="stretch",
     )
-    st.button("Rename", key=f"saved_rename_{one.id}", on_click=guard.callback(_renamed), args=(store, who, one))
-    st.button("Cancel", key=f"saved_cancel_{one.id}", on_click=end_doing)
+    st.button("Rename", key=f"saved_rename_{entry.id}", on_click=guard.callback(_renamed), args=(store, who, entry))
+    st.button("Cancel", key=f"saved_cancel_{entry.id}", on_click=end_doing)
 
 
-def _renamed(store: Store, who: str, one: Saved) -> None:
-    name = str(st.session_state.get(f"saved_new_{one.id}") or "")
+def _renamed(store: Store, who: str, entry: Saved) -> None:
+    name = str(st.session_state.get(f"saved_new_{entry.id}") or "")
     try:
-        _table(store, one).rename(who, one.id, name)
+        _table(store, entry).rename(who, entry.id, name)
     except SeqscopeError as error:
         remember_outcome("warning", guard.shown(error))
         return
     end_doing()
 
 
-def _choose_doing(store: Store, who: str, one: Saved) -> None:
-    action = st.session_state.get(f"saved_do_{one.id}")
+def _choose_doing(store: Store, who: str, entry: Saved) -> None:
+    action = st.session_state.get(f"saved_do_{entry.id}")
     end_doing()
     if action == _DELETE:
-        _table(store, one).delete(who, one.id)
-        remember_outcome("success", f"Deleted the {kind_of(one)} “{one.name}”.")
+        _table(store, entry).delete(who, entry.id)
+        remember_outcome("success", f"Deleted the {kind_of(entry)} “{entry.name}”.")
     elif action in (_RENAME, _LINK):
-        st.session_state[DOING] = (action, one.id)
+        st.session_state[DOING] = (action, entry.id)
 
 
 def end_doing() -> None:
@@ -287,13 +287,13 @@ def end_doing() -> None:
     st.session_state.pop(DOING, None)
 
 
-def kind_of(one: Saved) -> Kind:
-    return "history" if isinstance(one, History) else "comparison" if isinstance(one, Comparison) else "report"
+def kind_of(entry: Saved) -> Kind:
+    return "history" if isinstance(entry, History) else "comparison" if isinstance(entry, Comparison) else "report"
 
 
-def _table(store: Store, one: Saved) -> Histories | Comparisons | Reports:
+def _table(store: Store, entry: Saved) -> Histories | Comparisons | Reports:
     tables = (store.histories, store.comparisons, store.reports)
-    return next(table for table in tables if table.table == kind_of(one))
+    return next(table for table in tables if table.table == kind_of(entry))
 
 
 def remember_outcome(tone: Literal["success", "warning"], words: str) -> None:

@@ -271,13 +271,13 @@ def viewport(chart: str) -> Viewport | None:
     return checked_viewport(view)
 
 
-def checked_viewport(found: object) -> Viewport | None:
+def checked_viewport(view: object) -> Viewport | None:
     """Five finite numbers that span something, or None: they come from outside."""
-    if not isinstance(found, (list, tuple)) or len(found) != 5:
+    if not isinstance(view, (list, tuple)) or len(view) != 5:
         return None
-    if not all(isinstance(v, (int, float)) and not isinstance(v, bool) and math.isfinite(v) for v in found):
+    if not all(isinstance(v, (int, float)) and not isinstance(v, bool) and math.isfinite(v) for v in view):
         return None
-    x0, x1, y0, y1, height = map(float, found)
+    x0, x1, y0, y1, height = map(float, view)
     return (x0, x1, y0, y1, height) if x0 != x1 and y0 != y1 and 10 <= height < 1e5 else None
 
 

@@ -17,22 +17,22 @@ _FADED = 0.35  # of what was kept for a while and then given up
 _BENDS = 15  # points of a line between two steps
 
 
-def beam(found: BeamTree, colour: str, levels: Sequence[str], narrow: bool = False) -> dict[str, Any]:
+def beam(tree: BeamTree, colour: str, levels: Sequence[str], narrow: bool = False) -> dict[str, Any]:
     """A figure. levels: what the steps are called. narrow: on a phone."""
-    trace = found.trace
+    trace = tree.trace
     share = np.exp(trace.scores.astype(float))
-    root = float(np.nanmean([found.heights[row] for row in _roots(found)] or [0.5]))
+    root = float(np.nanmean([tree.heights[row] for row in _roots(tree)] or [0.5]))
     traces: list[dict[str, Any]] = []
-    quiet = [row for row in range(len(trace)) if found.drawn[row] and not trace.kept[row]]
-    traces.append(_lines(found, quiet, root, QUIET, 1.0, "dot", 0.5))
+    quiet = [row for row in range(len(trace)) if tree.drawn[row] and not trace.kept[row]]
+    traces.append(_lines(tree, quiet, root, QUIET, 1.0, "dot", 0.5))
     thick = np.clip(np.searchsorted((0.002, 0.01, 0.05, 0.15, 0.4), share), 0, len(WIDTHS) - 1)
-    alive = found.alive
+    alive = tree.alive
     for place, width in enumerate(WIDTHS):
         for which, opacity in ((trace.kept & ~alive, _FADED), (alive, 0.85)):
             rows = np.flatnonzero(which & (thick == place)).tolist()
-            traces.append(_lines(found, rows, root, colour, width, "solid", opacity))
+            traces.append(_lines(tree, rows, root, colour, width, "solid", opacity))
     traces = [drawn_trace for drawn_trace in traces if drawn_trace["x"]]
-    last = set(found.ends)
+    last = set(tree.ends)
     kept = np.flatnonzero(trace.kept).tolist()
     wrong = [row for row in kept if row in last and not len(trace.items[row])]
     right = [row for row in kept if row not in wrong]
@@ -57,17 +57,17 @@ def beam(found: BeamTree, colour: str, levels: Sequence[str], narrow: bool = Fal
                     "type": "scatter",
                     "mode": "markers+text" if text else "markers",
                     "x": trace.depths[rows].tolist(),
-                    "y": found.heights[rows].tolist(),
+                    "y": tree.heights[rows].tolist(),
                     "marker": look,
                     "textposition": "top center",
                     "textfont": {"size": 10},
                     "cliponaxis": False,
-                    "customdata": [_hover(found, row, share[row]) for row in rows],
+                    "customdata": [_hover(tree, row, share[row]) for row in rows],
                     "hovertemplate": "%{customdata}<extra></extra>",
                 }
             )
             if text:
-                traces[-1]["text"] = [label(found.paths[row][-1], 20) for row in rows]
+                traces[-1]["text"] = [label(tree.paths[row][-1], 20) for row in rows]
     traces.append(
         {
             "type": "scatter",
@@ -81,8 +81,8 @@ def beam(found: BeamTree, colour: str, levels: Sequence[str], narrow: bool = Fal
     steps = len(trace.considered)
     heads = [_head(trace, step, levels) for step in range(steps)]
     room = NARROW if narrow else TITLE
-    titles = iter(apart([found.titles[row][0] for row in found.ends if len(trace.items[row])], room))
-    ends = [clean(_end(found, row, titles), 60) for row in found.ends]
+    titles = iter(apart([tree.titles[row][0] for row in tree.ends if len(trace.items[row])], room))
+    ends = [clean(_end(tree, row, titles), 60) for row in tree.ends]
     return {
         "data": traces,
         "layout": {
@@ -97,14 +97,14 @@ def beam(found: BeamTree, colour: str, levels: Sequence[str], narrow: bool = Fal
             },
             "yaxis": {
                 **NAMED_TICKS,
-                "range": [found.height + 0.2, -0.5],
-                "tickvals": [float(found.heights[row]) for row in found.ends],
+                "range": [tree.height + 0.2, -0.5],
+                "tickvals": [float(tree.heights[row]) for row in tree.ends],
                 "ticktext": [label(end) for end in ends],
                 "tickfont": {"size": 11},
                 "side": "right",
                 "automargin": True,
             },
-            "height": int(104 + LINE * max(found.height, 4)),
+            "height": int(104 + LINE * max(tree.height, 4)),
             # With room for its labels from the start, a figure is not drawn a second time.
             "margin": {"l": 18, "r": 18 + max((wide(end, 11) for end in ends), default=0), "t": 70, "b": 8},
             "showlegend": False,
@@ -114,14 +114,14 @@ def beam(found: BeamTree, colour: str, levels: Sequence[str], narrow: bool = Fal
     }
 
 
-def _roots(found: BeamTree) -> list[int]:
-    rows = np.flatnonzero(found.drawn & (found.trace.parents < 0))
-    alive = rows[found.trace.kept[rows]]
+def _roots(tree: BeamTree) -> list[int]:
+    rows = np.flatnonzero(tree.drawn & (tree.trace.parents < 0))
+    alive = rows[tree.trace.kept[rows]]
     return (alive if len(alive) else rows).tolist()
 
 
 def _lines(
-    found: BeamTree, rows: list[int], root: float, colour: str, width: float, dash: str, opacity: float
+    tree: BeamTree, rows: list[int], root: float, colour: str, width: float, dash: str, opacity: float
 ) -> dict[str, Any]:
     """The ways to these prefixes from those before them, as one trace."""
     along = np.linspace(0, 1, _BENDS)
@@ -129,8 +129,8 @@ def _lines(
     across: list[float | None] = []
     down: list[float | None] = []
     for row in rows:
-        parent, depth = int(found.trace.parents[row]), int(found.trace.depths[row])
-        start, end = root if parent < 0 else float(found.heights[parent]), float(found.heights[row])
+        parent, depth = int(tree.trace.parents[row]), int(tree.trace.depths[row])
+        start, end = root if parent < 0 else float(tree.heights[parent]), float(tree.heights[row])
         if abs(end - start) < 1e-6:
             across += [depth - 1, depth, None]
             down += [start, end, None]
@@ -154,23 +154,23 @@ def _head(trace: Any, step: int, levels: Sequence[str]) -> str:
     return f"{name}<br>{kept} of<br>{trace.considered[step]:,}"  # in lines: on a phone steps are close together
 
 
-def _end(found: BeamTree, row: int, titles: Iterator[str]) -> str:
-    items, place = found.trace.items[row], int(found.trace.places[row]) + 1
+def _end(tree: BeamTree, row: int, titles: Iterator[str]) -> str:
+    items, place = tree.trace.items[row], int(tree.trace.places[row]) + 1
     if not len(items):
         return f"{place}. no item"
     more = f" +{len(items) - 1}" if len(items) > 1 else ""
-    return f"{place}. {next(titles)}{more}{' †' if found.known[row] else ''}"
+    return f"{place}. {next(titles)}{more}{' †' if tree.known[row] else ''}"
 
 
-def _hover(found: BeamTree, row: int, share: float) -> str:
-    trace = found.trace
+def _hover(tree: BeamTree, row: int, share: float) -> str:
+    trace = tree.trace
     fate = "generated" if trace.places[row] >= 0 else "kept" if trace.kept[row] else "dropped"
     number = len(trace.items[row]) or int(trace.below[row])
-    titles = "".join(f"<br>· {label(title, 60)}" for title in found.titles[row])
+    titles = "".join(f"<br>· {label(title, 60)}" for title in tree.titles[row])
     have = (
         "no item has these codes" if not number else f"{number:,} {'item begins' if number == 1 else 'items begin'} so:"
     )
     return (
-        f"<b>{label(' · '.join(found.paths[row]), 80)}</b> ({fate})<br>last code {float(trace.probabilities[row]):.1%}, "
-        f"all of them {share:.2%}<br>{have}{titles}{'<br>† in the history already' if found.known[row] else ''}"
+        f"<b>{label(' · '.join(tree.paths[row]), 80)}</b> ({fate})<br>last code {float(trace.probabilities[row]):.1%}, "
+        f"all of them {share:.2%}<br>{have}{titles}{'<br>† in the history already' if tree.known[row] else ''}"
     )

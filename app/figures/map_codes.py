@@ -46,7 +46,7 @@ class Codes:
 
     @classmethod
     def read(
-        cls, table: pa.Table, plane: pa.Table | None, own: npt.NDArray[np.int32], popularity: npt.NDArray[np.int64]
+        cls, table: pa.Table, plane: pa.Table | None, codes: npt.NDArray[np.int32], popularity: npt.NDArray[np.int64]
     ) -> Codes:
         """table, plane: `Tokenization.codebooks_map()` and `.plane`; popularity: [items]."""
         level, code = (table[name].to_numpy().astype(np.int64) for name in ("level", "code"))
@@ -57,7 +57,7 @@ class Codes:
         order = np.argsort(-popularity, kind="stable")
         members: dict[tuple[int, int], list[int]] = {}
         for item in order.tolist():
-            for at, code_at in enumerate(own[item].tolist()):
+            for at, code_at in enumerate(codes[item].tolist()):
                 members.setdefault((at, code_at), []).append(item)
         places = list(zip(level.tolist(), code.tolist(), strict=True))
         held = [members.get(place, []) for place in places]
@@ -68,7 +68,7 @@ class Codes:
             Points(table["x"].to_numpy(), table["y"].to_numpy()),
             np.array([len(items) for items in held], np.int64),
             tuple(tuple(items[:TOP]) for items in held),
-            own,
+            codes,
         )
 
     def __len__(self) -> int:
@@ -118,7 +118,7 @@ class Marks:
 
     history: tuple[int, ...] = ()
     """The first codes of the history's items, oldest first."""
-    found: tuple[int, ...] = ()
+    hits: tuple[int, ...] = ()
     """Codes of items that the search found."""
     path: tuple[int, ...] = ()
     """The codes of the chosen item, level after level."""
@@ -277,7 +277,7 @@ def _overlay(fig: go.Figure, codes: Codes, marks: Marks, look: Look, words: Sequ
                 unselected={"marker": {"opacity": 1}, "textfont": {"color": look.paper}},
             )
 
-    add(marks.found, "Found", {"size": 24, "symbol": "circle-open", "color": look.accent, "line": {"width": 2}})
+    add(marks.hits, "Found", {"size": 24, "symbol": "circle-open", "color": look.accent, "line": {"width": 2}})
     if len(marks.path) > 1:
         x, y, line = (
             codes.points.x[list(marks.path)],

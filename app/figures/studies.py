@@ -17,9 +17,9 @@ COLOUR, PALE = PALETTE["blue"].colour, "#b9d6e8"
 Span = tuple[float, float]
 
 
-def differences(found: pd.DataFrame, singles: Mapping[str, Sequence[float]], metric: str, baseline: str) -> go.Figure:
-    """Each variant's difference to the baseline, in the study's order; small: single seeds. found: of `table`."""
-    part = found[found["verdict"] != "baseline"]
+def differences(results: pd.DataFrame, singles: Mapping[str, Sequence[float]], metric: str, baseline: str) -> go.Figure:
+    """Each variant's difference to the baseline, in the study's order; small: single seeds. results: of `table`."""
+    part = results[results["verdict"] != "baseline"]
     fig = go.Figure()
     for place, row in enumerate(part.itertuples()):
         if len(singles[row.variant]) > 1:
@@ -37,9 +37,9 @@ def differences(found: pd.DataFrame, singles: Mapping[str, Sequence[float]], met
     return laid_out(fig, 84 + 40 * len(part))
 
 
-def sweep(found: pd.DataFrame, metric: str, axis: str, reach: Span) -> go.Figure:
-    """The metric along a setting, with intervals over people; the recipe's own value is a diamond. found: of `table`."""
-    part = found.sort_values("value").reset_index(drop=True)
+def sweep(results: pd.DataFrame, metric: str, axis: str, reach: Span) -> go.Figure:
+    """The metric along a setting, with intervals over people; the recipe's own value is a diamond. results: of `table`."""
+    part = results.sort_values("value").reset_index(drop=True)
     fig = go.Figure()
     fig.add_scatter(
         x=part.index,
@@ -66,17 +66,17 @@ def sweep(found: pd.DataFrame, metric: str, axis: str, reach: Span) -> go.Figure
 
 
 def sweep_of_codes(
-    found: pd.DataFrame, names: Sequence[str], axis: str, default: float, reach: Mapping[str, Span]
+    results: pd.DataFrame, names: Sequence[str], axis: str, default: float, reach: Mapping[str, Span]
 ) -> go.Figure:
-    """Figures of a tokenizer along a setting, a panel for each; dots are seeds, the line their mean. found: of `measured`."""
-    values = sorted(found["value"].unique())
-    titles = list(found.drop_duplicates("value").set_index("value").loc[values, "variant"])
+    """Figures of a tokenizer along a setting, a panel for each; dots are seeds, the line their mean. results: of `measured`."""
+    values = sorted(results["value"].unique())
+    titles = list(results.drop_duplicates("value").set_index("value").loc[values, "variant"])
     fig = make_subplots(
         len(names), 1, shared_xaxes=True, vertical_spacing=0.07,
         subplot_titles=[MEASURES[name].title for name in names],
     )  # fmt: skip
     for row, name in enumerate(names, 1):
-        part = found[found["measure"] == name]
+        part = results[results["measure"] == name]
         form = MEASURES[name].form
         mean = part.groupby("value")["figure"].mean().loc[values]
         fig.add_scatter(

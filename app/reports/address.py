@@ -101,35 +101,35 @@ def asked(
     )
 
 
-def query(asked: Asked, dataset: str, parameters: Mapping[str, str]) -> str:
+def query(request: Asked, dataset: str, parameters: Mapping[str, str]) -> str:
     """The parameters of the page that shows the same. A person is named only where rows of the data are wanted."""
     entries = {"v": VERSION, "ds": dataset}
-    if asked.rows and asked.user is not None:
-        entries["u"] = quoted(asked.user)
+    if request.rows and request.user is not None:
+        entries["u"] = quoted(request.user)
     else:
-        entries["h"] = encode(asked.history or ())
-    entries["k"] = str(asked.k)
-    if asked.models is not None:
-        entries["m"] = encode(asked.models)
-    if asked.edited is not None:
-        entries["b"] = encode(asked.edited)
-    if asked.item is not None:
-        entries["item"] = asked.item
+        entries["h"] = encode(request.history or ())
+    entries["k"] = str(request.k)
+    if request.models is not None:
+        entries["m"] = encode(request.models)
+    if request.edited is not None:
+        entries["b"] = encode(request.edited)
+    if request.item is not None:
+        entries["item"] = request.item
     return urlencode({**entries, **parameters})
 
 
-def parameters_of(asked: Asked) -> dict[str, str]:
-    """What the page Report would have for itself: the opposite of `asked`."""
+def parameters_of(request: Asked) -> dict[str, str]:
+    """What the page Report would have for itself: the opposite of `request`."""
     choices = {
-        "title": asked.title or None,
-        "parts": None if list(asked.parts) == list(PARTS) else encode(asked.parts),
-        "attention": None if asked.attention is None else encode(asked.attention),
-        "view": None if asked.view == "mean" else asked.view,
-        "map": asked.map,
-        "codes": None if asked.codes is None else encode(asked.codes),
-        "protocol": asked.protocol,
-        "slow": "asked" if asked.slow else None,
-        "rows": "yes" if asked.rows else None,
+        "title": request.title or None,
+        "parts": None if list(request.parts) == list(PARTS) else encode(request.parts),
+        "attention": None if request.attention is None else encode(request.attention),
+        "view": None if request.view == "mean" else request.view,
+        "map": request.map,
+        "codes": None if request.codes is None else encode(request.codes),
+        "protocol": request.protocol,
+        "slow": "asked" if request.slow else None,
+        "rows": "yes" if request.rows else None,
     }
     return {name: text for name, text in choices.items() if text is not None}
 

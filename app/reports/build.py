@@ -16,21 +16,21 @@ from engine.machine import now
 from engine.runtime import Zoo
 
 
-def content(models: Zoo, asked: Asked, address: str) -> Hashable:
+def content(models: Zoo, request: Asked, address: str) -> Hashable:
     """What a report is known by, but for its time."""
     tokenizers = tuple(tokenizer.digest for tokenizer in models.tokenizations.values())
-    return of_content(models, tokenizers, asked.model_dump_json(), address)
+    return of_content(models, tokenizers, request.model_dump_json(), address)
 
 
 @cached(60, by=content, spinner="Asking the models …")
-def shared(models: Zoo, asked: Asked, address: str) -> Report:
+def shared(models: Zoo, request: Asked, address: str) -> Report:
     """`build`, once for all who ask the same."""
-    return build(models, asked, address=address)
+    return build(models, request, address=address)
 
 
 def build(
     models: Zoo,
-    asked: Asked,
+    request: Asked,
     *,
     address: str | None = None,
     at: str | None = None,
@@ -40,17 +40,17 @@ def build(
 
     address: of the page that shows the same. at: the UTC time to put on it; now. tell: hears what is being done.
     """
-    check(models, asked)
-    names = [name for name in models.bundles if asked.models is None or name in asked.models]
-    person = person_of(models, asked)
-    parts = [part for name, part in PARTS.items() if name in asked.parts and part.possible(models, names)]
-    narrowed = asked.model_copy(
+    check(models, request)
+    names = [name for name in models.bundles if request.models is None or name in request.models]
+    person = person_of(models, request)
+    parts = [part for name, part in PARTS.items() if name in request.parts and part.possible(models, names)]
+    narrowed = request.model_copy(
         update={
             "parts": [part.name for part in parts],
-            "user": None if person is None else asked.user,
+            "user": None if person is None else request.user,
             # what was chosen of models that are not shown is left out
-            "attention": None if asked.attention is None else [name for name in asked.attention if name in names],
-            "map": asked.map if asked.map in names else None,
+            "attention": None if request.attention is None else [name for name in request.attention if name in names],
+            "map": request.map if request.map in names else None,
         }
     )
     source = Source(models, names, narrowed, person, tell)
@@ -72,13 +72,13 @@ def build(
     return sealed(report.model_copy(update={"summary": summary(report)}))
 
 
-def check(models: Zoo, asked: Asked) -> None:
+def check(models: Zoo, request: Asked) -> None:
     """Raises SeqscopeError where the zoo lacks what is asked for."""
     for kind, names, there in (
-        ("model", asked.models, models.bundles),
-        ("model", asked.attention, models.bundles),
-        ("model", None if asked.map is None else [asked.map], models.bundles),
-        ("tokenizer", asked.codes, models.tokenizations),
+        ("model", request.models, models.bundles),
+        ("model", request.attention, models.bundles),
+        ("model", None if request.map is None else [request.map], models.bundles),
+        ("tokenizer", request.codes, models.tokenizations),
     ):
         missing = [name for name in names or [] if name not in there]
         if missing:
@@ -86,7 +86,7 @@ def check(models: Zoo, asked: Asked) -> None:
             raise SeqscopeError(f"{models.info.name} has no {kind} “{missing[0]}”; there are {have}.")
     if not models.bundles:
         raise SeqscopeError(f"{models.info.name} has no model that can be opened, so there is nothing to report.")
-    for ids in (asked.history or [], asked.edited or [], [] if asked.item is None else [asked.item]):
+    for ids in (request.history or [], request.edited or [], [] if request.item is None else [request.item]):
         positions(models, ids)
 
 

@@ -208,19 +208,19 @@ _COLUMNS = (84.0, 180.0, 448.0, 566.0)  # of a tree
 _TREE, _ROW, _TOP, _PEOPLE = 820.0, 32, 22, 84
 
 
-def tree(found: PathTree, alt: str, *, font: str = "") -> Markup:
+def tree(tree: PathTree, alt: str, *, font: str = "") -> Markup:
     """History → its items → their people → items of these."""
-    svg = Svg(_TOP + _ROW * found.rows, _TREE)
+    svg = Svg(_TOP + _ROW * tree.rows, _TREE)
 
     def down(height: float) -> float:
         return _TOP + _ROW * (height - 0.2)
 
-    for line in found.lines:
+    for line in tree.lines:
         begins, stops = _COLUMNS[line.column], _COLUMNS[line.column + 1]
         first, last, middle = down(line.begins), down(line.stops), (begins + stops) / 2
         way = f"M{begins:.1f} {first:.1f}C{middle:.1f} {first:.1f} {middle:.1f} {last:.1f} {stops:.1f} {last:.1f}"
         svg.add("path", d=way, fill="none", stroke=line.shade, stroke_width=line.width, stroke_opacity=0.5)
-    for node in found.nodes:
+    for node in tree.nodes:
         x, y = _COLUMNS[node.column], down(node.height)
         svg.add("circle", hint=f"{node.name}: {node.more}" if node.more else "", cx=x, cy=y, r=5, fill=node.shade)
         if node.column == 0:

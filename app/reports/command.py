@@ -146,13 +146,13 @@ def _page(base: str | None, query: str) -> str:
     return f"{parts.scheme}://{parts.netloc}/report?{query}"
 
 
-def _dataset(args: argparse.Namespace, found: dict[str, str]) -> Path:
+def _dataset(args: argparse.Namespace, parameters: dict[str, str]) -> Path:
     """The folder of the dataset that an address names. Its name is looked up, never made part of a path."""
     from engine.runtime import EMBEDDED, Zoo
 
     root = args.exports or Path("exports")
     folders = Zoo.list(root)
-    name = found.get("ds")
+    name = parameters.get("ds")
     for folder in folders:
         if folder.name == name:
             return folder
@@ -205,7 +205,7 @@ def _verify(args: argparse.Namespace, where: Path | None) -> int:
     for claim in verify.verify(report, models):
         answers[claim.holds] += 1
         sign = {True: "holds", False: "DOES NOT HOLD", None: "not asked"}[claim.holds]
-        print(f"{sign:<14} {claim.what}: {claim.words}")
+        print(f"{sign:<14} {claim.subject}: {claim.words}")
     held, wrong, unasked = answers[True], answers[False], answers[None]
     print(f"{held} of {held + wrong} hold (numbers within {TOLERANCE:g}).")
     broken = verify.broken(report)

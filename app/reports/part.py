@@ -82,13 +82,13 @@ def positions(models: Zoo, ids: Sequence[str]) -> History:
     return tuple(item for item in items if item is not None)
 
 
-def person_of(models: Zoo, asked: Asked) -> int | None:
+def person_of(models: Zoo, request: Asked) -> int | None:
     """The row of the person whose history this is, where they may be named."""
-    row = examples.user_row(models, asked.user) if asked.rows else None
+    row = examples.user_row(models, request.user) if request.rows else None
     if row is None:
         return None
     known = [models.item_ids[item] for item in models.users["history"][row].as_py()]
-    history = asked.history or []
+    history = request.history or []
     return row if history and known[-len(history) :] == list(history) else None
 
 
@@ -184,7 +184,7 @@ class ByModel(Part[Content]):
             self.name, self.entries(then), self.entries(now),
             lambda entry: entry.model,
             lambda entry: f"{self.called} {titles[entry.model]}",
-            lambda words, one, other: as_told(report, words, one, other, "the same, numbers within the tolerance"),
+            lambda words, then, other: as_told(report, words, then, other, "the same, numbers within the tolerance"),
         )  # fmt: skip
 
 
@@ -210,16 +210,16 @@ def as_told(report: Report, name: str, then: Any, now: Any, words: str = "the sa
 class Checked(NamedTuple):
     """One thing that a report says."""
 
-    what: str
+    subject: str
     holds: bool | None
     """None: it cannot be asked again."""
     words: str
 
 
-def same(what: str, then: Any, now: Any, words: str = "the same") -> Checked:
+def same(subject: str, then: Any, now: Any, words: str = "the same") -> Checked:
     """words: where there is no difference."""
     wrong = difference(then, now)
-    return Checked(what, wrong is None, wrong or words)
+    return Checked(subject, wrong is None, wrong or words)
 
 
 def difference(then: Any, now: Any, where: str = "") -> str | None:
@@ -253,23 +253,23 @@ def each(
     then: Sequence[Entry],
     now: Sequence[Entry],
     key: Callable[[Entry], Hashable],
-    what: Callable[[Entry], str],
+    subject: Callable[[Entry], str],
     compare: Callable[[str, Entry, Entry], Checked],
 ) -> Iterator[Checked]:
-    """Entry by entry, and what either side has alone. what: how an entry is called."""
+    """Entry by entry, and what either side has alone. subject: how an entry is called."""
     fresh = {key(entry): entry for entry in now}
     seen: list[Hashable] = []
     for entry in then:
         name = key(entry)
         if name in seen:
-            yield Checked(what(entry), False, "it is in the report twice")
+            yield Checked(subject(entry), False, "it is in the report twice")
         elif name not in fresh:
-            yield Checked(what(entry), False, "there is nothing here that it could be compared with")
+            yield Checked(subject(entry), False, "there is nothing here that it could be compared with")
         else:
-            yield compare(what(entry), entry, fresh[name])
+            yield compare(subject(entry), entry, fresh[name])
         seen.append(name)
     for name, entry in fresh.items():
         if name not in seen:
-            yield Checked(what(entry), False, "it is missing from the report")
+            yield Checked(subject(entry), False, "it is missing from the report")
     if [name for name in dict.fromkeys(seen) if name in fresh] != [name for name in fresh if name in seen]:
         yield Checked(part, False, "they are in another order now")

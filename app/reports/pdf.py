@@ -118,11 +118,11 @@ def _script(letter: str) -> str:
     return "Chinese" if name[0] == "CJK" else name[0].capitalize()
 
 
-def _missing(found: dict[str, str]) -> list[Block]:
-    if not found:
+def _missing(scripts: dict[str, str]) -> list[Block]:
+    if not scripts:
         return []
     text = (
-        f"No font on the machine that made this file has letters of: {listed(list(found))}. They show as empty boxes here; "
+        f"No font on the machine that made this file has letters of: {listed(list(scripts))}. They show as empty boxes here; "
         "the report as HTML and as JSON has them."
     )
     return [{"kind": "warn", "text": text}]

@@ -89,17 +89,17 @@ def model(models: Zoo, name: str) -> Model:
     )
 
 
-def notes(models: Zoo, asked: Asked) -> list[str]:
+def notes(models: Zoo, request: Asked) -> list[str]:
     """What has to be known to read the report."""
     sentences = []
     if models.info.simulated:
         sentences.append("The people of this dataset are simulated: nobody's behaviour is in it.")
-    shown = [part for name, part in PARTS.items() if name in asked.parts]
+    shown = [part for name, part in PARTS.items() if name in request.parts]
     if any(part.scored for part in shown):
         sentences.append("Scores of different models have different units: compare places, not scores.")
     sentences += [part.note for part in shown if part.note]
     sentences += [f"{_NOT_OPENED}{refusal}" for refusal in models.refused]
-    if not asked.rows:
+    if not request.rows:
         sentences.append("Without rows of the data: people are not named, and the points of the map have no titles.")
     return sentences
 

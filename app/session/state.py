@@ -180,9 +180,9 @@ def select(item_id: str | None) -> None:
     update(item=item_id)
 
 
-def choose(**own: str | None) -> None:
+def choose(**changes: str | None) -> None:
     """Changes what the page has for itself; None takes a choice back."""
-    choices = {**get().own, **own}
+    choices = {**get().own, **changes}
     update(own={name: text for name, text in choices.items() if text is not None})
 
 
@@ -277,15 +277,15 @@ def link(page_url: str) -> str:
     return f"{page}?{urlencode({**_others(), **params(now)}, doseq=True)}"
 
 
-def link_params(**own: str) -> dict[str, str]:
-    """The parameters of a link to a page that has `own` for itself."""
-    return params(dataclasses.replace(get(), own=own))
+def link_params(**choices: str) -> dict[str, str]:
+    """The parameters of a link to a page that has `choices` for itself."""
+    return params(dataclasses.replace(get(), own=choices))
 
 
-def link_to(page: str, **own: str) -> dict[str, str]:
+def link_to(page: str, **changes: str) -> dict[str, str]:
     """The parameters of a link to a page as it was last seen, with some of its choices changed."""
     before: Own = st.session_state.get(_OWN, {}).get(page, {})
-    return params(dataclasses.replace(get(), own={**before, **own}))
+    return params(dataclasses.replace(get(), own={**before, **changes}))
 
 
 def params(now: State) -> dict[str, str]:

@@ -185,17 +185,17 @@ def read_document(folder: Folder, file: str, kind: type[M], newest: int, *, limi
 
 
 def read_about(
-    folder: Folder, file: str, kind: type[M], newest: int, catalogue: Catalogue, what: str, again: str
+    folder: Folder, file: str, kind: type[M], newest: int, catalogue: Catalogue, noun: str, again: str
 ) -> tuple[M, str]:
     """As `read_document`, and the digest of what it says, hex. BundleError, too, where it has another name than its folder,
     is of another catalogue, or names files that are missing or of another size.
 
-    kind: a model with name, num_items, fingerprint and files; what: it is, in a word; again: what to do where the catalogue is
-    another.
+    kind: a model with name, num_items, fingerprint and files; noun: what it is, in a word; again: what to do where the
+    catalogue is another.
     """
     about: Any = read_document(folder, file, kind, newest)
     if about.name != folder.path.name:
-        raise folder.fault(file, f"it names the {what} {about.name}, its folder {folder.path.name}")
+        raise folder.fault(file, f"it names the {noun} {about.name}, its folder {folder.path.name}")
     if about.num_items != catalogue.items or about.fingerprint != catalogue.fingerprint:
         raise folder.fault(
             file,

@@ -205,11 +205,11 @@ class _Reader:
             raise GraphFault("the file is damaged (it ends within a number)")
         return numbers
 
-    def signature(self, data: memoryview, found: Signature, weights: set[str]) -> None:
+    def signature(self, data: memoryview, signature: Signature, weights: set[str]) -> None:
         for number, value in self.fields(data):
             if number in (11, 12):
                 name, described = self.value_info(_message(value))
-                (found.inputs if number == 11 else found.outputs)[name] = described
+                (signature.inputs if number == 11 else signature.outputs)[name] = described
             elif number == 5:
                 for inner, name_bytes in self.fields(_message(value)):
                     if inner == 8:

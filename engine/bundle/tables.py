@@ -168,36 +168,38 @@ def _text(folder: Folder, file: str, name: str, column: pa.ChunkedArray, unfolde
     return column.cast(kind)
 
 
-def _cast(folder: Folder, file: str, name: str, column: pa.ChunkedArray, wanted: Column) -> pa.ChunkedArray:
+def _cast(folder: Folder, file: str, name: str, column: pa.ChunkedArray, expected: Column) -> pa.ChunkedArray:
     kind = column.type
-    if pa.types.is_list(wanted.type):
+    if pa.types.is_list(expected.type):
         same = is_list(kind) and pa.types.is_integer(kind.value_type)
-    elif pa.types.is_string(wanted.type):
+    elif pa.types.is_string(expected.type):
         same = is_text(kind)
     else:
-        same = is_number(kind) and (pa.types.is_floating(wanted.type) or pa.types.is_integer(kind))
-        same = same or (wanted.nulls and pa.types.is_null(kind))
+        same = is_number(kind) and (pa.types.is_floating(expected.type) or pa.types.is_integer(kind))
+        same = same or (expected.nulls and pa.types.is_null(kind))
     if not same:
-        raise folder.fault(file, f"the column {name} must be {wanted.type}, not {kind}")
-    if column.null_count and not wanted.nulls:
+        raise folder.fault(file, f"the column {name} must be {expected.type}, not {kind}")
+    if column.null_count and not expected.nulls:
         raise folder.fault(file, f"the column {name} has {column.null_count:,} empty cells")
     try:
-        column = column.cast(wanted.type)
+        column = column.cast(expected.type)
     except pa.ArrowInvalid as error:
-        raise folder.fault(file, f"the column {name} holds numbers that {wanted.type} cannot", error) from None
-    values = pc.list_flatten(column) if pa.types.is_list(wanted.type) else column
-    if pa.types.is_list(wanted.type) and values.null_count:
+        raise folder.fault(file, f"the column {name} holds numbers that {expected.type} cannot", error) from None
+    values = pc.list_flatten(column) if pa.types.is_list(expected.type) else column
+    if pa.types.is_list(expected.type) and values.null_count:
         raise folder.fault(file, f"the column {name} has empty elements")
     if pa.types.is_floating(values.type):
-        if wanted.nulls:  # writers differ in how they leave a cell empty; pages see nulls alone
+        if expected.nulls:  # writers differ in how they leave a cell empty; pages see nulls alone
             column = values = pc.if_else(pc.is_nan(values), pa.scalar(None, values.type), values)
         numbers = pc.drop_null(values).to_numpy()
         if not np.isfinite(numbers).all():
             raise folder.fault(file, f"the column {name} holds NaN or infinity")
-    if len(values) > values.null_count and (wanted.low is not None or wanted.high is not None):
+    if len(values) > values.null_count and (expected.low is not None or expected.high is not None):
         least, most = (value.as_py() for value in pc.min_max(values).values())
-        if (wanted.low is not None and least < wanted.low) or (wanted.high is not None and most > wanted.high):
-            allowed = f"{wanted.low:g} to {wanted.high:g}" if wanted.high is not None else f"{wanted.low:g} or more"
+        if (expected.low is not None and least < expected.low) or (expected.high is not None and most > expected.high):
+            allowed = (
+                f"{expected.low:g} to {expected.high:g}" if expected.high is not None else f"{expected.low:g} or more"
+            )
             raise folder.fault(file, f"the column {name} holds {least:g} to {most:g}; it may hold {allowed}")
     return column
 

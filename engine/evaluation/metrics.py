@@ -110,16 +110,16 @@ class Beyond(Metric):
         return "n/a" if value is None or value != value else self.form.format(value)
 
 
-def beam_width(found: Mapping[str, Mapping[str, float]], protocol: str) -> int | None:
+def beam_width(metrics: Mapping[str, Mapping[str, float]], protocol: str) -> int | None:
     """The width of the beam that the ranks under `protocol` come from; None where every candidate was scored.
 
-    found: protocol → metric → value, as in metrics.json and in a bundle's manifest. A full ranking by a beam has the metric
+    metrics: protocol → metric → value, as in metrics.json and in a bundle's manifest. A full ranking by a beam has the metric
     outside@<width> there; all full rankings of an evaluation have one beam, and the few candidates of a sampled protocol are
     scored one by one.
     """
     if not parse(protocol).full:
         return None
-    widths = (_OUTSIDE.fullmatch(name) for name in itertools.chain.from_iterable(found.values()))
+    widths = (_OUTSIDE.fullmatch(name) for name in itertools.chain.from_iterable(metrics.values()))
     return next((int(width[1]) for width in widths if width), None)
 
 

@@ -164,39 +164,39 @@ def top_k(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     return values, by_place.values.gather(1, order)
 
 
-def mean_rank(scores: Tensor, wanted: Tensor) -> Tensor:
+def mean_rank(scores: Tensor, target_score: Tensor) -> Tensor:
     """float64 [rows]: 1 + how many score higher + half of the others that score the same.
 
-    scores: [rows, candidates], the target among them; wanted: [rows, 1], the target's score. A score that is not a number
+    scores: [rows, candidates], the target among them; target_score: [rows, 1], the target's score. A score that is not a number
     counts as higher: a broken model must not look good.
     """
-    higher = (~(scores <= wanted)).sum(1) - wanted.isnan().sum(1)  # but for the target itself
-    same = (scores == wanted).sum(1)
+    higher = (~(scores <= target_score)).sum(1) - target_score.isnan().sum(1)  # but for the target itself
+    same = (scores == target_score).sum(1)
     return 1 + higher.double() + (same.clamp(min=1) - 1).double() / 2
 
 
-def _ranks(scores: Tensor, owner: Tensor, wanted: Tensor) -> np.ndarray:
+def _ranks(scores: Tensor, owner: Tensor, target_scores: Tensor) -> np.ndarray:
     """float64 [targets]: the expected place of each target, where those that score the same stand in random order.
 
-    scores: [cases, candidates]; owner: int64 [targets], ascending, the case of each; wanted: [targets], their scores. That is
-    the mean rank of a target that ties with others. Of m targets of one case among s that tie, the j-th is expected at
+    scores: [cases, candidates]; owner: int64 [targets], ascending, the case of each; target_scores: [targets]. That is the mean
+    rank of a target that ties with others. Of m targets of one case among s that tie, the j-th is expected at
     j · (s + 1) / (m + 1) among them: their mean rank for all would put more targets into the first k than have room there.
     """
     if len(owner) == len(scores):
-        return mean_rank(scores, wanted[:, None]).cpu().numpy()
+        return mean_rank(scores, target_scores[:, None]).cpu().numpy()
     place = torch.arange(len(owner), device=owner.device) - torch.searchsorted(owner, owner)
-    of_owners = wanted.new_zeros(len(scores), int(place.max()) + 1)
-    of_owners[owner, place] = wanted
+    of_owners = target_scores.new_zeros(len(scores), int(place.max()) + 1)
+    of_owners[owner, place] = target_scores
     # numpy sorts several times faster than torch does on a processor
     ordered = torch.from_numpy(np.sort(scores.numpy(), 1)) if scores.device.type == "cpu" else scores.sort(1).values
     if ordered[:, -1].isnan().any():  # sorted last, but a search would take them for the lowest
         ordered = ordered.nan_to_num(torch.inf, torch.inf, -torch.inf)
     least, most = (torch.searchsorted(ordered, of_owners, right=right)[owner, place] for right in (False, True))
-    broken, candidates = wanted.isnan(), scores.shape[1]
+    broken, candidates = target_scores.isnan(), scores.shape[1]
     higher = torch.where(broken, candidates - 1, candidates - most).cpu().numpy()
     same = torch.where(broken, 1, most - least).cpu().numpy()
     # of the targets of a case that tie: which one it is (j), and how many they are (m)
-    values, cases = wanted.cpu().numpy(), owner.cpu().numpy()
+    values, cases = target_scores.cpu().numpy(), owner.cpu().numpy()
     order = np.lexsort((values, cases))
     begins = np.append(True, (values[order][1:] != values[order][:-1]) | (cases[order][1:] != cases[order][:-1]))
     group = np.cumsum(begins) - 1

@@ -148,10 +148,11 @@ def _fill(
     )
 
 
-def shape_of(table: Identifiers, own: Sequence[int]) -> CodeShape:
-    """own: codes of each level that say something of the item."""
+def shape_of(table: Identifiers, codebook_sizes: Sequence[int]) -> CodeShape:
+    """codebook_sizes: codes of each level that say something of the item."""
     return CodeShape(
-        levels=table.levels, sizes=list(table.sizes), names=list(table.names), shared=table.shared, ends=table.ends, own=list(own)
+        levels=table.levels, sizes=list(table.sizes), names=list(table.names), shared=table.shared, ends=table.ends,
+        own=list(codebook_sizes),
     )  # fmt: skip
 
 

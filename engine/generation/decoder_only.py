@@ -38,10 +38,10 @@ class DecoderLayer(nn.Module):
         q, k, v = (h(normed).unflatten(-1, shape).transpose(-2, -3) for h in (self.query, self.key, self.value))
         return rotate(q, places), rotate(k, places), v
 
-    def finish(self, x: Tensor, found: Tensor) -> Tensor:
-        """The residual sums of attention (found: [..., new, heads · head_dim]) and feed-forward layer."""
+    def finish(self, x: Tensor, attended: Tensor) -> Tensor:
+        """The residual sums of attention (attended: [..., new, heads · head_dim]) and feed-forward layer."""
         rate = self.config.dropout
-        x = x + dropout(self.output(found), rate, self.training)
+        x = x + dropout(self.output(attended), rate, self.training)
         normed = self.forward_norm(x)
         hidden = F.silu(self.gate(normed)) * self.inner(normed)
         return x + dropout(self.outer(hidden), rate, self.training)

@@ -220,10 +220,10 @@ def _token(model: Generator, nodes: Tensor, people: int) -> Tensor:
     return torch.where(nodes == 0, model.bos, tokens).expand(people, -1)[..., None]
 
 
-def _past(trie: TorchTrie, nodes: Tensor, slot: Tensor, own: list[tuple[Tensor, Tensor]]) -> Past | None:
+def _past(trie: TorchTrie, nodes: Tensor, slot: Tensor, level_caches: list[tuple[Tensor, Tensor]]) -> Past | None:
     """Keys and values of what was written before each node, collected from its ancestors."""
     pairs: list[tuple[Tensor, Tensor]] = []
-    for keys, values in reversed(own):
+    for keys, values in reversed(level_caches):
         nodes = trie.parents[nodes]
         pairs.append((keys[:, slot[nodes]], values[:, slot[nodes]]))
     if not pairs:

@@ -79,16 +79,16 @@ class Session:
             raise self.folder.fault(self.file, str(error)) from None
         return answers
 
-    def checked(self, found: object, promised: Shape, *, finite: bool = True) -> Float32:
+    def checked(self, answer: object, promised: Shape, *, finite: bool = True) -> Float32:
         """The answer, once it is float32 of the promised shape (None: any size)."""
-        if not isinstance(found, np.ndarray) or found.dtype != np.float32 or not _fits(found.shape, promised):
-            described = f"{getattr(found, 'dtype', '?')} {getattr(found, 'shape', '?')}"
+        if not isinstance(answer, np.ndarray) or answer.dtype != np.float32 or not _fits(answer.shape, promised):
+            described = f"{getattr(answer, 'dtype', '?')} {getattr(answer, 'shape', '?')}"
             raise self.folder.fault(
                 self.file, f"the graph answered with {described} where float32 {_words(promised)} was promised"
             )
-        if finite and not np.isfinite(found).all():
+        if finite and not np.isfinite(answer).all():
             raise self.folder.fault(self.file, "the graph answered with NaN or infinity")
-        return found
+        return answer
 
     def _agree(self, signature: Signature) -> None:
         """Raises GraphFault where the graph has not the promised inputs and outputs."""
@@ -176,18 +176,18 @@ def _agree_output(signature: Signature, name: str, shape: Shape) -> None:
         raise GraphFault(f"output {name} must be {_words(shape)}, not {_words(actual)}")
 
 
-def _shape(value: Value, what: str, kind: int, word: str, rank: int) -> Shape | None:
+def _shape(value: Value, name: str, kind: int, word: str, rank: int) -> Shape | None:
     """The shape, None where the graph leaves it open (every answer is checked again)."""
     if value.type != kind:
-        raise GraphFault(f"{what} must be {word}")
+        raise GraphFault(f"{name} must be {word}")
     if value.shape is not None and len(value.shape) != rank:
-        raise GraphFault(f"{what} must have {rank} dimensions, not {len(value.shape)}")
+        raise GraphFault(f"{name} must have {rank} dimensions, not {len(value.shape)}")
     return value.shape
 
 
-def _fits(found: Shape, wanted: Shape) -> bool:
-    return len(found) == len(wanted) and all(
-        f is None or w is None or f == w for f, w in zip(found, wanted, strict=True)
+def _fits(actual: Shape, promised: Shape) -> bool:
+    return len(actual) == len(promised) and all(
+        f is None or w is None or f == w for f, w in zip(actual, promised, strict=True)
     )
 
 

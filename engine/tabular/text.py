@@ -109,7 +109,7 @@ class _Pass:
         self.made, self.encoding, self.limits, self.quote, self.most = made, encoding, limits, quote, most
         self.strict = strict
         self.base = 0  # bytes of the file before those that the decoder holds
-        self.found: list[tuple[int, int]] = []  # (offset, byte) of faults whose line is not known yet
+        self.pending: list[tuple[int, int]] = []  # (offset, byte) of faults whose line is not known yet
         self.since = 0  # characters since the last line end
         self.skipping = False  # within a line that is too long
         self.controls = self.size = 0
@@ -154,7 +154,7 @@ class _Pass:
             )
         if "\x00" in text or "\x01" in text:
             text = text.translate(_TO_PICTURES)
-        if self.found:
+        if self.pending:
             self._place(text)
             text = text.replace(_MARK, "\ufffd")
         self.made.quoted = self.made.quoted or (self.quote != "" and self.quote in text)
@@ -200,24 +200,24 @@ class _Pass:
             raise error
         # The decoder saw what it kept of the block before, then this block; `base` is where this block ends.
         offset = self.base - len(error.object) + error.start
-        self.found.append((max(0, offset), error.object[error.start]))
-        if len(self.made.faults) + len(self.found) > _MOST_FAULTS:
+        self.pending.append((max(0, offset), error.object[error.start]))
+        if len(self.made.faults) + len(self.pending) > _MOST_FAULTS:
             raise Refused(
                 f"More than {_MOST_FAULTS:,} places of the file cannot be read in this encoding; the first is byte "
-                f"{(self.made.faults[0].offset if self.made.faults else self.found[0][0]) + 1:,}. Choose another encoding."
+                f"{(self.made.faults[0].offset if self.made.faults else self.pending[0][0]) + 1:,}. Choose another encoding."
             )
         return _MARK, error.end
 
     def _place(self, text: str) -> None:
         line, at = self.made.lines + 1, 0
-        for offset, byte in self.found:
+        for offset, byte in self.pending:
             index = text.find(_MARK, at)
             if index < 0:
                 break
             line += text.count("\n", at, index)
             at = index + 1
             self.made.faults.append(Fault(line, offset, byte))
-        self.found.clear()
+        self.pending.clear()
         if self.strict:
             line, _, byte = self.made.faults[0]
             raise Refused(

@@ -97,9 +97,9 @@ def everywhere(vectors: Tensor, numbers: Tensor) -> tuple[int, Tensor, Tensor]:
     return sum(rows[: dist.get_rank()]), all_vectors, _gathered(numbers, rows)
 
 
-def _gathered(own: Tensor, rows: list[int]) -> Tensor:
-    wide = own.new_zeros(max(rows), *own.shape[1:])
-    wide[: len(own)] = own
+def _gathered(rows_here: Tensor, rows: list[int]) -> Tensor:
+    wide = rows_here.new_zeros(max(rows), *rows_here.shape[1:])
+    wide[: len(rows_here)] = rows_here
     parts = [torch.empty_like(wide) for _ in rows]
     dist.all_gather(parts, wide)
     return torch.cat([part[:count] for part, count in zip(parts, rows, strict=True)])
@@ -109,9 +109,9 @@ class _Gather(torch.autograd.Function):
     """The gradient of a row is the sum of what all processes have for it."""
 
     @staticmethod
-    def forward(ctx: Any, own: Tensor, rows: list[int]) -> Tensor:
+    def forward(ctx: Any, rows_here: Tensor, rows: list[int]) -> Tensor:
         ctx.rows = rows
-        return _gathered(own, rows)
+        return _gathered(rows_here, rows)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:

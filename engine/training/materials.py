@@ -285,8 +285,8 @@ class _Vectors(Kind):
         material.origin.write(folder)
 
     @staticmethod
-    def _material(found: TextVectors, source: Path) -> Material:
-        return Material(found.rows, found.identity(), source, found)
+    def _material(vectors: TextVectors, source: Path) -> Material:
+        return Material(vectors.rows, vectors.identity(), source, vectors)
 
 
 def read_elsewhere(recipe: Recipe, dataset: Dataset, folder: Path) -> Materials:
@@ -390,7 +390,9 @@ def make_vectors(config: Any, dataset: Dataset) -> tuple[TextVectors, Known]:
     return made, words
 
 
-def _trained(found: Stored) -> Path:
+def _trained(vectors: Stored) -> Path:
     """The folder of the encoder that was trained on the catalogue: it lies beside the vectors."""
-    folders = sorted(path.parent for path in found.path.parent.glob(f"{SCRATCH}-*/scratch.json"))
-    return next((folder for folder in folders if find(str(folder)).digest == found.encoder.digest), found.path.parent)
+    folders = sorted(path.parent for path in vectors.path.parent.glob(f"{SCRATCH}-*/scratch.json"))
+    return next(
+        (folder for folder in folders if find(str(folder)).digest == vectors.encoder.digest), vectors.path.parent
+    )

@@ -30,13 +30,13 @@ pytestmark = pytest.mark.usefixtures("asked_once")
 
 
 def wrong(report: Report, models: Zoo) -> dict[str, str]:
-    return {one.what: one.words for one in verify.verify(report, models) if one.holds is not True}
+    return {one.subject: one.words for one in verify.verify(report, models) if one.holds is not True}
 
 
 def test_it_holds(report: Report, models: Zoo) -> None:
     found = list(verify.verify(report, models))
     assert all(one.holds for one in found), [one for one in found if not one.holds]
-    whats = {one.what for one in found}
+    whats = {one.subject for one in found}
     assert {"with the edited history: Alpha", "overlap", "metrics", "map", "history"} <= whats
     assert {f"list of {report.titles[one.name]}" for one in report.models} <= whats
     assert verify.broken(report) is None
@@ -171,8 +171,8 @@ def untold(models: Zoo) -> Report:
 def test_without_its_history_lists_cannot_be_asked(models: Zoo, untold: Report) -> None:
     found = list(verify.verify(untold, models))
     unasked = "lists, what-ifs, effects, overlap, attention, codes, graph and map"
-    assert [one.what for one in found if one.holds is None] == [unasked]
-    holds = [one.what for one in found if one.holds and not one.what.startswith("model ")]
+    assert [one.subject for one in found if one.holds is None] == [unasked]
+    holds = [one.subject for one in found if one.holds and not one.subject.startswith("model ")]
     assert holds == ["dataset", "notes", "metrics"]
 
 

@@ -171,8 +171,10 @@ def _shows(bundle: Bundle) -> bool:
     return bundle.cannot("attention") is None or bundle.cannot("gates") is None
 
 
-def _nameless(one: Looking) -> Looking:
-    return one.model_copy(update={"positions": [at.model_copy(update={"item_id": None}) for at in one.positions]})
+def _nameless(looking: Looking) -> Looking:
+    return looking.model_copy(
+        update={"positions": [at.model_copy(update={"item_id": None}) for at in looking.positions]}
+    )
 
 
 def _written(source: Source, model: str) -> Written | None:
@@ -283,9 +285,9 @@ def _labels(names: analysis.Names) -> list[str]:
     return [number if title == f"place {number}" else f"{number} · {title}" for number, title in pairs]
 
 
-def _bars(one: Attention, report: Report) -> Figure:
-    colour, (positions, weights) = report.model(one.model).colour, one.of_prediction
-    alt = f"What {report.titles[one.model]} looked at, by position, oldest on top"
+def _bars(attention: Attention, report: Report) -> Figure:
+    colour, (positions, weights) = report.model(attention.model).colour, attention.of_prediction
+    alt = f"What {report.titles[attention.model]} looked at, by position, oldest on top"
 
     def draw(font: str) -> Any:
         labels = _labels(_names(positions, report))
@@ -297,7 +299,7 @@ def _bars(one: Attention, report: Report) -> Figure:
         shown, _ = analysis.strongest(np.array(weights), _names(positions, report))
         return drawing.bars(shown, colour, float(np.mean(weights)))
 
-    return Figure(f"attention-{one.model}", alt, draw, live)
+    return Figure(f"attention-{attention.model}", alt, draw, live)
 
 
 def _gate_bars(gates: Gates, model: str, report: Report) -> Figure:
@@ -317,18 +319,16 @@ def _gate_bars(gates: Gates, model: str, report: Report) -> Figure:
     return Figure(f"gates-{model}", alt, draw, live)
 
 
-def _map(one: Attention, report: Report) -> Figure:
-    names = _names(one.positions[len(one.positions) - len(one.matrix) :], report)
-    alt = (
-        f"Attention of {report.titles[one.model]}, position by position: rows look, columns are looked at, oldest first"
-    )
-    top = max((value for row in one.matrix for value in row if value is not None), default=1.0)
+def _map(attention: Attention, report: Report) -> Figure:
+    names = _names(attention.positions[len(attention.positions) - len(attention.matrix) :], report)
+    alt = f"Attention of {report.titles[attention.model]}, position by position: rows look, columns are looked at, oldest first"
+    top = max((value for row in attention.matrix for value in row if value is not None), default=1.0)
 
     def draw(font: str) -> Any:
-        return charts.heatmap(_labels(names), list(names.numbers), one.matrix, alt, top=top, font=font)
+        return charts.heatmap(_labels(names), list(names.numbers), attention.matrix, alt, top=top, font=font)
 
     def live() -> Any:
-        weights = np.array([[np.nan if value is None else value for value in row] for row in one.matrix])
+        weights = np.array([[np.nan if value is None else value for value in row] for row in attention.matrix])
         return drawing.heatmap(weights, names, max(top, 1e-6), "weight")
 
-    return Figure(f"attention-{one.model}-map", alt, draw, live)
+    return Figure(f"attention-{attention.model}-map", alt, draw, live)

@@ -155,9 +155,9 @@ class CodesPart(Part[list[Codes]]):
     def compare(self, report: Report, then: list[Codes], now: list[Codes]) -> Iterator[Checked]:
         yield from each(
             "codes", then, now,
-            lambda one: one.tokenizer,
-            lambda one: f"codes of {clean(one.title, 60)}",
-            lambda words, one, other: as_told(report, words, one, other, "the same, numbers within the tolerance"),
+            lambda codes: codes.tokenizer,
+            lambda codes: f"codes of {clean(codes.title, 60)}",
+            lambda words, codes, other: as_told(report, words, codes, other, "the same, numbers within the tolerance"),
         )  # fmt: skip
 
 
@@ -204,10 +204,10 @@ def _by_chance(level: Level, report: Report) -> float:
     return semantic_ids.normalised_by_chance(items, level.size)
 
 
-def _normalised(one: Codes, report: Report) -> tuple[str, str]:
+def _normalised(codes: Codes, report: Report) -> tuple[str, str]:
     """(perplexity of each level as a share of its codes, the same of random codes): "90% · 71% · 40%" each."""
-    shares = [f"{level.perplexity / level.size:.0%}" for level in one.levels[:6]]
-    random = [f"{_by_chance(level, report):.0%}" for level in one.levels[:6]]
+    shares = [f"{level.perplexity / level.size:.0%}" for level in codes.levels[:6]]
+    random = [f"{_by_chance(level, report):.0%}" for level in codes.levels[:6]]
     return " · ".join(shares), random[0] if len(set(random)) == 1 else " · ".join(random)
 
 

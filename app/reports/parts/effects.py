@@ -231,7 +231,7 @@ def _figure(content: Effects, able: Sequence[Effect], report: Report) -> Figure:
     return Figure("effects", alt, draw, live, wide=True)
 
 
-def _moved(one: Effect, at: int) -> str:
+def _moved(effect: Effect, at: int) -> str:
     """3rd → 41st, without the event at that place."""
-    without = one.rank_without[at]
-    return f"{ordinal(one.rank or 1)} → {'no answer' if without is None else ordinal(without)}"
+    without = effect.rank_without[at]
+    return f"{ordinal(effect.rank or 1)} → {'no answer' if without is None else ordinal(without)}"

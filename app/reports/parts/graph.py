@@ -244,15 +244,15 @@ def _quoted(title: str, about: bool) -> str:
     return f"“{short(clean(title), 80)}”"
 
 
-def _blocks(content: Graph, one: Walks, report: Report) -> Iterator[Block]:
-    yield h3(sign(report, one.model))
-    if one.cannot is not None:
-        yield quiet(clean(one.cannot))
+def _blocks(content: Graph, walks: Walks, report: Report) -> Iterator[Block]:
+    yield h3(sign(report, walks.model))
+    if walks.cannot is not None:
+        yield quiet(clean(walks.cannot))
         return
-    paths, title = Paths.of(content, one), report.titles[one.model]
-    if one.branches:
+    paths, title = Paths.of(content, walks), report.titles[walks.model]
+    if walks.branches:
         yield p(graph_paths.sentence(paths.branches, paths.item, paths.titles, title, _quoted))
-        yield figures(_tree(content, one, report)) | {"roomy": True}
+        yield figures(_tree(content, walks, report)) | {"roomy": True}
         lines = [
             f"{short(clean(path.start), 60)} ← {path.people} → {short(clean(path.end), 60)}: {path.adds}"
             for path in graph_paths.strongest(paths.branches, paths.titles)
@@ -261,8 +261,8 @@ def _blocks(content: Graph, one: Walks, report: Report) -> Iterator[Block]:
         yield quiet(graph_paths.key(paths.sums, len(drawing.opened_branches(paths.branches)), len(paths.branches)))
     else:
         yield p("The paths begin at the history, which is not in this report.")
-    if one.layers is not None:
-        yield from _layer_blocks(content, one.layers)
+    if walks.layers is not None:
+        yield from _layer_blocks(content, walks.layers)
 
 
 def _layer_blocks(content: Graph, layers: Layers) -> Iterator[Block]:
@@ -280,10 +280,10 @@ def _layer_blocks(content: Graph, layers: Layers) -> Iterator[Block]:
     yield from (p(without), table(without, head, rows, [1, *[0] * (len(head) - 1)]))
 
 
-def _tree(content: Graph, one: Walks, report: Report) -> Figure:
-    paths, colour = Paths.of(content, one), report.model(one.model).colour
+def _tree(content: Graph, walks: Walks, report: Report) -> Figure:
+    paths, colour = Paths.of(content, walks), report.model(walks.model).colour
     alt = (
-        f"{report.titles[one.model]}: a tree of paths from the history through its items and their users to "
+        f"{report.titles[walks.model]}: a tree of paths from the history through its items and their users to "
         f"{clean(content.title, 80)} and others"
     )
 
@@ -293,4 +293,4 @@ def _tree(content: Graph, one: Walks, report: Report) -> Figure:
     def live() -> Any:
         return drawing.tree(paths.branches, paths.item, paths.titles, colour, 3)
 
-    return Figure(f"graph-{one.model}", alt, draw, live, wide=True)
+    return Figure(f"graph-{walks.model}", alt, draw, live, wide=True)

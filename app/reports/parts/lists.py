@@ -91,7 +91,14 @@ class Lists(Part[list[Listing]]):
 
     def compare(self, report: Report, then: list[Listing], now: list[Listing]) -> Iterator[Checked]:
         titles = report.titles
-        yield from each("lists", then, now, lambda one: one.model, lambda one: f"list of {titles[one.model]}", _compare)
+        yield from each(
+            "lists",
+            then,
+            now,
+            lambda listing: listing.model,
+            lambda listing: f"list of {titles[listing.model]}",
+            _compare,
+        )
 
 
 PART = Lists()
@@ -136,36 +143,36 @@ def bars(report: Report) -> str:
     return BARS
 
 
-def bar(one: Listing, item: Ranked) -> float | None:
+def bar(listing: Listing, item: Ranked) -> float | None:
     """How long an item's bar is, 0 to 1; None where its model gives no probabilities."""
-    first = one.items[0].share
+    first = listing.items[0].share
     if item.strength is not None:
         return item.strength
     return None if item.share is None or first is None else relative(item.share, first)
 
 
-def note(one: Listing, report: Report) -> str:
+def note(listing: Listing, report: Report) -> str:
     """How much of the history it read, and where what came next stands."""
     length = len(report.asked.history or [])
     words = []
-    if report.model(one.model).family in SAME_FOR_EVERYBODY:
+    if report.model(listing.model).family in SAME_FOR_EVERYBODY:
         words.append("the same for everybody")
-    elif 0 < one.read < length:
-        words.append("reads the last item" if one.read == 1 else f"reads the latest {one.read} of {length:,}")
-    if any(item.share is None for item in one.items):
+    elif 0 < listing.read < length:
+        words.append("reads the last item" if listing.read == 1 else f"reads the latest {listing.read} of {length:,}")
+    if any(item.share is None for item in listing.items):
         words.append(NO_BARS)
-    if one.target_rank is not None:
-        words.append(f"what came next: rank {one.target_rank:,.10g}")
+    if listing.target_rank is not None:
+        words.append(f"what came next: rank {listing.target_rank:,.10g}")
     return "; ".join(words)
 
 
-def _tags(one: Listing, lists: Sequence[Listing], report: Report) -> Iterator[list[str]]:
+def _tags(shown: Listing, lists: Sequence[Listing], report: Report) -> Iterator[list[str]]:
     """Per item, what is said behind it."""
     times, history = counts(lists), report.history
     able = sum(listing.cannot is None for listing in lists)
     known = set() if history is None else {item.item_id for item in history.items}
     target = None if history is None or history.target is None else history.target.item_id
-    for item in one.items:
+    for item in shown.items:
         yield [
             *([percent(item.share)] if item.share is not None and item.strength is None else []),
             *([f"in {times[item.item_id]} of {able}"] if times[item.item_id] > 1 else []),
@@ -175,7 +182,7 @@ def _tags(one: Listing, lists: Sequence[Listing], report: Report) -> Iterator[li
         ]
 
 
-def _compare(what: str, then: Listing, now: Listing) -> Checked:
+def _compare(subject: str, then: Listing, now: Listing) -> Checked:
     """The same items in the same order, scores within the tolerance."""
     old = any(item.strength is not None for item in then.items)  # of format 1, whose shares are made by other rules
     left_out = {"items": {"__all__": {"share", "strength"}}} if old else None
@@ -183,11 +190,11 @@ def _compare(what: str, then: Listing, now: Listing) -> Checked:
     if then.cannot is not None or now.cannot is not None:
         if (then.cannot is None) != (now.cannot is None):
             wrong = f"then: {clean(then.cannot or 'a list', 300)}; now: {now.cannot or 'a list'}"
-        return Checked(what, wrong is None, wrong or "there is none, as before")
+        return Checked(subject, wrong is None, wrong or "there is none, as before")
     for place in range(max(len(then.items), len(now.items))):
         was, is_ = (items[place].item_id if place < len(items) else "nothing" for items in (then.items, now.items))
         if was != is_:
-            return Checked(what, False, f"place {place + 1} was “{clean(was, 80)}”, now it is “{clean(is_, 80)}”")
+            return Checked(subject, False, f"place {place + 1} was “{clean(was, 80)}”, now it is “{clean(is_, 80)}”")
     items = f"the same {len(then.items)} items in the same order"
     within = f"scores within {TOLERANCE:g}{'; the shares of format 1 are not compared' if old else ''}"
-    return Checked(what, wrong is None, f"{items}, {f'but {wrong}' if wrong else within}")
+    return Checked(subject, wrong is None, f"{items}, {f'but {wrong}' if wrong else within}")

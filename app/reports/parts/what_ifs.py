@@ -139,8 +139,8 @@ class WhatIfs(Part[list[WhatIf]]):
             if edit.name in fresh:
                 words = called(edit)
                 yield from each(
-                    words, edit.models, fresh[edit.name].models, lambda own: own.model,
-                    lambda own, words=words: f"{words}: {titles[own.model]}", moves,  # type: ignore[misc]
+                    words, edit.models, fresh[edit.name].models, lambda moved: moved.model,
+                    lambda moved, words=words: f"{words}: {titles[moved.model]}", moves,  # type: ignore[misc]
                 )  # fmt: skip
 
 

@@ -133,10 +133,10 @@ def cannot(bundle: Bundle) -> list[str]:
     return [f"**{words.capitalize()}** — {md(reason, 1_000)}" for words, reason in reasons.items() if reason]
 
 
-def _time(found: Mapping[str, Any]) -> str:
-    if found.get("unit") == "order" or found.get("first") is None or found.get("last") is None:
+def _time(times: Mapping[str, Any]) -> str:
+    if times.get("unit") == "order" or times.get("first") is None or times.get("last") is None:
         return "the order of events alone"
-    first, last = (day(found[end]) for end in ("first", "last"))
-    ties, unit = found.get("ties", 0), found.get("unit", "time")
+    first, last = (day(times[end]) for end in ("first", "last"))
+    ties, unit = times.get("ties", 0), times.get("unit", "time")
     shared, them = ("shares its", "it") if ties == 1 else ("share their", "them")
     return md(f"{first} to {last}; {count(ties, 'event')} {shared} {unit} with the event before {them}")

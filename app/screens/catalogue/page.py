@@ -54,7 +54,7 @@ def browse() -> None:
         results(models, catalogue, usable.facets, meant, conditions)
 
 
-def results(models: Zoo, found: Catalogue, facets: list[Facet], text: str, wanted: Filters) -> None:
+def results(models: Zoo, catalogue: Catalogue, facets: list[Facet], text: str, filters: Filters) -> None:
     orders = views.sorts(facets, models.has_log)
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         headline = st.empty()
@@ -70,13 +70,13 @@ def results(models: Zoo, found: Catalogue, facets: list[Facet], text: str, wante
             persist_state="session",
         )
     _, column, descending = orders.get(order, orders["relevance"])
-    key = page_key(text, wanted, order)
+    key = page_key(text, filters, order)
     number = st.session_state.get(key, 1)
     number = number if isinstance(number, int) and number > 0 else 1
-    page = found.page(text, wanted, sort=column, descending=descending, limit=ROWS, offset=(number - 1) * ROWS)
-    headline.markdown(md(views.headline(page.total, len(models), bool(text or wanted))), width="content")
+    page = catalogue.page(text, filters, sort=column, descending=descending, limit=ROWS, offset=(number - 1) * ROWS)
+    headline.markdown(md(views.headline(page.total, len(models), bool(text or filters))), width="content")
     if not page.total:
-        nothing(models, text, wanted)
+        nothing(models, text, filters)
         return
     rows(models, facets, page.rows.to_pylist(), text)
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
@@ -84,17 +84,17 @@ def results(models: Zoo, found: Catalogue, facets: list[Facet], text: str, wante
             pages = -(-page.total // ROWS)
             st.pagination(pages, key=key, width=380, persist_state="session")
         export.csv_button(
-            lambda: views.table(every(found, text, wanted, column, descending)),
+            lambda: views.table(every(catalogue, text, filters, column, descending)),
             f"{models.info.name} catalogue",
             key="catalogue",
             label="These items as CSV" if page.total <= LARGEST else f"The first {LARGEST:,} as CSV",
         )
 
 
-def rows(models: Zoo, facets: list[Facet], found: list[dict[str, object]], text: str) -> None:
+def rows(models: Zoo, facets: list[Facet], hits: list[dict[str, object]], text: str) -> None:
     known, searched = set(state.get().current), zoo.open_catalogue(state.get().dataset).searched
     with item_picker.hits_of(text, key="catalogue", gap="xsmall"):
-        for row in found:
+        for row in hits:
             item_id, title = str(row["item_id"]), zoo.titled(models, int(str(row["item"])))
             there = item_id in known
             with st.container(horizontal=True, vertical_alignment="center", gap="small", wrap=False):
@@ -125,9 +125,9 @@ def rows(models: Zoo, facets: list[Facet], found: list[dict[str, object]], text:
                 )
 
 
-def nothing(models: Zoo, text: str, wanted: Filters) -> None:
+def nothing(models: Zoo, text: str, filters: Filters) -> None:
     words = f"match “{clean(text, 60)}”" if text else "have these attributes"
-    also = " with these filters" if text and wanted else ""
+    also = " with these filters" if text and filters else ""
     st.info(
         md(f"None of {count(len(models), 'item')} {words}{also}, not even roughly."),
         icon=":material/search_off:",
@@ -135,10 +135,10 @@ def nothing(models: Zoo, text: str, wanted: Filters) -> None:
     st.button("Clear search and filters", on_click=guard.callback(clear_all), key="catalogue_clear_nothing")
 
 
-def every(found: Catalogue, text: str, wanted: Filters, column: str, descending: bool) -> pa.Table:
+def every(catalogue: Catalogue, text: str, filters: Filters, column: str, descending: bool) -> pa.Table:
     parts = []
     for offset in range(0, LARGEST, 1_000):
-        part = found.page(text, wanted, sort=column, descending=descending, limit=1_000, offset=offset).rows
+        part = catalogue.page(text, filters, sort=column, descending=descending, limit=1_000, offset=offset).rows
         parts.append(part)
         if part.num_rows < 1_000:
             break
@@ -158,32 +158,32 @@ def filters(facets: list[Facet]) -> dict[str, Among | Between]:
     }
 
 
-def facet_bar(found: Catalogue, usable: views.Usable, text: str, wanted: Filters) -> None:
+def facet_bar(catalogue: Catalogue, usable: views.Usable, text: str, filters: Filters) -> None:
     with st.container(horizontal=True, gap="xsmall"):
         for facet in usable.facets[:BUTTONS]:
             # The chips say what is chosen: a label that does makes it another popover, a closed one.
             popover = st.popover(md(caption(facet.name)), key=f"catalogue_facet_{facet.name}", on_change="rerun")
             if popover.open:
                 with popover:
-                    facet_widget(found, facet, text, wanted)
+                    facet_widget(catalogue, facet, text, filters)
         rest = usable.facets[BUTTONS:]
         if rest or usable.left_out:
             popover = st.popover("More", key="catalogue_facet_more", on_change="rerun", icon=":material/tune:")
             if popover.open:
                 with popover:
                     for facet in rest:
-                        facet_widget(found, facet, text, wanted)
+                        facet_widget(catalogue, facet, text, filters)
                     for name, why in usable.left_out:
                         st.caption(f"**{md(name)}** cannot be filtered by: {md(why)}")
 
 
-def facet_widget(found: Catalogue, facet: Facet, text: str, wanted: Filters) -> None:
-    active = wanted.get(facet.name)
+def facet_widget(catalogue: Catalogue, facet: Facet, text: str, filters: Filters) -> None:
+    active = filters.get(facet.name)
     if facet.kind == "range":
-        range_widget(found, facet, text, wanted, active if isinstance(active, Between) else None)
+        range_widget(catalogue, facet, text, filters, active if isinstance(active, Between) else None)
         return
     chosen = active.values if isinstance(active, Among) else ()
-    options = views.counted(found.counts(facet.name, text, wanted), chosen)
+    options = views.counted(catalogue.counts(facet.name, text, filters), chosen)
     key = f"catalogue_values_{facet.name}"
     st.session_state[key] = list(chosen)
     if not options:
@@ -212,7 +212,7 @@ def facet_widget(found: Catalogue, facet: Facet, text: str, wanted: Filters) -> 
         st.caption(md(f"{count(facet.missing, 'item')} without a value."))
 
 
-def range_widget(found: Catalogue, facet: Facet, text: str, wanted: Filters, active: Between | None) -> None:
+def range_widget(catalogue: Catalogue, facet: Facet, text: str, filters: Filters, active: Between | None) -> None:
     cast = int if views.whole(facet) else float
     low, high = cast(facet.low or 0), cast(facet.high or 0)
     key = f"catalogue_range_{facet.name}"
@@ -231,7 +231,7 @@ def range_widget(found: Catalogue, facet: Facet, text: str, wanted: Filters, act
         args=(facet.name, key, low, high),
     )
     if views.years(facet):
-        options = views.decades(found.steps(facet.name, 10, text, wanted))
+        options = views.decades(catalogue.steps(facet.name, 10, text, filters))
         chosen = next((year for year in options if active and (active.low, active.high) == (year, year + 9)), None)
         decade = f"catalogue_decade_{facet.name}"
         st.session_state[decade] = chosen
@@ -247,11 +247,11 @@ def range_widget(found: Catalogue, facet: Facet, text: str, wanted: Filters, act
         st.caption(md(f"{count(facet.missing, 'item')} without a value are left out by this filter."))
 
 
-def chips(wanted: Filters) -> None:
-    if not wanted:
+def chips(filters: Filters) -> None:
+    if not filters:
         return
     with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
-        for name, condition in wanted.items():
+        for name, condition in filters.items():
             st.button(
                 md(views.filter_words(name, condition)),
                 key=f"catalogue_chip_{name}",
@@ -279,11 +279,11 @@ def choose_decade(name: str, key: str) -> None:
     set_filter(name, None if year is None else Between(year, year + 9))
 
 
-def set_filter(name: str, wanted: Among | Between | None) -> None:
+def set_filter(name: str, condition: Among | Between | None) -> None:
     conditions = chosen_filters(state.get().own)
     conditions.pop(name, None)
-    if wanted is not None:
-        conditions[name] = wanted
+    if condition is not None:
+        conditions[name] = condition
     state.choose(**parameters_of(conditions))
 
 
@@ -299,9 +299,9 @@ def clear_all() -> None:
     state.choose(find=None, only=None, between=None)
 
 
-def page_key(text: str, wanted: Filters, order: str) -> str:
+def page_key(text: str, filters: Filters, order: str) -> str:
     """The key of the page number: another one for other matches, so that they begin at their first page."""
-    query = repr((text, tuple(wanted.items()), order, state.get().dataset))
+    query = repr((text, tuple(filters.items()), order, state.get().dataset))
     return f"catalogue_page_{zlib.crc32(query.encode()):08x}"
 
 

@@ -35,7 +35,7 @@ _DRAWN_ON = "map_area_of"  # the key of the figure that was just drawn around in
 @dataclass(frozen=True)
 class MapChoices:
     models: Zoo
-    found: Catalogue
+    catalogue: Catalogue
     places: tuple[Place, ...]
     """One, or two side by side."""
     colours: Colouring | None

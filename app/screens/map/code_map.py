@@ -111,7 +111,7 @@ def _marks(page: MapChoices, place: Place, codes: views.Codes) -> views.Marks:
     chosen = page.code if page.code is not None and page.code[0] == place.owner.name else None
     return views.Marks(
         history=tuple(firsts[code] for code in first[list(history)].tolist() if code in firsts),
-        found=codes.held(page.hits) if page.hits else (),
+        hits=codes.held(page.hits) if page.hits else (),
         path=codes.path(page.item) if page.item is not None else (),
         chosen=codes.rows.get(chosen[1]) if chosen is not None else None,
     )
@@ -121,7 +121,7 @@ def _legend(page: MapChoices, codes: views.Codes, marks: views.Marks) -> None:
     parts = [views.signs(codes), "hollow: no item has it", "the larger, the more items"]
     if marks.history:
         parts.append("**❶ …** first codes of the history's items")
-    if marks.found:
+    if marks.hits:
         parts.append("**○** has an item that was found")
     if marks.path:
         parts.append("rings and line: the chosen item's codes, level after level")

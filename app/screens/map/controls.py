@@ -24,10 +24,10 @@ _PROJECTIONS = {"umap": "UMAP", "pca": "PCA"}
 _LAYERS = dict(zip(LAYERS, ("History", "Next items"), strict=True))
 
 
-def show(models: Zoo, found: Catalogue) -> MapChoices:
+def show(models: Zoo, catalogue: Catalogue) -> MapChoices:
     page_parameters = state.get().own
     able = spaces.able(models)
-    possible = _colourable(found, stamp(models))
+    possible = _colourable(catalogue, stamp(models))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="xsmall", key="map_controls"):
         st.title("Map", anchor=False, width="content", help=glossary.tooltip("Map"))
         titles = {key: place.title for key, place in able.items()}
@@ -44,7 +44,7 @@ def show(models: Zoo, found: Catalogue) -> MapChoices:
         if any(place.of_codes for place in places):
             by = choice.selected("Colour codes by", "by", map_codes.CALLED, "level", key="map_by", width=150)
         text = choice.searched("Find on the map", key="map_search", placeholder="Title, genre …", width=160)
-        colours = filters.recoloured(models, _colouring_of(models, found, colour))
+        colours = filters.recoloured(models, _colouring_of(models, catalogue, colour))
         with st.popover("Display", type="tertiary", icon=":material/tune:"):
             layers = _layers(any(place.model is not None for place in places))
             if colours is not None and colours.numbers is not None:
@@ -57,13 +57,13 @@ def show(models: Zoo, found: Catalogue) -> MapChoices:
             on_click=guard.callback(zoom_to),
             args=(None,),
         )
-    meant = found.meant(text)
-    hits = found.search(meant, MATCHES, everywhere=True)
-    _told(models, found, text, meant, hits)
+    meant = catalogue.meant(text)
+    hits = catalogue.search(meant, MATCHES, everywhere=True)
+    _told(models, catalogue, text, meant, hits)
     selection = selected(models)
     return MapChoices(
         models,
-        found,
+        catalogue,
         places,
         colours,
         by,
@@ -128,7 +128,7 @@ def _layered(key: str, offered: tuple[str, ...]) -> None:
     state.choose(top=None if len(layers) == len(LAYERS) else "~".join(layers) or NOTHING)
 
 
-def _told(models: Zoo, found: Catalogue, text: str, meant: str, hits: list[Hit]) -> None:
+def _told(models: Zoo, catalogue: Catalogue, text: str, meant: str, hits: list[Hit]) -> None:
     if not text:
         return
     if not hits:
@@ -142,7 +142,7 @@ def _told(models: Zoo, found: Catalogue, text: str, meant: str, hits: list[Hit])
         st.caption(f"{more}{count(len(hits), 'item')} ringed. Choose {which}:", width="content")
         for hit in hits[:_OFFERED]:
             st.button(
-                md(zoo.titled(models, hit.item), 50) + item_picker.reason(found, hit, meant),
+                md(zoo.titled(models, hit.item), 50) + item_picker.reason(catalogue, hit, meant),
                 key=f"map_hit_{hit.item}",
                 type="tertiary",
                 on_click=guard.callback(_choose_found),
@@ -166,12 +166,12 @@ def _choose_found(item: int, item_id: str) -> None:
 # --- kept
 
 
-def _colouring_of(models: Zoo, found: Catalogue, colour: str) -> map_colouring.Colouring | None:
+def _colouring_of(models: Zoo, catalogue: Catalogue, colour: str) -> map_colouring.Colouring | None:
     if colour == NOTHING:
         return None
-    if colour in found.items.column_names:
+    if colour in catalogue.items.column_names:
         scale = next((scale for scale in map_colouring.SCALES if scale == state.get().own.get("scale")), None)
-        return _colouring(found, colour, scale, stamp(models))
+        return _colouring(catalogue, colour, scale, stamp(models))
     return _coding(models, colour.removeprefix(CODE))
 
 

@@ -232,9 +232,9 @@ def _of_codes(models: Zoo, studies: list[Study], metric: str) -> None:
     st.caption(md(f"{words[:1].upper()}{words[1:]}.", 2_000))
 
 
-def _plain(found: pd.DataFrame) -> pd.DataFrame:
+def _plain(results: pd.DataFrame) -> pd.DataFrame:
     """For the eye: titles in place of names."""
-    return found.drop(columns=["variant", "value"]).assign(title=[clean(title) for title in found["title"]])
+    return results.drop(columns=["variant", "value"]).assign(title=[clean(title) for title in results["title"]])
 
 
 def _made(studies: list[Study], kind: str) -> None:

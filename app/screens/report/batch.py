@@ -76,7 +76,7 @@ def _ask(who: Owner, models: Zoo) -> None:
             list(batches.FORMS),
             default="parquet",
             required=True,
-            format_func=lambda one: batches.FORMS.get(one, one),
+            format_func=lambda form: batches.FORMS.get(form, form),
             key="report_batch_form",
         )
     titles = st.toggle("With titles", key="report_batch_titles")

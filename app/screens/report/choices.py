@@ -134,7 +134,7 @@ def _several(
     st.multiselect(
         label,
         options,
-        format_func=lambda one: titles.get(one, one),
+        format_func=lambda option: titles.get(option, option),
         key=key,
         help=glossary.tooltip(label.removesuffix(" of")),
         placeholder=f"None of {count(len(options), 'one', 'these')}",

@@ -82,18 +82,18 @@ def _scheme() -> Literal["", "light", "dark"]:
     return "dark" if scheme == "dark" else "light" if scheme == "light" else ""
 
 
-def _link(wanted: Asked) -> str:
+def _link(request: Asked) -> str:
     """The address of this very page; a person is named in it only where rows of the data may go in."""
     now = state.get()
-    query = address.query(wanted, now.dataset, {name: text for name, text in now.own.items() if name != SAVED})
+    query = address.query(request, now.dataset, {name: text for name, text in now.own.items() if name != SAVED})
     parts = urlsplit(st.context.url or "")
     return f"{parts.scheme}://{parts.netloc}{parts.path}?{query}" if parts.netloc else f"?{query}"
 
 
-def _built(models: Zoo, wanted: Asked, link: str) -> Report:
+def _built(models: Zoo, request: Asked, link: str) -> Report:
     """What models answered is kept for all visitors; the time on it is when this one asked, to the minute or so."""
-    choices = building.content(models, wanted, link)
-    report = building.shared(models, wanted, link)
+    choices = building.content(models, request, link)
+    report = building.shared(models, request, link)
     made, created = st.session_state.get("report_made", (None, ""))
     if made != choices or _age(created) > _FRESH:
         created = building.now()

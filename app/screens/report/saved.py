@@ -73,16 +73,16 @@ def show(report: Report) -> None:
                 saved.row(store, who.id, entry, partial(_entry, entry))
 
 
-def _entry(one: records.Report) -> None:
+def _entry(entry: records.Report) -> None:
     st.button(
-        md(one.name, 60),
-        key=f"saved_go_{one.id}",
+        md(entry.name, 60),
+        key=f"saved_go_{entry.id}",
         type="tertiary",
         icon=":material/description:",
         on_click=guard.callback(_open),
-        args=(one.id,),
+        args=(entry.id,),
     )
-    st.caption(f"{one.changed:%-d %b %Y, %H:%M} UTC")
+    st.caption(f"{entry.changed:%-d %b %Y, %H:%M} UTC")
 
 
 def _name(report: Report) -> str:

@@ -52,19 +52,21 @@ def _looked_up(page: Selection) -> int | None:
     return item
 
 
-def _path(page: Selection, one: Tokenization, item: int) -> None:
-    codes, models = semantic_ids.path(one.own, item), page.models
-    st.markdown(page.heading(one))
-    with st.container(horizontal=True, gap="xsmall", vertical_alignment="center", key=f"semantic_chips_{one.name}"):
+def _path(page: Selection, tokenization: Tokenization, item: int) -> None:
+    codes, models = semantic_ids.path(tokenization.own, item), page.models
+    st.markdown(page.heading(tokenization))
+    with st.container(
+        horizontal=True, gap="xsmall", vertical_alignment="center", key=f"semantic_chips_{tokenization.name}"
+    ):
         for depth, code in enumerate(codes, 1):
             st.button(
                 str(code),
-                key=f"semantic_chip_{one.name}_{depth}",
+                key=f"semantic_chip_{tokenization.name}_{depth}",
                 help=f"Level {depth}: list the items that begin with {semantic_ids.spelled(codes[:depth])}",
                 on_click=guard.callback(choose_prefix),
-                args=(one.name, codes[:depth]),
+                args=(tokenization.name, codes[:depth]),
             )
-        rest = tokenizers.disambiguating(one, item)
+        rest = tokenizers.disambiguating(tokenization, item)
         if rest:
             st.markdown(
                 f":gray-badge[{md(semantic_ids.spelled(rest))}]",
@@ -72,9 +74,13 @@ def _path(page: Selection, one: Tokenization, item: int) -> None:
                 width="content",
             )
     for depth in range(len(codes), 0, -1):
-        others = semantic_ids.with_prefix(one.own, codes[:depth])
+        others = semantic_ids.with_prefix(tokenization.own, codes[:depth])
         others = others[others != item]
-        longer = semantic_ids.with_prefix(one.own, codes[: depth + 1]) if depth < len(codes) else np.empty(0, np.int64)
+        longer = (
+            semantic_ids.with_prefix(tokenization.own, codes[: depth + 1])
+            if depth < len(codes)
+            else np.empty(0, np.int64)
+        )
         new = others[~np.isin(others, longer)]
         with st.container(gap=None):
             st.caption(_sharing(len(new), depth, len(codes)))
@@ -82,7 +88,7 @@ def _path(page: Selection, one: Tokenization, item: int) -> None:
             for sibling in order.tolist():
                 st.button(
                     md(zoo.titled(models, sibling), 80),
-                    key=f"semantic_sibling_{one.name}_{depth}_{sibling}",
+                    key=f"semantic_sibling_{tokenization.name}_{depth}_{sibling}",
                     type="tertiary",
                     wrap=False,
                     on_click=guard.callback(state.select),

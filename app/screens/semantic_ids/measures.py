@@ -80,15 +80,15 @@ def _distinct(titles: list[str]) -> list[str]:
     return titles if len(set(titles)) == len(titles) else [f"{title} ({at})" for at, title in enumerate(titles, 1)]
 
 
-def _card(page: Selection, one: Tokenization) -> None:
-    measured, levels = one.about.figures, tokenizers.usage(one)
+def _card(page: Selection, tokenization: Tokenization) -> None:
+    measured, levels = tokenization.about.figures, tokenizers.usage(tokenization)
     near = measured.neighbours
     used = sum(level.used for level in levels) / max(sum(level.size for level in levels), 1)
     chance = "" if near is None else f" By chance here {near.chance / len(levels):.0%}."
     with st.container(border=True):
-        st.markdown(page.heading(one))
-        st.caption(f"{md(tokenizers.shape_words(one))}. {md(tokenizers.summary(one), 600)}")
-        grid = st.grid(3, min_column_width=140, gap="small", key=f"semantic_card_{one.name}")
+        st.markdown(page.heading(tokenization))
+        st.caption(f"{md(tokenizers.shape_words(tokenization))}. {md(tokenizers.summary(tokenization), 600)}")
+        grid = st.grid(3, min_column_width=140, gap="small", key=f"semantic_card_{tokenization.name}")
         for label, value, term, more in (
             ("Utilisation", share_of_all(used), "Codebook utilisation", ""),
             (
@@ -121,8 +121,8 @@ def collisions(page: Selection) -> None:
             _groups(page, tokenization)
 
 
-def _groups(page: Selection, one: Tokenization) -> None:
-    groups, said = tokenizers.groups(one), one.about.figures
+def _groups(page: Selection, tokenization: Tokenization) -> None:
+    groups, said = tokenizers.groups(tokenization), tokenization.about.figures
     if not groups:
         moved = f" {count(said.moved, 'item')} got other codes to avoid collisions." if said.moved else ""
         st.success(f"Unique IDs: no two items have the same codes.{moved}", icon=":material/check:")
@@ -136,27 +136,27 @@ def _groups(page: Selection, one: Tokenization) -> None:
         else ". A model that generates their ID recommends all of them, tied."
     )
     st.caption(md(words))
-    export_name = f"collisions {one.name}"
-    whole = _groups_table(page, one, len(groups))
+    export_name = f"collisions {tokenization.name}"
+    whole = _groups_table(page, tokenization, len(groups))
     widgets.table(
         whole.head(_GROUPS),
         height=320,
-        alt=f"Items with the same codes by {clean(one.about.title)}, the largest group first",
-        key=f"semantic_groups_{one.name}",
+        alt=f"Items with the same codes by {clean(tokenization.about.title)}, the largest group first",
+        key=f"semantic_groups_{tokenization.name}",
     )
     more = f"The {_GROUPS} largest groups; " if len(groups) > _GROUPS else ""
     with st.container(horizontal=True, vertical_alignment="center"):
-        export.csv_button(whole, export_name, key=f"semantic_groups_{one.name}", label="All groups as CSV")
+        export.csv_button(whole, export_name, key=f"semantic_groups_{tokenization.name}", label="All groups as CSV")
         if more:
             st.caption(f"{more}the file has all.", width="content")
 
 
-def _groups_table(page: Selection, one: Tokenization, many: int) -> pd.DataFrame:
-    kinds = tokenizers.columns(page.models, page.found.items)
-    of = tokenizers.labels(page.models, page.found.items, kinds[0]) if kinds else None
+def _groups_table(page: Selection, tokenization: Tokenization, many: int) -> pd.DataFrame:
+    kinds = tokenizers.columns(page.models, page.catalogue.items)
+    of = tokenizers.labels(page.models, page.catalogue.items, kinds[0]) if kinds else None
     names = None if of is None else [of.names[place] if place >= 0 else "" for place in of.of.tolist()]
     titles = [zoo.titled(page.models, item) for item in range(len(page.models))]
-    return tokenizers.groups_table(one, tokenizers.groups(one)[:many], titles, names)
+    return tokenizers.groups_table(tokenization, tokenizers.groups(tokenization)[:many], titles, names)
 
 
 def generation_bias(page: Selection) -> None:

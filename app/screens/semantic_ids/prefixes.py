@@ -57,7 +57,7 @@ def show(page: Selection) -> None:
 
 def _colour(page: Selection) -> tuple[str, list[str]]:
     """(what the trees are coloured by, the columns of categories)"""
-    models, items = page.models, page.found.items
+    models, items = page.models, page.catalogue.items
     kinds = tokenizers.columns(models, items)
     options = {
         name: caption(name) for name in [*kinds, *([tokenizers.POPULARITY] if models.has_log or not kinds else [])]
@@ -68,35 +68,38 @@ def _colour(page: Selection) -> tuple[str, list[str]]:
     return column, kinds
 
 
-def _breadcrumb(page: Selection, one: Tokenization, prefix: tuple[int, ...]) -> None:
+def _breadcrumb(page: Selection, tokenization: Tokenization, prefix: tuple[int, ...]) -> None:
     """The way back, code by code."""
     with st.container(horizontal=True, gap="xsmall", vertical_alignment="center", key="semantic_crumbs"):
-        st.markdown(page.heading(one), width="content")
+        st.markdown(page.heading(tokenization), width="content")
         for depth in range(len(prefix)):
             st.button(
                 str(prefix[depth - 1]) if depth else "All items",
                 type="tertiary",
                 key=f"semantic_crumb_{depth}",
                 on_click=guard.callback(choose_prefix),
-                args=(one.name, prefix[:depth]),
+                args=(tokenization.name, prefix[:depth]),
             )
             st.markdown("›", width="content")
         st.markdown(f"**{prefix[-1]}**", width="content")
 
 
-def _tree(page: Selection, one: Tokenization, column: str, prefix: tuple[int, ...]) -> None:
-    models, items = page.models, page.found.items
-    branch, colours = tokenizers.tree(one, prefix), tokenizers.colours(models, items, one, column, prefix)
-    key = f"semantic_tree_{one.name}_{column}_{'-'.join(map(str, prefix))}"
-    about = (one.digest, column, prefix, tokenizers.stamp(models))
+def _tree(page: Selection, tokenization: Tokenization, column: str, prefix: tuple[int, ...]) -> None:
+    models, items = page.models, page.catalogue.items
+    branch, colours = (
+        tokenizers.tree(tokenization, prefix),
+        tokenizers.colours(models, items, tokenization, column, prefix),
+    )
+    key = f"semantic_tree_{tokenization.name}_{column}_{'-'.join(map(str, prefix))}"
+    about = (tokenization.digest, column, prefix, tokenizers.stamp(models))
     export.figure(
         export.shared_figure(_tree_figure, models, branch, colours, about=about),
         key=key,
-        alt=f"Prefix tree of {clean(one.about.title)}{f' from {semantic_ids.spelled(prefix)} on' if prefix else ''}: branches as "
-        f"wide as they have items, coloured by {caption(column).lower()}.",
+        alt=f"Prefix tree of {clean(tokenization.about.title)}{f' from {semantic_ids.spelled(prefix)} on' if prefix else ''}: "
+        f"branches as wide as they have items, coloured by {caption(column).lower()}.",
         table=lambda: tokenizers.tree_table(branch, colours),
-        name=f"prefix tree {one.name} {'-'.join(map(str, prefix))}",
-        on_select=guard.callback(functools.partial(_clicked, key, one.name, branch)),
+        name=f"prefix tree {tokenization.name} {'-'.join(map(str, prefix))}",
+        on_select=guard.callback(functools.partial(_clicked, key, tokenization.name, branch)),
     )
 
 
@@ -120,7 +123,7 @@ def _purity(page: Selection, column: str) -> None:
         return
     sections.heading("Prefix purity")
     purities = [
-        (page.named(tokenization), tokenizers.purity(page.models, page.found.items, tokenization, column))
+        (page.named(tokenization), tokenizers.purity(page.models, page.catalogue.items, tokenization, column))
         for tokenization in page.shown
     ]
     titled = [(named.title, depths) for named, depths in purities]
@@ -156,12 +159,12 @@ def _items(page: Selection, name: str, prefix: tuple[int, ...]) -> None:
     _listed(page, tokenization, prefix, order)
 
 
-def _next_code(one: Tokenization, prefix: tuple[int, ...]) -> None:
+def _next_code(tokenization: Tokenization, prefix: tuple[int, ...]) -> None:
     """The tree by keyboard."""
-    items = dict(semantic_ids.following(one.own, prefix))
+    items = dict(semantic_ids.following(tokenization.own, prefix))
     if not items:
         return
-    key = f"semantic_next_{one.name}_{'-'.join(map(str, prefix))}"
+    key = f"semantic_next_{tokenization.name}_{'-'.join(map(str, prefix))}"
     st.selectbox(
         f"Code of level {len(prefix) + 1}",
         [_ANY, *items],
@@ -169,7 +172,7 @@ def _next_code(one: Tokenization, prefix: tuple[int, ...]) -> None:
         key=key,
         width=220,
         on_change=guard.callback(_take),
-        args=(one.name, key, prefix),
+        args=(tokenization.name, key, prefix),
     )
 
 
@@ -183,7 +186,7 @@ def _take(name: str, key: str, before: tuple[int, ...]) -> None:
         choose_prefix(name, (*before, code))
 
 
-def _listed(page: Selection, one: Tokenization, prefix: tuple[int, ...], order: np.ndarray) -> None:
+def _listed(page: Selection, tokenization: Tokenization, prefix: tuple[int, ...], order: np.ndarray) -> None:
     models = page.models
     if not len(order):
         st.info("No item has these codes. Choose others.", icon=":material/search_off:")
@@ -211,15 +214,17 @@ def _listed(page: Selection, one: Tokenization, prefix: tuple[int, ...], order: 
             disabled=not prefix,
             help=None if prefix else "Choose a code first",
         ):
-            area = f"prefix.{one.name}~{'-'.join(map(str, prefix))}"
+            area = f"prefix.{tokenization.name}~{'-'.join(map(str, prefix))}"
             st.switch_page("screens/map/page.py", query_params=state.link_to("map", area=area))
         export.csv_button(
-            lambda: _items_table(page, one, order), f"{one.name} {'-'.join(map(str, prefix))}", key="semantic_browse"
+            lambda: _items_table(page, tokenization, order),
+            f"{tokenization.name} {'-'.join(map(str, prefix))}",
+            key="semantic_browse",
         )
-    key = f"semantic_items_{one.name}_{'-'.join(map(str, prefix))}"
+    key = f"semantic_items_{tokenization.name}_{'-'.join(map(str, prefix))}"
     listed = [models.item_ids[item] for item in order[:ROWS].tolist()]
     item_picker.table(
-        _items_table(page, one, order[:ROWS]),
+        _items_table(page, tokenization, order[:ROWS]),
         listed,
         height=min(420, 36 * (len(listed) + 1) + 2),
         alt="The items with these codes" + (", the most popular first" if models.has_log else ""),
@@ -227,9 +232,12 @@ def _listed(page: Selection, one: Tokenization, prefix: tuple[int, ...], order: 
     )
 
 
-def _items_table(page: Selection, one: Tokenization, order: np.ndarray) -> pd.DataFrame:
-    table = facets.table(page.found.rows(order.tolist()))
-    paths = [(*semantic_ids.path(one.own, item), *tokenizers.disambiguating(one, item)) for item in order.tolist()]
+def _items_table(page: Selection, tokenization: Tokenization, order: np.ndarray) -> pd.DataFrame:
+    table = facets.table(page.catalogue.rows(order.tolist()))
+    paths = [
+        (*semantic_ids.path(tokenization.own, item), *tokenizers.disambiguating(tokenization, item))
+        for item in order.tolist()
+    ]
     table.insert(0, "Codes", [semantic_ids.spelled(path) for path in paths])
     return table
 

@@ -20,25 +20,25 @@ from engine.runtime import Tokenization, Zoo
 
 @dataclass(frozen=True)
 class Selection:
-    """models, found: the dataset; names: of the tokenizers side by side, one or two."""
+    """models, catalogue: the dataset; names: of the tokenizers side by side, one or two."""
 
     models: Zoo
-    found: Catalogue
+    catalogue: Catalogue
     names: tuple[str, ...]
 
     @functools.cached_property
     def shown(self) -> list[Tokenization]:
         return [self.models.tokenizations[name] for name in self.names]
 
-    def look(self, one: Tokenization) -> Style:
-        return styles.tokenizer_style(self.models, one.name)
+    def look(self, tokenization: Tokenization) -> Style:
+        return styles.tokenizer_style(self.models, tokenization.name)
 
-    def named(self, one: Tokenization) -> Named:
-        return Named(one.about.title, self.look(one))
+    def named(self, tokenization: Tokenization) -> Named:
+        return Named(tokenization.about.title, self.look(tokenization))
 
-    def heading(self, one: Tokenization) -> str:
+    def heading(self, tokenization: Tokenization) -> str:
         """As Markdown."""
-        return f"**{self.look(one).sign} {md(one.about.title)}**"
+        return f"**{self.look(tokenization).sign} {md(tokenization.about.title)}**"
 
     def columns(self) -> Sequence[st.delta_generator.DeltaGenerator]:
         """A place for each tokenizer, side by side where there is room."""

@@ -79,25 +79,25 @@ def _watch(owner: str, dataset: StoredDataset, id: str) -> None:
         jobs.cancel(owner, job)
 
 
-def _steps(one: Work) -> None:
-    if one.job is None:
+def _steps(job: Work) -> None:
+    if job.job is None:
         return
-    now, many = one.status, len(one.job.steps)
+    now, many = job.status, len(job.job.steps)
     label = f"{now.step} of {many} steps done" if now.state == "queued" else f"Step {min(now.step + 1, many)} of {many}"
-    with st.expander(label, key=f"data_steps_{one.row.id}"):
+    with st.expander(label, key=f"data_steps_{job.row.id}"):
         parts = now.parts
-        for number, step in enumerate(one.job.steps):
+        for number, step in enumerate(job.job.steps):
             part = parts[number] if number < len(parts) else None
             state = part.state if part is not None else "waiting"
             took = f" · {span(part.seconds)}" if part is not None and part.seconds >= 0.5 else ""
             st.caption(f"{_MARKS.get(state, ':material/circle:')} {md(step.title)} · {state}{took}")
 
 
-def _curve(owner: str, dataset: StoredDataset, one: Work) -> None:
+def _curve(owner: str, dataset: StoredDataset, job: Work) -> None:
     """What the training in hand has learned so far."""
-    if one.job is None or one.status.step >= len(one.job.steps):
+    if job.job is None or job.status.step >= len(job.job.steps):
         return
-    run = one.job.steps[one.status.step].run
+    run = job.job.steps[job.status.step].run
     if not run:
         return
     table = figures.run_curve(_read(home.here().dataset(owner, dataset.id).path / run / "curve.json"))
@@ -105,7 +105,7 @@ def _curve(owner: str, dataset: StoredDataset, one: Work) -> None:
         return
     export.figure(
         figures.run_so_far(table),
-        key=f"data_curve_{one.row.id}",
+        key=f"data_curve_{job.row.id}",
         alt="Training loss and NDCG@10 on the validation items, epoch by epoch, so far.",
         table=table,
         name="training so far",
@@ -123,9 +123,9 @@ def _read(path: Path) -> list[dict[str, object]]:
 # --- when it is over
 
 
-def _ended(owner: str, one: Work) -> None:
-    row, notes = one.row, one.status.notes
-    title = one.job.title if one.job is not None else row.kind
+def _ended(owner: str, job: Work) -> None:
+    row, notes = job.row, job.status.notes
+    title = job.job.title if job.job is not None else row.kind
     if row.state == "failed":
         st.error(
             md(row.message or "It failed without a reason given.", 1_000),
@@ -137,11 +137,11 @@ def _ended(owner: str, one: Work) -> None:
     for note in notes:
         st.warning(md(note, 1_000), icon=":material/block:")
     with st.container(horizontal=True, gap="small"):
-        failed = row.state != "done" or any(part.state == "failed" for part in one.status.parts)
-        if failed and (one.job is not None or row.kind != "prepare"):
+        failed = row.state != "done" or any(part.state == "failed" for part in job.status.parts)
+        if failed and (job.job is not None or row.kind != "prepare"):
             st.button(
                 "Try again", key=f"data_retry_{row.id}", icon=":material/refresh:", on_click=guard.callback(work.retry),
                 args=(owner, row.id),
-                help="Goes on from the step that failed" if one.job is not None else "From the beginning",
+                help="Goes on from the step that failed" if job.job is not None else "From the beginning",
             )  # fmt: skip
-        jobs.log(owner, one)
+        jobs.log(owner, job)

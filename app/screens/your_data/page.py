@@ -184,8 +184,8 @@ def _buttons(dataset: StoredDataset, ready: bool, *, busy: bool, adding: bool) -
             )  # fmt: skip
 
 
-def _ask(what: str, id: str) -> None:
-    st.session_state[_DOING] = (what, id)
+def _ask(action: str, id: str) -> None:
+    st.session_state[_DOING] = (action, id)
 
 
 def _no_log(id: str) -> None:

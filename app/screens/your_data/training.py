@@ -175,14 +175,14 @@ def choice_words(choice: TrainingChoice) -> str:
     )
 
 
-def words(found: JobEstimate) -> str:
+def words(estimate: JobEstimate) -> str:
     """What an estimate says, in words."""
-    if not found.epochs:
-        return f"about {span(found.seconds)}: counted, evaluated and exported"
-    shares = (found.start, found.train + found.validation, found.evaluate + found.export)
+    if not estimate.epochs:
+        return f"about {span(estimate.seconds)}: counted, evaluated and exported"
+    shares = (estimate.start, estimate.train + estimate.validation, estimate.evaluate + estimate.export)
     parts = "{} to start, {} of training, {} of evaluation and export".format(*map(span, shares))
-    most = "at most" if found.at_most else "about"
-    return f"{most} {span(found.seconds)}: {count(found.epochs, 'epoch')} of {count(found.steps, 'step')}; {parts}"
+    most = "at most" if estimate.at_most else "about"
+    return f"{most} {span(estimate.seconds)}: {count(estimate.epochs, 'epoch')} of {count(estimate.steps, 'step')}; {parts}"
 
 
 def _train(owner: str, id: str, estimates: _Estimates) -> None:

@@ -82,10 +82,10 @@ class Draft:
         """What was checked is no longer what would be used."""
         self.checked, self.fault = None, ""
 
-    def forget(self, what: FileKind) -> None:
+    def forget(self, kind: FileKind) -> None:
         for of_file in (self.names, self.guesses, self.readings, self.fixed, self.notes, self.faults):
-            of_file.pop(what, None)
-        files.forget(self.folder, [what])
+            of_file.pop(kind, None)
+        files.forget(self.folder, [kind])
         self.uploads += 1
         self.changed()
 
@@ -105,46 +105,46 @@ _WORDS: dict[FileKind, tuple[str, str]] = {
 }
 
 
-def show(draft: Draft, what: FileKind) -> None:
-    title, words = _WORDS[what]
-    st.subheader(title if what == "catalogue" or draft.of else f"{title} (optional)", anchor=False)
-    if what not in draft.names:
+def show(draft: Draft, kind: FileKind) -> None:
+    title, words = _WORDS[kind]
+    st.subheader(title if kind == "catalogue" or draft.of else f"{title} (optional)", anchor=False)
+    if kind not in draft.names:
         st.caption(words)
-        _choose(draft, what)
-        _begin(draft, what)
+        _choose(draft, kind)
+        _begin(draft, kind)
     else:
-        guess = draft.guesses.get(what)
-        with st.container(horizontal=True, vertical_alignment="center", gap="small", key=draft.key("file", what)):
-            st.markdown(f":material/description: **{md(draft.names[what], 60)}**", width="content")
+        guess = draft.guesses.get(kind)
+        with st.container(horizontal=True, vertical_alignment="center", gap="small", key=draft.key("file", kind)):
+            st.markdown(f":material/description: **{md(draft.names[kind], 60)}**", width="content")
             st.button(
                 "Another file",
-                key=draft.key("other", what),
+                key=draft.key("other", kind),
                 type="tertiary",
                 icon=":material/swap_horiz:",
                 on_click=guard.callback(draft.forget),
-                args=(what,),
+                args=(kind,),
             )
         if guess is not None:
             st.caption(md(views.file_words(guess)))
-        if what in draft.notes:
-            st.caption(md(draft.notes[what], 500))
-    if what in draft.faults:
-        st.error(md(draft.faults[what], 1_000), icon=":material/error:")
+        if kind in draft.notes:
+            st.caption(md(draft.notes[kind], 500))
+    if kind in draft.faults:
+        st.error(md(draft.faults[kind], 1_000), icon=":material/error:")
 
 
-def read(draft: Draft, what: FileKind, fixed: dict[str, str]) -> None:
+def read(draft: Draft, kind: FileKind, fixed: dict[str, str]) -> None:
     """Looks at the upload (anew) before the page is drawn the next time. fixed: what the visitor has chosen."""
 
     def look(say: Progress) -> None:
-        draft.faults.pop(what, None)
+        draft.faults.pop(kind, None)
         try:
-            kinds = _unpacked(draft, what, say) if files.is_archive(draft.folder, what) else [what]
-            for kind in kinds:
-                _guess(draft, kind, fixed if kind == what else {}, say)
+            kinds = _unpacked(draft, kind, say) if files.is_archive(draft.folder, kind) else [kind]
+            for part in kinds:
+                _guess(draft, part, fixed if part == kind else {}, say)
         except SeqscopeError as error:
-            draft.faults[what] = guard.shown(error)
+            draft.faults[kind] = guard.shown(error)
 
-    draft.todo, draft.doing = look, f"Looking at the {what}"
+    draft.todo, draft.doing = look, f"Looking at the {kind}"
 
 
 def _guess(draft: Draft, kind: FileKind, fixed: dict[str, str], say: Progress) -> None:
@@ -164,78 +164,78 @@ def _guess(draft: Draft, kind: FileKind, fixed: dict[str, str], say: Progress) -
     draft.changed()
 
 
-def _unpacked(draft: Draft, what: FileKind, say: Progress) -> list[FileKind]:
+def _unpacked(draft: Draft, kind: FileKind, say: Progress) -> list[FileKind]:
     """The kinds of files that came out of an archive."""
-    kinds = [kind for kind in draft.kinds if kind == what or kind not in draft.names]
-    unpacked = files.unpack(draft.folder, what, kinds, draft.bounded(), owner=draft.owner, on_progress=say)
-    archive = draft.names.pop(what)
-    for kind, name in unpacked.names.items():
-        draft.names[kind] = clean(name, 80)
+    kinds = [part for part in draft.kinds if part == kind or part not in draft.names]
+    unpacked = files.unpack(draft.folder, kind, kinds, draft.bounded(), owner=draft.owner, on_progress=say)
+    archive = draft.names.pop(kind)
+    for part, name in unpacked.names.items():
+        draft.names[part] = clean(name, 80)
         rest = (
             f"; not used: {listed([clean(other, 40) for other in unpacked.left_out[:5]])}" if unpacked.left_out else ""
         )
         codes = f" Its items have the semantic IDs of {clean(unpacked.index, 40)}." if unpacked.index else ""
-        draft.notes[kind] = f"From {archive}{rest}.{codes if kind == 'catalogue' else ''}"
+        draft.notes[part] = f"From {archive}{rest}.{codes if part == 'catalogue' else ''}"
     return list(unpacked.names)
 
 
-def _choose(draft: Draft, what: FileKind) -> None:
+def _choose(draft: Draft, kind: FileKind) -> None:
     most = draft.limits.upload // MB
     uploaded = st.file_uploader(
-        f"{_WORDS[what][0]} file",
-        key=draft.key("file", what, str(draft.uploads)),
+        f"{_WORDS[kind][0]} file",
+        key=draft.key("file", kind, str(draft.uploads)),
         max_upload_size=most,
         label_visibility="collapsed",
     )
     if uploaded is not None:
-        _keep(draft, what, cast(BinaryIO, uploaded), uploaded.size, uploaded.name)
+        _keep(draft, kind, cast(BinaryIO, uploaded), uploaded.size, uploaded.name)
         received.drop(uploaded)
         st.rerun()
 
 
-def _begin(draft: Draft, what: FileKind) -> None:
+def _begin(draft: Draft, kind: FileKind) -> None:
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         with st.popover("Paste text", icon=":material/content_paste:"):
-            key = draft.key("paste", what, str(draft.uploads))
+            key = draft.key("paste", kind, str(draft.uploads))
             st.text_area(
                 "Rows with a header",
                 key=key,
                 max_chars=_MOST_PASTED,
                 height=180,
                 placeholder="item_id,title\nA100,Teapot"
-                if what == "catalogue"
+                if kind == "catalogue"
                 else "user,item,time\nanna,A100,2024-03-31",
             )
             st.button(
-                "Read it", key=draft.key("pasted", what), on_click=guard.callback(_paste), args=(draft, what, key)
+                "Read it", key=draft.key("pasted", kind), on_click=guard.callback(_paste), args=(draft, kind, key)
             )
-        for kind, make in (("Template", samples.template), ("Sample", samples.sample)):
+        for label, make in (("Template", samples.template), ("Sample", samples.sample)):
             downloads.button(
-                kind,
-                partial(make, what),
-                f"seqscope-{what}-{kind.lower()}.csv",
+                label,
+                partial(make, kind),
+                f"seqscope-{kind}-{label.lower()}.csv",
                 "text/csv",
-                key=draft.key(kind.lower(), what),
+                key=draft.key(label.lower(), kind),
                 type="tertiary",
-                help="With a few mistakes, to see what a check says" if kind == "Sample" else "Rows to write over",
+                help="With a few mistakes, to see what a check says" if label == "Sample" else "Rows to write over",
             )
 
 
-def _paste(draft: Draft, what: FileKind, key: str) -> None:
+def _paste(draft: Draft, kind: FileKind, key: str) -> None:
     text = st.session_state.get(key) or ""
     content = text[:_MOST_PASTED].encode("utf-8", "replace")
-    _keep(draft, what, content, len(content), "Pasted text")
+    _keep(draft, kind, content, len(content), "Pasted text")
 
 
-def _keep(draft: Draft, what: FileKind, content: BinaryIO | bytes, size: int, name: str) -> None:
+def _keep(draft: Draft, kind: FileKind, content: BinaryIO | bytes, size: int, name: str) -> None:
     try:
-        files.keep(draft.folder, what, content, draft.bounded(max(1, size)))
+        files.keep(draft.folder, kind, content, draft.bounded(max(1, size)))
     except SeqscopeError as error:
-        draft.faults[what] = guard.shown(error)
+        draft.faults[kind] = guard.shown(error)
         draft.uploads += 1  # the browser's copy goes
         return
-    draft.names[what] = clean(name, 80) or "A file without a name"
-    draft.faults.pop(what, None)
+    draft.names[kind] = clean(name, 80) or "A file without a name"
+    draft.faults.pop(kind, None)
     draft.uploads += 1
     draft.changed()
-    read(draft, what, {})
+    read(draft, kind, {})

@@ -211,9 +211,9 @@ def kept_words(checked: CheckResult) -> list[str]:
     ]
 
 
-def held_out_words(found: HeldOut, reading: Reading) -> list[str]:
+def held_out_words(held_out: HeldOut, reading: Reading) -> list[str]:
     """How many held-out items tie in time, repeat or are cancellations, then what that means; not escaped."""
-    return repeats.about_held_out(found.counts, found.cases, {"ties": reading.ties})
+    return repeats.about_held_out(held_out.counts, held_out.cases, {"ties": reading.ties})
 
 
 class Offer(NamedTuple):
@@ -227,17 +227,17 @@ class Offer(NamedTuple):
     off: str | bool
 
 
-def offers(found: HeldOut, reading: Reading) -> list[Offer]:
+def offers(held_out: HeldOut, reading: Reading) -> list[Offer]:
     """Those that would change something, or do."""
     ties, negative = reading.ties == "shuffle", reading.drop_negative
     possible = (
-        (found.counts.get("ties"), Offer("ties", "Shuffle ties", "Events of one user at one time in random order", ties,
+        (held_out.counts.get("ties"), Offer("ties", "Shuffle ties", "Events of one user at one time in random order", ties,
                                          "shuffle", "file")),
-        (found.counts.get("negative"), Offer("drop_negative", "Drop negative quantities", "Leave cancellations out", negative,
+        (held_out.counts.get("negative"), Offer("drop_negative", "Drop negative quantities", "Leave cancellations out", negative,
                                              True, False)),
-        (found.measured["repeated_events"], Offer("repeats", "First occurrence only", "Leave out events with an item that the "
+        (held_out.measured["repeated_events"], Offer("repeats", "First occurrence only", "Leave out events with an item that the "
                                                   "user had before. Else repeats count, and the history may be recommended",
-                                                  found.repeats == "first", "first", "count")),
+                                                  held_out.repeats == "first", "first", "count")),
     )  # fmt: skip
     return [offer for there, offer in possible if there or (offer.chosen and offer.field != "repeats")]
 
