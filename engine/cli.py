@@ -26,7 +26,7 @@ COMMANDS: dict[str, str] = {
     "export": "write trained models as bundles that the app opens",
     "baselines": "fit, evaluate and export the models that need no training",
     "zero-shot": "apply a model that reads words to a catalogue it was never trained on",
-    "study": "train variants that differ in one thing, and compare them over the same people",
+    "study": "train variants that differ in one thing, and compare them over the same users",
     "cards": "print what models and tokenizers declare of themselves",
     "sample": "make the embedded datasets, or simulated ones for load tests",
     "doctor": "say what this machine has and what is missing for what",

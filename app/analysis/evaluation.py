@@ -74,7 +74,7 @@ def _whole(protocol: str) -> naming.Protocol:
 
 @cached(20, by=of_content)
 def people(models: Zoo, protocol: str, names: tuple[str, ...] | None = None) -> tuple[dict[str, judge.Ranks], int]:
-    """(the ranks of every row that has them (`metrics.ranked`), over the same people in the same order, the floor first; how many
+    """(the ranks of every row that has them (`metrics.ranked`), over the same users in the same order, the floor first; how many
     people some row lacks). names: of the models; None: all."""
     tables = {name: models.bundles[name].ranks_table() for name in names or models.bundles}
     measured = {name: models.bundles[name].manifest.metrics for name in tables}
@@ -339,7 +339,7 @@ def over_seeds(models: Zoo, protocol: str) -> str:
 
 
 def contenders(models: Zoo, people: dict[str, judge.Ranks]) -> list[judge.Contender]:
-    """Rows of one table; those of models that differ in their seed alone are one. people: row → ranks, of the same people."""
+    """Rows of one table; those of models that differ in their seed alone are one. people: row → ranks, of the same users."""
     titles = metrics.titled({name: bundle.manifest.title for name, bundle in models.bundles.items()}, people)
     trainings: dict[tuple[str, ...], list[str]] = {}
     for row in people:

@@ -138,7 +138,7 @@ Values = npt.NDArray[np.floating[Any]]
 
 
 class Compared(NamedTuple):
-    """Two models, over the same people."""
+    """Two models, over the same users."""
 
     test: judge.Difference
     holm: float
@@ -156,7 +156,7 @@ class Compared(NamedTuple):
 
 
 def compared(pairs: Mapping[str, tuple[Values, Values]]) -> dict[str, Compared]:
-    """By the paired bootstrap, of the first minus the second. pairs: values of the same people in the same order."""
+    """By the paired bootstrap, of the first minus the second. pairs: values of the same users in the same order."""
     samples = max(SAMPLES, ENOUGH * len(pairs))
     tests = [judge.paired(*pair, seed=SEED, samples=samples) for pair in pairs.values()]
     adjusted = judge.holm([test.p for test in tests])
@@ -227,7 +227,7 @@ def _cell(row: Any) -> str:
 
 
 def against(people: Mapping[str, judge.Ranks], baseline: str, metric: str) -> pd.DataFrame:
-    """model, difference, low, high, p, holm, verdict: every model against the baseline, over the same people; those alone that
+    """model, difference, low, high, p, holm, verdict: every model against the baseline, over the same users; those alone that
     have a figure, and none where the baseline has none."""
     values = {name: ranks.values(metric) for name, ranks in people.items() if ranks.beyond_beam(metric) is None}
     others = [name for name in values if name != baseline and baseline in values]

@@ -141,7 +141,7 @@ def thirds(codes: Ints, events: Ints) -> list[Third]:
 
 
 class Bias(NamedTuple):
-    """The codes of a level in what people took and in what a model wrote; each sums to 1 where there is anything."""
+    """The codes of a level in what users interacted with and in what a model wrote; each sums to 1 where there is anything."""
 
     code: npt.NDArray[np.int64]
     """Those with a share in either, the most taken first."""

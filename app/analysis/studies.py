@@ -24,7 +24,7 @@ def table(study: Study, metric: str) -> pd.DataFrame:
     """variant, title, value, mean, low, high, difference, lowest, highest, p, holm, spread, verdict: a row per variant, in the
     study's order.
 
-    difference … highest: to the baseline, over the same people. spread: how far the differences of single seeds are apart.
+    difference … highest: to the baseline, over the same users. spread: how far the differences of single seeds are apart.
     verdict: "baseline"; "level" where the interval of the difference contains 0, the adjusted p is above .05 or seeds disagree
     on the sign; else "better" or "worse". Only of studies that rank.
     """
@@ -97,7 +97,7 @@ def how_sure(study: Study, results: pd.DataFrame) -> str:
 
 
 class Counted(NamedTuple):
-    """What counting alone reaches over the same people: `floor`."""
+    """What counting alone reaches over the same users: `floor`."""
 
     row: str
     family: str

@@ -60,7 +60,7 @@ def read(parameters: Mapping[str, str], models: Zoo) -> Asked:
 
 
 def of_person(models: Zoo, user: str) -> Ids:
-    """The history of a person of the dataset, as long as the app shows it."""
+    """The history of a user of the dataset, as long as the app shows it."""
     history = examples.history_of(models, user)
     if history is None:
         raise SeqscopeError(f"{models.info.name} has nobody called “{short(user)}” whose history was exported.")

@@ -50,7 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     made = parser.add_argument_group("a report")
     made.add_argument("--address", metavar="URL", help="of a page of the app: what it shows is reported")
     made.add_argument("--history", nargs="+", metavar="ID", help="item_ids, oldest first (default: an example)")
-    made.add_argument("--user", metavar="ID", help="the history of a person of the dataset")
+    made.add_argument("--user", metavar="ID", help="the history of a user of the dataset")
     made.add_argument("--edited", nargs="*", metavar="ID", help="the edited history of a what-if")
     made.add_argument(
         "--parts", nargs="+", choices=PARTS, metavar="PART", help=f"what goes in: {', '.join(PARTS)} (default: all)"
@@ -68,7 +68,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     made.add_argument("--title", metavar="TEXT")
     made.add_argument("--slow", action="store_true", help="also effects of models that take long for them")
     made.add_argument(
-        "--rows", action="store_true", help="rows of the data may go in: titles on the map, the person's name"
+        "--rows", action="store_true", help="rows of the data may go in: titles on the map, the user's name"
     )
     made.add_argument("--figures", choices=KINDS, help="in HTML (default: static)")
     made.add_argument("--forms", nargs="+", choices=FORMS, metavar="FORM", help=f"{', '.join(FORMS)} (default: all)")

@@ -123,7 +123,7 @@ def selected(models: Zoo) -> int | None:
 
 
 def target(models: Zoo) -> int | None:
-    """The held-out item that truly came next; None where the history is not that of a person of the dataset, or items have no
+    """The held-out item that truly came next; None where the history is not that of a user of the dataset, or items have no
     order."""
     row = examples.user_row(models, get().user)
     return None if row is None else models.next_item(row)
@@ -139,7 +139,7 @@ def warn(words: str) -> None:
 
 
 def update(**changes: object) -> None:
-    """Changes the state and writes the address. A changed history is no longer that of a person of the dataset, and one that is
+    """Changes the state and writes the address. A changed history is no longer that of a user of the dataset, and one that is
     given takes the place of B, too, even where it is A already."""
     before = get()
     if "history" in changes:

@@ -4,7 +4,7 @@ seqscope catalogue import items.csv --out data/shop       CSV, TSV, JSON, JSON l
 seqscope zero-shot exports/sample/recformer --dataset data/shop --to exports/shop
 
 Models that know items by their words serve such a dataset at once, and tokenizers give its items identifiers; whatever learns
-from what people take needs a log (`seqscope data import`).
+from what users interact with needs a log (`seqscope data import`).
 """
 
 from __future__ import annotations

@@ -157,7 +157,7 @@ def _configure_import(actions: argparse._SubParsersAction[argparse.ArgumentParse
     split = parser.add_argument_group("split")
     split.add_argument(
         "--split", choices=("leave-one-out", "time", "users"),
-        help="default: leave-one-out, or what --test gives; users: strong generalisation, to people held out whole",
+        help="default: leave-one-out, or what --test gives; users: strong generalisation, to users held out whole",
     )  # fmt: skip
     split.add_argument(
         "--valid-from", metavar="DATE", help="split by time: ISO date or unix seconds; default: see --quantiles"

@@ -33,7 +33,7 @@ def exports(parser: argparse.ArgumentParser, example: str = "") -> None:
 
 
 def users(parser: argparse.ArgumentParser) -> None:
-    help_line = "people to offer for trying models (default 2000)"
+    help_line = "users to offer for trying models (default 2000)"
     parser.add_argument("--users", type=int, default=2000, metavar="N", help=help_line)
 
 

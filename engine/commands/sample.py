@@ -39,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="more about some films (default: %(default)s)",
     )
     films.add_argument("--out", type=Path, default=Path("data/films"), help="dataset folder (default: %(default)s)")
-    films.add_argument("--seed", type=int, default=0, help="of the numbers that people get (default: %(default)s)")
+    films.add_argument("--seed", type=int, default=0, help="of the numbers that users get (default: %(default)s)")
     procedural = actions.add_parser("procedural", help="generate a catalogue and a log of any size")
     procedural.add_argument("--out", type=Path, required=True, help="dataset folder")
     procedural.add_argument("--items", type=int, required=True, help="items in the catalogue (at least 100)")

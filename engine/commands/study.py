@@ -1,4 +1,4 @@
-"""Carry out studies: one thing changed at a time, each variant trained, evaluated and compared over the same people.
+"""Carry out studies: one thing changed at a time, each variant trained, evaluated and compared over the same users.
 
 A study is a TOML file (docs/training.md); those of engine/studies/<dataset>/ are named without a path, and without a name all of
 them are carried out. Runs that are there already are not repeated, so an interrupted study goes on where it stopped. Results

@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     from engine.export.transfer import carry
 
     if args.users < 1:
-        raise UsageError(f"--users {args.users}: offer at least one person")
+        raise UsageError(f"--users {args.users}: offer at least one user")
     start = time.monotonic()
     result = carry(
         args.bundle, args.dataset, args.to, name=args.name, title=args.title, cache=args.cache, users=args.users

@@ -33,7 +33,7 @@ PARTS = {
 _SETS = {
     "given split": " A user has several held-out items, of a split that was given; Recall@k is the share of them among the "
     "first k.",
-    "held-out users": " These people are in nobody's training: a share of their items is the history, the others are held out; "
+    "held-out users": " These users are in nobody's training: a share of their items is the history, the others are held out; "
     "Recall@k is how many of these are among the first k, as a share of k or of all, whichever is fewer.",
 }
 _NAME = re.compile(

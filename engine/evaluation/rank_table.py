@@ -67,7 +67,7 @@ def ranks(table: pa.Table, protocol: str, width: int | None = None) -> Ranks | N
 
 
 def common(rows: Mapping[str, Ranks]) -> tuple[dict[str, Ranks], int]:
-    """(the same people with the same held-out items for every row, how many people lack one of theirs under some row)."""
+    """(the same users with the same held-out items for every row, how many people lack one of theirs under some row)."""
     keys = {name: pair_keys(ranks.user, ranks.target) for name, ranks in rows.items()}
     if not keys:
         return {}, 0

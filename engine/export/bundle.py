@@ -72,7 +72,7 @@ def export_run(
     if name in RESERVED:
         raise UsageError(f"--name {name}: that folder is for {RESERVED[name]}; give another name")
     if users < 1:
-        raise UsageError(f"--users {users}: offer at least one person")
+        raise UsageError(f"--users {users}: offer at least one user")
     measured = all((run / file).exists() for file in EVALUATION)
     if data.info.counts["test"] and not measured:
         raise SeqscopeError(

@@ -242,7 +242,7 @@ def read_graph(folder: Folder, manifest: Manifest) -> InteractionGraph:
     offsets = items.offsets.to_numpy().astype(np.int64)
     people = Ragged(items.values.to_numpy()[offsets[0] : offsets[-1]], offsets - offsets[0])
     if len(people) != shape.people or len(people.values) != shape.edges:
-        reason = f"{len(people):,} people with {len(people.values):,} items where the manifest announces "
+        reason = f"{len(people):,} users with {len(people.values):,} items where the manifest announces "
         raise folder.fault(PEOPLE, f"{reason}{shape.people:,} with {shape.edges:,}")
     begins = np.zeros(len(people.values), bool)
     begins[people.offsets[:-1][people.lengths > 0]] = True

@@ -1,6 +1,6 @@
 """What somebody found by changing one thing at a time: exports/<dataset>/studies/<name>.json, written by `seqscope study`.
 
-A study is a list of variants of one chain of recipes, each run with one or more seeds, judged on the same people of the same
+A study is a list of variants of one chain of recipes, each run with one or more seeds, judged on the same users of the same
 dataset. A file holds what was measured and each person's rank, so that differences are paired by whoever reads it.
 """
 
@@ -256,7 +256,7 @@ class Study(Strict):
         if any(set(outcome.figures) != set(outcomes[0].figures) for outcome in outcomes):
             raise ValueError("not every run has the same figures")
         if any((None if outcome.ranks is None else len(outcome.ranks)) != self.people for outcome in outcomes):
-            raise ValueError(f"a run has not as many ranks as there are people, {self.people}")
+            raise ValueError(f"a run has not as many ranks as there are users, {self.people}")
         for variant in self.variants:
             if len({outcome.seed for outcome in variant.outcomes}) != len(variant.outcomes):
                 raise ValueError(f"{variant.name} has a seed twice")

@@ -69,7 +69,7 @@ class Zoo:
         info: `DatasetInfo`, dataset.json.
         items: pyarrow Table: item int32 (row i is item i), item_id string, title string, popularity int64 (training events),
             then the attributes as they are.
-        users: pyarrow Table: user int32, user_id string, history list<int32>, target int32; people with a held-out item (of
+        users: pyarrow Table: user int32, user_id string, history list<int32>, target int32; users with a held-out item (of
             several the first by number). Empty where the folder has no users.parquet (histories may be private).
         held_out: pyarrow Table: user int32, target int32, memorised int8 (engine/evaluation/memorisation.py); None where the
             folder has no held_out.parquet, because it is of before or there is no order to memorise.

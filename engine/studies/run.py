@@ -1,4 +1,4 @@
-"""A plan, carried out: every run once, in a folder of its own, then each variant judged on the same people.
+"""A plan, carried out: every run once, in a folder of its own, then each variant judged on the same users.
 
 A run's folder is named after its recipe and a digest of everything that it is made from, so that variants (and studies) share
 what they have in common, and a study that was interrupted goes on where it stopped.
@@ -290,7 +290,7 @@ def _ranks(folder: Path, dataset: Dataset, trained_users: bool) -> np.ndarray:
         protocol = by_vector
     table = table.filter(pc.equal(names, protocol))
     if not np.array_equal(table["user"].to_numpy(), dataset.cases("test").users):
-        raise UsageError(f"{folder}/ranks.parquet is of other people than {dataset.path}; remove the folder")
+        raise UsageError(f"{folder}/ranks.parquet is of other users than {dataset.path}; remove the folder")
     # the file holds float32; ranks are halves, so nothing is lost up to the first million
     return table["rank"].to_numpy().astype(np.float64)
 

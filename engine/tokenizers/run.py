@@ -43,8 +43,8 @@ from engine.training.run import provenance
 from engine.training.settings import build_table
 
 WITHOUT_LOG = {
-    "collaborative": "learns from the vectors of a SASRec, which learns from what people take",
-    "training": "groups items by what people take together",
+    "collaborative": "learns from the vectors of a SASRec, which learns from what users interact with",
+    "training": "groups items by what users interact with together",
 }
 """What a tokenizer needs → why a catalogue alone will not do."""
 LATENTS, REPORT, RECORD = "latents.npy", "report.json", "run.json"
