@@ -44,7 +44,7 @@ def prepare() -> None:
 
     modules_of_widgets()
     with suppress(SeqscopeError):  # the page says what is wrong
-        for name in zoo.datasets():
+        for name in zoo.visible_datasets(None):  # whoever comes meanwhile is nobody to this thread
             zoo.open_zoo(name)
             break
 
