@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import ast
 import datetime
+import functools
 import hashlib
 import inspect
 import json
 import re
 import textwrap
+import threading
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -30,12 +32,14 @@ from app.styles import Style
 from app.text import clean
 from engine.bundle.manifest import ZERO_SHOT
 from engine.errors import SeqscopeError
+from engine.machine import without_collector
 from engine.runtime import NOT_SETTLED, STILL_IMPROVING
 
 SCHEMA_VERSION = 2
 """The newest that is read. 1: `Ranked.share` is a softmax whatever the scores are, and `Ranked.strength` what bars show."""
 MAX_BYTES = 64 << 20
 MAX_DEPTH = 32
+_ALONE = threading.Lock()
 _WORD = re.compile(r"[^a-z0-9]+")
 PARTS: tuple[str, ...] = tuple(_PARTS)
 _ORIGINAL = {"history", "lists", "what_ifs", "effects", "overlap", "attention", "codes", "map", "metrics"}
@@ -299,6 +303,13 @@ def load(path: Path) -> Report:
 
 def schema() -> str:
     """The JSON Schema of report.json (docs/report.schema.json)."""
+    # Python 3.11 fails where another thread parses meanwhile, or the collector lets one
+    with _ALONE, without_collector():
+        return _schema()
+
+
+@functools.cache
+def _schema() -> str:
     whole = Report.model_json_schema(mode="serialization", schema_generator=_Schema)
     later = {model.__name__: model.LATER for model in _models(ReportModel)}
     for name, part in [("Report", whole), *whole["$defs"].items()]:
