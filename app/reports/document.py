@@ -30,6 +30,7 @@ from app.reports.part import Part as ReportPart
 from app.reports.parts import PARTS as _PARTS
 from app.styles import Style
 from app.text import clean
+from engine.bundle.errors import complaints
 from engine.bundle.manifest import ZERO_SHOT
 from engine.errors import SeqscopeError
 from engine.machine import without_collector
@@ -285,10 +286,7 @@ def read(content: bytes, name: str = "the file") -> Report:
     try:
         return Report.model_validate_json(text)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        more = f", and {error.error_count() - 1} more" if error.error_count() > 1 else ""
-        raise SeqscopeError(f"{name} is a damaged report: {where}: {first['msg']}{more}. Export it again.") from None
+        raise SeqscopeError(f"{name} is a damaged report: {complaints(error)}. Export it again.") from None
 
 
 def load(path: Path) -> Report:
