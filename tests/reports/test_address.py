@@ -49,6 +49,7 @@ def test_a_person_is_named_only_where_rows_may_go(models: Zoo) -> None:
         ("https://x.org/", "names nothing"),
         ("?u=nobody", "nobody called “nobody”"),
         ("?map=nope", "model that this dataset does not have"),  # and all else that the page refuses
+        ("?saved_report=abcdefgh12345678", "saved report"),
         ("?item=nope", "item that this dataset does not have: “nope”"),
     ],
 )
