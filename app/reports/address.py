@@ -38,7 +38,9 @@ def read(parameters: Mapping[str, str], models: Zoo) -> Asked:
     if problems:
         raise SeqscopeError(problems[0])
     if SAVED in choices:
-        raise SeqscopeError("The address is that of a saved report: take its files from the page, which opens it for its owner.")
+        raise SeqscopeError(
+            "The address is that of a saved report: take its files from the page, which opens it for its owner."
+        )
     link = Address.read(parameters)
     if link.item is not None and (problem := pages.is_item(link.item, models, {})):
         raise SeqscopeError(problem)
