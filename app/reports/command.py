@@ -87,7 +87,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     many.add_argument("--restart", action="store_true", help="begin anew instead of going on where a run was ended")
     for role in ("user", "item", "items", "time"):
         many.add_argument(f"--{role}-column", metavar="NAME", help=argparse.SUPPRESS if role != "user" else "and --item-column, "
-                          "--items-column, --time-column: where columns have other names")  # fmt: skip
+                          "--items-column, --time-column: where columns have other names; \"\" reads none")  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:

@@ -390,8 +390,10 @@ def _refuse_timeless(con: duckdb.DuckDBPyConnection, time: str) -> None:
     ).fetchone()
     if first is not None:
         line, missing = first
-        problem = PROBLEMS["time_missing" if missing else "time_unreadable"]
-        raise Refused(f"Line {line}: {problem.words}. {problem.fix}")
+        words = PROBLEMS["time_missing" if missing else "time_unreadable"].words
+        raise Refused(
+            f"Line {line}: {words}. Correct it, or read no column of times: then the order of the rows counts."
+        )
 
 
 def _sorted(con: duckdb.DuckDBPyConnection, order: str) -> Iterator[One]:

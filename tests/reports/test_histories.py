@@ -182,6 +182,14 @@ def test_one_document_of_objects_is_no_list_of_items(models: Zoo, tmp_path: Path
         read(models, path, tmp_path)
 
 
+def test_no_column_need_be_the_time_or_the_user(models: Zoo, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("user,item,time\nx,toy-12,2\nx,toy-9,N/A\nx,toy-20,1\n", "utf-8")
+    assert read(models, path, tmp_path, time="")[0] == {"x": ["toy-12", "toy-9", "toy-20"]}
+    path.write_text('user,items\nx,"[""toy-9""]"\n', "utf-8")
+    assert read(models, path, tmp_path, user="")[0] == {"2": ["toy-9"]}
+
+
 def test_a_file_whose_days_could_be_months_is_refused(models: Zoo, tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("user,item,time\nx,toy-9,01/02/2026\nx,toy-12,02/01/2026\n", "utf-8")
