@@ -73,8 +73,8 @@ def choose(path: Path, rows: Mapping[str, Sequence[str]], named: Mapping[str, st
     for role, column in (("user", user), ("item", item)):
         if column is None:
             raise SeqscopeError(
-                f"{path.name}: which column is the {role}? It has {_told(names)}. Call one “{role}”, or name it with "
-                f"--{role}-column" + ("; a column of lists, with --items-column." if role == "item" else ".")
+                f"{path.name}: which column is the {role}? It has {_told(names)}. Call one “{role}”, or say which (on the "
+                f"command line: --{role}-column" + ("; a column of lists: --items-column)." if role == "item" else ").")
             )
     assert item is not None
     time = named.get("time", match([name for name in rest if name not in (user, item)], "time")) or None
@@ -113,7 +113,8 @@ def _lists(path: Path, rows: Mapping[str, Sequence[str]], taken: set[str]) -> st
         return usual
     if len(columns) > 1:
         raise SeqscopeError(
-            f"{path.name}: which column holds the histories? {_told(columns)} hold lists. Name one with --items-column."
+            f"{path.name}: which column holds the histories? {_told(columns)} hold lists. Say which (on the command line: "
+            "--items-column)."
         )
     if columns:
         return columns[0]
