@@ -44,7 +44,7 @@ def prepare() -> None:
 
     modules_of_widgets()
     with suppress(SeqscopeError):  # the page says what is wrong
-        for name in zoo.datasets():
+        for name in zoo.visible_datasets(None):  # whoever comes meanwhile is nobody to this thread
             zoo.open_zoo(name)
             break
 
@@ -56,11 +56,29 @@ def warm_up() -> None:
         gc.freeze()
 
 
+def check_settings() -> None:
+    """Says in the log which environment variables cannot be read: else a visitor is the first to hear of it, and maybe late."""
+    from app import zoo
+    from app.jobs import runner
+    from app.store.quota import OwnerLimits
+    from app.store.records import keep_days
+    from app.uploads import limits
+    from engine.runtime import time_limit
+
+    quotas, uploads = OwnerLimits.of_environment, limits.UploadLimits.of_environment
+    for read in (quotas, uploads, limits.children, keep_days, zoo.most_memory, time_limit.limit, runner.hours):
+        try:
+            read()
+        except SeqscopeError as error:
+            log.error("%s", error)
+
+
 def begin() -> Store | None:
     """Opens the store, and goes on with jobs of before, though nobody may be looking."""
     from app import work
     from app.store.server import open_store
 
+    check_settings()
     try:
         store = open_store()
         received.forget_drafts()

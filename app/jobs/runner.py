@@ -29,7 +29,7 @@ from app.text import amount
 from engine.errors import SeqscopeError
 from engine.files import read_json, write_text
 from engine.fork_server import Forked, ForkServer
-from engine.machine import dies_with, memory, yields
+from engine.machine import dies_with, memory, number, yields
 
 LOCK, CANCEL, LOG, PROGRESS, MADE = "lock", "cancel", "log.txt", "progress.json", "made.json"
 ALLOWED = "bytes.txt"
@@ -78,7 +78,9 @@ class Runner:
         parts = before.parts if len(before.parts) == len(self.job.steps) else (Part(),) * len(self.job.steps)
         self.status = before.model_copy(update={"parts": parts})
         self.stopping = False
-        self.hours = _hours()
+        self.hours = HOURS
+        with contextlib.suppress(SeqscopeError):  # the server's log says it
+            self.hours = hours()
         self.allowed = _allowed(folder)
         self._began = time.monotonic()
         self._written = 0.0
@@ -355,9 +357,9 @@ def _end(child: subprocess.Popen[bytes] | Forked) -> None:
     """By asking first; with all that it started."""
     if child.returncode is not None:
         return
-    for number, wait in ((signal.SIGTERM, PATIENCE), (signal.SIGKILL, None)):
+    for order, wait in ((signal.SIGTERM, PATIENCE), (signal.SIGKILL, None)):
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, number)
+            os.killpg(child.pid, order)
         with contextlib.suppress(subprocess.TimeoutExpired):
             child.wait(wait)
             return
@@ -370,11 +372,9 @@ def _allowed(folder: Path) -> int | None:
         return None
 
 
-def _hours() -> float:
-    try:
-        return max(1e-4, float(os.environ.get("SEQSCOPE_JOB_HOURS") or HOURS))
-    except ValueError:
-        return HOURS
+def hours() -> float:
+    """What one step may take. Raises SeqscopeError."""
+    return number("SEQSCOPE_JOB_HOURS", HOURS)
 
 
 @contextlib.contextmanager

@@ -25,8 +25,10 @@ def parameters(address: str) -> dict[str, str]:
         raise SeqscopeError(f"“{short(address, 80)}” is no address.") from None
     query = parts.query if parts.query or parts.scheme else address.lstrip("?")
     entries = dict(parse_qsl(query, keep_blank_values=True, max_num_fields=200))
-    if not entries:
-        raise SeqscopeError(f"The address “{short(address, 80)}” names nothing: copy it from the app with “Copy link”.")
+    if not entries.keys() - {"v"}:  # all that a shell leaves of one without quotes
+        raise SeqscopeError(
+            f"The address “{short(address, 80)}” names nothing: copy it from the app with “Copy link”, and put it into quotes."
+        )
     if entries.get("v", VERSION) != VERSION:
         raise SeqscopeError(f"The address was made by another version of Seqscope (form {short(entries['v'], 20)}).")
     return entries
@@ -37,6 +39,10 @@ def read(parameters: Mapping[str, str], models: Zoo) -> Asked:
     choices, problems = pages.read(PARAMETERS, parameters, models)
     if problems:
         raise SeqscopeError(problems[0])
+    if SAVED in choices:
+        raise SeqscopeError(
+            "The address is that of a saved report: take its files from the page, which opens it for its owner."
+        )
     link = Address.read(parameters)
     if link.item is not None and (problem := pages.is_item(link.item, models, {})):
         raise SeqscopeError(problem)

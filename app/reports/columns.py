@@ -52,32 +52,32 @@ class Columns(BaseModel):
 
 
 def choose(path: Path, rows: Mapping[str, Sequence[str]], named: Mapping[str, str]) -> Columns:
-    """rows: column → its values in the first rows; named: role → column, where somebody said so.
+    """rows: column → its values in the first rows; named: role → column, where somebody said so, "" where none is to be read.
 
     Raises SeqscopeError where it cannot be told, with what to do.
     """
     names = list(rows)
-    for name in named.values():
+    for name in filter(None, named.values()):
         if name not in names:
             raise SeqscopeError(f"{path.name} has no column {_quoted(name)}; it has {_told(names)}.")
     if "items" in named and "item" in named:
         raise SeqscopeError("Name the column of one item per row (item), or of a list per row (items), not both.")
-    items = named.get("items")
+    items = named.get("items") or None
     if items is None and "item" not in named:
         items = _lists(path, rows, taken=set(named.values()))
     rest = [name for name in names if name != items and name not in named.values()]
-    user = named.get("user") or match(rest, "user")
+    user = named.get("user", match(rest, "user")) or None
     if items is not None:
         return Columns(per_row="history", user=user, items=items, unread=_unread(names, user, items))
     item = named.get("item") or match(rest, "item")
     for role, column in (("user", user), ("item", item)):
         if column is None:
             raise SeqscopeError(
-                f"{path.name}: which column is the {role}? It has {_told(names)}. Call one “{role}”, or name it with "
-                f"--{role}-column" + ("; a column of lists, with --items-column." if role == "item" else ".")
+                f"{path.name}: which column is the {role}? It has {_told(names)}. Call one “{role}”, or say which (on the "
+                f"command line: --{role}-column" + ("; a column of lists: --items-column)." if role == "item" else ").")
             )
     assert item is not None
-    time = named.get("time") or match([name for name in rest if name not in (user, item)], "time")
+    time = named.get("time", match([name for name in rest if name not in (user, item)], "time")) or None
     return Columns(per_row="event", user=user, items=item, time=time, unread=_unread(names, user, item, time))
 
 
@@ -113,7 +113,8 @@ def _lists(path: Path, rows: Mapping[str, Sequence[str]], taken: set[str]) -> st
         return usual
     if len(columns) > 1:
         raise SeqscopeError(
-            f"{path.name}: which column holds the histories? {_told(columns)} hold lists. Name one with --items-column."
+            f"{path.name}: which column holds the histories? {_told(columns)} hold lists. Say which (on the command line: "
+            "--items-column)."
         )
     if columns:
         return columns[0]

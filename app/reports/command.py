@@ -72,7 +72,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     made.add_argument("--figures", choices=KINDS, help="in HTML (default: static)")
     made.add_argument("--forms", nargs="+", choices=FORMS, metavar="FORM", help=f"{', '.join(FORMS)} (default: all)")
-    made.add_argument("--link", metavar="URL", help="the app's address, for the link back to the page")
+    made.add_argument(
+        "--link", metavar="URL", help="the app's address, up to a / or a page, for the link back to the page"
+    )
 
     many = parser.add_argument_group("a batch")
     many.add_argument("--titles", action="store_true", help="a column with titles")
@@ -85,7 +87,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     many.add_argument("--restart", action="store_true", help="begin anew instead of going on where a run was ended")
     for role in ("user", "item", "items", "time"):
         many.add_argument(f"--{role}-column", metavar="NAME", help=argparse.SUPPRESS if role != "user" else "and --item-column, "
-                          "--items-column, --time-column: where columns have other names")  # fmt: skip
+                          "--items-column, --time-column: where columns have other names; \"\" reads none")  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
@@ -140,10 +142,9 @@ def _page(base: str | None, query: str) -> str:
     """The page Report of the app at `base`; the parameters alone where nobody said where the app is."""
     if base is None:
         return f"?{query}"
-    from urllib.parse import urlsplit
+    from urllib.parse import urljoin
 
-    parts = urlsplit(base)
-    return f"{parts.scheme}://{parts.netloc}/report?{query}"
+    return f"{urljoin(base, 'report')}?{query}"
 
 
 def _dataset(args: argparse.Namespace, parameters: dict[str, str]) -> Path:

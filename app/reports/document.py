@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import ast
 import datetime
+import functools
 import hashlib
 import inspect
 import json
 import re
 import textwrap
+import threading
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -28,14 +30,17 @@ from app.reports.part import Part as ReportPart
 from app.reports.parts import PARTS as _PARTS
 from app.styles import Style
 from app.text import clean
+from engine.bundle.errors import complaints
 from engine.bundle.manifest import ZERO_SHOT
 from engine.errors import SeqscopeError
+from engine.machine import without_collector
 from engine.runtime import NOT_SETTLED, STILL_IMPROVING
 
 SCHEMA_VERSION = 2
 """The newest that is read. 1: `Ranked.share` is a softmax whatever the scores are, and `Ranked.strength` what bars show."""
 MAX_BYTES = 64 << 20
 MAX_DEPTH = 32
+_ALONE = threading.Lock()
 _WORD = re.compile(r"[^a-z0-9]+")
 PARTS: tuple[str, ...] = tuple(_PARTS)
 _ORIGINAL = {"history", "lists", "what_ifs", "effects", "overlap", "attention", "codes", "map", "metrics"}
@@ -281,10 +286,7 @@ def read(content: bytes, name: str = "the file") -> Report:
     try:
         return Report.model_validate_json(text)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        more = f", and {error.error_count() - 1} more" if error.error_count() > 1 else ""
-        raise SeqscopeError(f"{name} is a damaged report: {where}: {first['msg']}{more}. Export it again.") from None
+        raise SeqscopeError(f"{name} is a damaged report: {complaints(error)}. Export it again.") from None
 
 
 def load(path: Path) -> Report:
@@ -299,6 +301,13 @@ def load(path: Path) -> Report:
 
 def schema() -> str:
     """The JSON Schema of report.json (docs/report.schema.json)."""
+    # Python 3.11 fails where another thread parses meanwhile, or the collector lets one
+    with _ALONE, without_collector():
+        return _schema()
+
+
+@functools.cache
+def _schema() -> str:
     whole = Report.model_json_schema(mode="serialization", schema_generator=_Schema)
     later = {model.__name__: model.LATER for model in _models(ReportModel)}
     for name, part in [("Report", whole), *whole["$defs"].items()]:

@@ -222,6 +222,8 @@ def _form(work: Path, path: Path, limits: Limits) -> tuple[Reading, dict[str, li
     if path.name.lower().removesuffix(".gz").endswith(".txt"):
         return form, {}
     if lines[0].startswith("["):
+        if lines[0][1:].lstrip()[:1] in ("", "{"):
+            raise Refused('It is one JSON document. Write one history per line, {"user": …, "items": […]} or […].')
         return form.model_copy(update={"format": "jsonl"}), {}
     with connect(work, limits) as con:
         if dialect.is_json_lines(lines):
@@ -354,29 +356,51 @@ def _of_events(con: duckdb.DuckDBPyConnection, user: str, item: str, moment: str
 
 
 def _order(con: duckdb.DuckDBPyConnection) -> str:
-    """SQL: what the times of `events` are sorted by, numbers as they are. Raises Refused where it cannot be told."""
+    """SQL: what the times of `events` are sorted by, numbers as they are. Raises Refused where it cannot be told, and where an
+    event among others with a time has none that can be read."""
+    if not value(con, "SELECT count(moment) FROM events"):
+        return "moment"
     number = "try_cast(moment AS DOUBLE)"
-    if not value(con, f"SELECT count(*) FROM events WHERE moment IS NOT NULL AND {number} IS NULL"):
+    if not value(
+        con, f"SELECT count(*) FROM events WHERE moment IS NOT NULL AND NOT coalesce(isfinite({number}), FALSE)"
+    ):
+        _refuse_timeless(con, number)
         return number
     rows = "SELECT moment, row_number() OVER () AS place FROM events WHERE moment IS NOT NULL"
     step = max(1, value(con, "SELECT count(moment) FROM events") // 1_000)
     some = con.execute(f"SELECT moment FROM ({rows}) WHERE place % {step} = 0").fetchall()
     choice = times.guess(con, [moment for (moment,) in some])
     if choice is None:
+        _refuse_timeless(con, "moment")
         return "moment"
     if times.is_ambiguous(choice):
         choice = times.settle(con, choice, "moment", "events")
         if times.is_ambiguous(choice):
             raise Refused("Day and month of its times could be either way round. Write them as 2024-03-31.")
     form = "s" if choice.value == "iso" else choice.value  # "s" reads ISO dates, too
-    return f"{times.seconds('moment', form)} NULLS LAST, {times.fraction('moment', form)}"
+    seconds = times.seconds("moment", form)
+    _refuse_timeless(con, seconds)
+    return f"{seconds}, {times.fraction('moment', form)}"
+
+
+def _refuse_timeless(con: duckdb.DuckDBPyConnection, time: str) -> None:
+    """time: SQL, NULL where an event has none that can be read. Raises Refused with the first of these."""
+    first = con.execute(
+        f"SELECT line, moment IS NULL FROM events WHERE {time} IS NULL ORDER BY line LIMIT 1"
+    ).fetchone()
+    if first is not None:
+        line, missing = first
+        words = PROBLEMS["time_missing" if missing else "time_unreadable"].words
+        raise Refused(
+            f"Line {line}: {words}. Correct it, or read no column of times: then the order of the rows counts."
+        )
 
 
 def _sorted(con: duckdb.DuckDBPyConnection, order: str) -> Iterator[One]:
     """Histories in the order of their first row; within one by time, and by row where that is the same."""
     ordered = con.sql(
         "SELECT first, who, coalesce(item, -1)::BIGINT AS item FROM events JOIN people USING (who) "
-        f"ORDER BY first, {order} NULLS LAST, line"
+        f"ORDER BY first, {order}, line"
     )
     reader: pa.RecordBatchReader = ordered.to_arrow_reader(_BATCH)
     key, name, parts = -1, "", [np.empty(0, np.int64)]

@@ -65,8 +65,7 @@ def backup(target: Path) -> Backup:
         raise SeqscopeError(f"{target} is there already. Name a new file.")
     if not target.parent.is_dir():
         raise SeqscopeError(f"There is no folder {target.parent}.")
-    if not home.here().database.is_file():
-        raise SeqscopeError(f"There is no store in {home.root()}: nothing was uploaded or saved there (SEQSCOPE_HOME).")
+    _expect_store()
     folder = home.here().stage()
     staged = target.with_name(f".{target.name}.part")
     try:
@@ -277,16 +276,20 @@ PATIENCE = 60.0
 
 def take_snapshot(folder: Path) -> Path:
     """Writes the copy into a staging folder (home.stage()). Raises SeqscopeError where it cannot be had."""
-    if not home.here().database.is_file():
-        raise SeqscopeError(
-            f"There is no store in {home.root()} yet: nothing was uploaded or saved. (SEQSCOPE_HOME names the folder.)"
-        )
+    _expect_store()
     try:
         store = Store()
     except Held as error:
         return _asked_snapshot(folder, error)
     with closing(store):
         return write_snapshot(store, folder)
+
+
+def _expect_store() -> None:
+    """Raises SeqscopeError where there never was one; of one that is gone, opening it says so."""
+    database = home.here().database
+    if not database.is_file() and file.read_note(database) is None:
+        raise SeqscopeError(f"There is no store in {home.root()}: nothing was uploaded or saved there (SEQSCOPE_HOME).")
 
 
 def write_snapshot(store: Store, folder: Path) -> Path:

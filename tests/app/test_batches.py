@@ -109,17 +109,17 @@ def test_the_page_finds_it_again(root: Path, exports: Path, launcher: Nobody) ->
 def test_columns_of_a_file_are_mapped_and_it_is_answered_for(root: Path, exports: Path, launcher: Nobody) -> None:
     test = report(root)
     next(one for one in test.get("button_group") if one.key == "report_batch_source_2").set_value("file").run()
-    content = b"a,b,label\nann,toy-9,1\n=bob,toy-12,2\n"
+    content = b"a,b,time\nann,toy-9,1\n=bob,toy-12,2\n"
     test.file_uploader(key="report_batch_file").set_value(("h.csv", content, "text/csv")).run()
     assert "which column is the user" in test.error[0].value and test.button(key="report_batch_start").disabled
-    for role, column in (("user", "a"), ("item", "b")):
+    for role, column in (("user", "a"), ("item", "b"), ("time", "")):
         (box,) = [one for one in test.selectbox if (one.key or "").endswith(f"_{role}")]
         box.set_value(column).run()
-    assert not test.exception and not test.error
+    assert not test.exception and not test.error and box.value == ""
     test.button(key="report_batch_start").click().run()
     (one,) = batches.of(ANNA, "toys")
     assert one.job is not None and not test.exception
-    assert {"--user-column=a", "--item-column=b"} <= set(one.job.steps[0].words)
+    assert {"--user-column=a", "--item-column=b", "--time-column="} <= set(one.job.steps[0].words)
     (given,) = (home.here().job(one.row.id) / FILES).glob("h*.csv")
     assert given.read_bytes() == content
 

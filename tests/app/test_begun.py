@@ -44,3 +44,15 @@ def test_the_collector_is_at_work_again_however_warming_up_ends(monkeypatch: pyt
         serve.warm_up()
     gc.unfreeze()
     assert gc.isenabled()
+
+
+def test_settings_that_cannot_be_read_are_in_the_log_before_a_visitor_comes(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    serve.check_settings()
+    assert caplog.messages == []
+    names = ("QUOTA_JOBS", "MAX_UPLOAD_MB", "UPLOADS", "KEEP_DAYS", "OPEN_MB", "MODEL_SECONDS", "JOB_HOURS")
+    for name in names:
+        monkeypatch.setenv(f"SEQSCOPE_{name}", "many")
+    serve.check_settings()
+    assert all(any(f"SEQSCOPE_{name} is 'many'" in message for message in caplog.messages) for name in names)

@@ -114,6 +114,7 @@ def test_a_failure_is_said_again_and_not_tried_again(
 
 def test_the_first_dataset_is_open_before_anybody_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEQSCOPE_EXPORTS", str(tmp_path))
+    monkeypatch.setattr(zoo._session, "visitor", lambda: pytest.fail("no visitor is asked who they are"))
     serve.prepare()  # nothing to open
     first, second = make_zoo(tmp_path, name="a"), make_zoo(tmp_path, name="b")
     serve.prepare()

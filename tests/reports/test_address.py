@@ -47,8 +47,10 @@ def test_a_person_is_named_only_where_rows_may_go(models: Zoo) -> None:
     ("text", "words"),
     [
         ("https://x.org/", "names nothing"),
+        ("https://x.org/?v=1", "names nothing"),
         ("?u=nobody", "nobody called “nobody”"),
         ("?map=nope", "model that this dataset does not have"),  # and all else that the page refuses
+        ("?saved_report=abcdefgh12345678", "saved report"),
         ("?item=nope", "item that this dataset does not have: “nope”"),
     ],
 )

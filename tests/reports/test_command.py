@@ -37,12 +37,12 @@ def made(hostile: Path, folder: Path, *more: str) -> Path:
 
 def test_options_and_the_address_that_says_them_give_one_report(hostile: Path, tmp_path: Path) -> None:
     options = ["--models", "alpha", "beta", "-k", "3", "--parts", "lists", "history", "--edited", "toy-9"]
-    link = ["--title", "Mine", "--link", "https://app.example.org/somewhere"]
+    link = ["--title", "Mine", "--link", "https://app.example.org/tools/map"]
     first = document.load(made(hostile, tmp_path / "a", *options, *link))
     assert [one.name for one in first.models] == ["alpha", "beta"] and first.asked.parts == ["history", "lists"]
     assert first.asked.k == 3 and first.asked.edited == ["toy-9"] and first.title == "Mine"
     address = first.address or ""
-    assert address.startswith("https://app.example.org/report?v=1&ds=hostile&h=toy-9")
+    assert address.startswith("https://app.example.org/tools/report?v=1&ds=hostile&h=toy-9")
 
     words = ["report", "--address", address, "--exports", str(hostile.parent), "--to", str(tmp_path / "b")]
     assert main([*words, "--forms", "json"]) == 0

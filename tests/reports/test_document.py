@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +35,25 @@ def test_everything_is_in_it_fits_the_schema_and_is_read_again_to_the_letter(
     assert {one.name: one.digest for one in report.models} == {n: b.digest for n, b in models.bundles.items()}
     assert report.program.packages["numpy"] and report.created == "2026-11-20T12:00:00+00:00"
     assert len(report.metrics.estimates) == 3 * len(report.models)  # type: ignore[union-attr]
+
+
+def test_threads_may_ask_for_the_schema_at_the_same_time() -> None:
+    """As visitors do who take a zip away; the collector of a busy server lets another thread go on in the middle."""
+
+    def collects(phase: str, info: object) -> None:
+        time.sleep(0)
+
+    thresholds = gc.get_threshold()
+    gc.set_threshold(50)
+    gc.callbacks.append(collects)
+    document._schema.cache_clear()
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            answers = [pool.submit(document.schema) for _ in range(4)]
+            assert len({answer.result() for answer in answers}) == 1
+    finally:
+        gc.callbacks.remove(collects)
+        gc.set_threshold(*thresholds)
 
 
 def changed(report: Report, **changes: Any) -> bytes:
@@ -107,5 +129,6 @@ def with_layers(graph: dict[str, Any], **changes: Any) -> dict[str, Any]:
 def test_what_does_not_belong_together_is_refused(report: Report, part: str, change: Any, words: str) -> None:
     raw = json.loads(document.write(report))
     raw[part] = change(raw[part])
-    with pytest.raises(SeqscopeError, match=words):
+    with pytest.raises(SeqscopeError, match=words) as error:
         document.read(json.dumps(raw).encode())
+    assert "Value error" not in str(error.value)  # the validator's word, and no reader's

@@ -158,10 +158,36 @@ def test_the_rows_or_times_as_texts_tell_the_order(models: Zoo, tmp_path: Path) 
     ],
 )  # fmt: skip
 def test_times_in_words_are_moments(models: Zoo, tmp_path: Path, earlier: str, later: str) -> None:
-    """Also where one cell is none: that event is the last."""
     path = tmp_path / "a.csv"
-    path.write_text(f"user,item,time\nx,toy-20,N/A\nx,toy-12,{later}\nx,toy-9,{earlier}\n", "utf-8")
-    assert read(models, path, tmp_path)[0] == {"x": ["toy-9", "toy-12", "toy-20"]}
+    rows = f"user,item,time\nx,toy-12,{later}\nx,toy-9,{earlier}\n"
+    path.write_text(rows, "utf-8")
+    assert read(models, path, tmp_path)[0] == {"x": ["toy-9", "toy-12"]}
+    for time, problem in (("N/A", "cannot be read"), ("", "without a time"), ("nan", "cannot be read")):
+        path.write_text(f"{rows}x,toy-20,{time}\n", "utf-8")
+        with pytest.raises(SeqscopeError, match=f"Line 4: .*{problem}"):
+            read(models, path, tmp_path)
+
+
+def test_a_column_of_times_that_is_empty_leaves_the_order_to_the_rows(models: Zoo, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("user,item,time\nx,toy-12,\nx,toy-9,\n", "utf-8")
+    assert read(models, path, tmp_path)[0] == {"x": ["toy-12", "toy-9"]}
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_one_document_of_objects_is_no_list_of_items(models: Zoo, tmp_path: Path, indent: int | None) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps([{"user": "x", "items": ["toy-9"]}], indent=indent), "utf-8")
+    with pytest.raises(SeqscopeError, match="one JSON document"):
+        read(models, path, tmp_path)
+
+
+def test_no_column_need_be_the_time_or_the_user(models: Zoo, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("user,item,time\nx,toy-12,2\nx,toy-9,N/A\nx,toy-20,1\n", "utf-8")
+    assert read(models, path, tmp_path, time="")[0] == {"x": ["toy-12", "toy-9", "toy-20"]}
+    path.write_text('user,items\nx,"[""toy-9""]"\n', "utf-8")
+    assert read(models, path, tmp_path, user="")[0] == {"2": ["toy-9"]}
 
 
 def test_a_file_whose_days_could_be_months_is_refused(models: Zoo, tmp_path: Path) -> None:

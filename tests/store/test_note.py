@@ -117,13 +117,16 @@ def test_an_older_store_copied_back_is_refused(own_home: Path, tmp_path: Path) -
         Store()
 
 
-def test_a_store_that_is_gone_is_refused(own_home: Path) -> None:
+def test_a_store_that_is_gone_is_refused(own_home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store = Store()
     dataset = uploaded(store)
     store.close()
     home.here().database.unlink()
     with pytest.raises(Incomplete):
         Store()
+    for words in (["check"], ["backup", str(tmp_path / "a.tar")]):
+        assert cli.main(["store", *words]) == 1
+        assert "that it had" in capsys.readouterr().err
     assert not home.here().database.exists()
     assert cli.main(["store", "accept"]) == cli.main(["store", "recover", "--all"]) == 0
     store = Store()

@@ -143,8 +143,8 @@ def _name(named: dict[str, str], role: str, widget: str) -> None:
     if role in ("item", "items"):  # a row is an event or a history
         named.pop("item" if role == "items" else "items", None)
         named.pop("time", None)
-    if column := st.session_state.get(widget):
-        named[role] = str(column)
+    if (column := st.session_state.get(widget)) or role in ("user", "time"):
+        named[role] = str(column or "")
 
 
 def _look(who: str, upload: Any, named: dict[str, str]) -> Look:
