@@ -309,7 +309,6 @@ def _turned(pages: int) -> None:
 def add(item_id: str) -> None:
     if item_id not in state.get().current:  # a double click comes before the button has changed
         state.add(item_id)
-        st.toast("Added to the history.", icon=":material/check:")
     st.rerun()  # the list alone would be drawn anew otherwise, and the history is beside it
 
 
