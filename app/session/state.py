@@ -159,8 +159,11 @@ def edit(history: Ids, **changes: object) -> None:
 
 
 def add(item_id: str, **changes: object) -> None:
-    """Puts an item at the end of the history; the oldest goes where it would be longer than allowed."""
-    edit((*get().current, item_id)[-MAX_HISTORY:], **changes)
+    """Puts an item at the end of the history; the oldest goes, and the page says so, where it would be longer than allowed."""
+    longer = (*get().current, item_id)
+    edit(longer[-MAX_HISTORY:], **changes)
+    if len(longer) > MAX_HISTORY:
+        warn(f"A history may have {MAX_HISTORY} items: the oldest made room for what was added.")
 
 
 def remove(place: int) -> None:
