@@ -120,13 +120,17 @@ _SHARE = (
 
 def _head(models: Zoo, now: state.State, current: tuple[int, ...]) -> None:
     """current: the history that is looked at, A or B."""
-    user = now.user if now.variant is None and examples.user_row(models, now.user) is not None else None
+    row = examples.user_row(models, now.user)
+    user = now.user if now.variant is None and row is not None else None
     notes = [md(models.info.title)]
     if models.info.simulated and "simulated" not in models.info.title.lower():
         notes.append("simulated users")
     if user is not None:
         unseen = "the held-out items" if models.info.sets else "what came next"
         notes.append(f"a user’s history: no model has seen {unseen}")
+        whole = len(models.users["history"][row])
+        if whole > len(current):
+            notes.append(f"the latest {len(current)} of its {whole:,} items; on Users, ranks are after all of them")
     st.caption(" · ".join(["Compare recommenders: edit the history and see what each model recommends", *notes]))
     if user is not None:
         sets = models.info.sets
