@@ -203,8 +203,9 @@ def choose_user(models: Zoo, user_id: str) -> None:
         update(history=history, user=user_id)
 
 
-def reset() -> None:
-    choose_dataset(get().dataset)
+def load_example() -> None:
+    """Puts the dataset's first example in the place of the history that is looked at."""
+    edit(default(get().dataset, _datasets().open_zoo).history)
 
 
 def default(name: str, open_zoo: OpenZoo) -> State:
