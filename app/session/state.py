@@ -190,8 +190,8 @@ def choose(**own: str | None) -> None:
 
 
 def choose_dataset(name: str) -> None:
-    """Another dataset, with its first example."""
-    st.session_state[_KEY] = default(name, _datasets().open_zoo)
+    """Another dataset, with its first example; lists stay as long as they are."""
+    st.session_state[_KEY] = dataclasses.replace(default(name, _datasets().open_zoo), k=get().k)
     st.session_state.pop(_OWN, None)
     publish()
 
