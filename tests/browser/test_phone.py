@@ -34,6 +34,20 @@ def test_no_page_is_long_as_it_is_opened(visit: Callable[[str], Page]) -> None:
     assert {name: height for name, height in heights.items() if not 1_000 < height <= 3_500} == {}
 
 
+def test_a_chip_is_dragged_straight_down_by_its_number(visit: Callable[[str], Page]) -> None:
+    first, second, third = "alien-resurrection-1997", "raiders-of-the-lost-ark-1981", "the-terminator-1984"
+    page = visit(f"/?ds=films&h={first}~{second}~{third}&m=popularity")
+    grips = page.locator(".history .move")
+    start, end = (grips.nth(place).bounding_box() for place in (0, 2))
+    assert start is not None and end is not None
+    middle = start["x"] + start["width"] / 2
+    page.mouse.move(middle, start["y"] + 5)
+    page.mouse.down()
+    page.mouse.move(middle, end["y"] + end["height"] / 2, steps=12)
+    page.mouse.up()
+    page.wait_for_url(re.compile(f"h={second}~{third}~{first}"))
+
+
 def small(page: Page) -> dict[str, list[int]]:
     """What is touched on less than 44 px in a direction, by its name; heads of columns, links in sentences and the arrows beside
     tabs are left out, and of signs of help the room around them counts."""
