@@ -48,6 +48,26 @@ def test_a_chip_is_dragged_straight_down_by_its_number(visit: Callable[[str], Pa
     page.wait_for_url(re.compile(f"h={second}~{third}~{first}"))
 
 
+def test_a_point_is_selected_by_one_tap_and_none_that_was_tapped_before(visit: Callable[[str], Page]) -> None:
+    page = visit("/map?ds=films&h=alien-1979~gravity-2013")
+    for place, item in enumerate(("alien-1979", "gravity-2013")):
+        point = page.locator(".js-plotly-plot").first.evaluate(_HISTORY_POINT, place)
+        page.touchscreen.tap(*point)
+        page.wait_for_url(re.compile(f"item={item}"))
+        settle(page)
+        page.get_by_role("button", name="Close the details").tap()
+        page.wait_for_url(lambda url: "item=" not in url)
+        settle(page)
+
+
+_HISTORY_POINT = """(plot, place) => {
+  const { x, y } = plot._fullData.find(trace => trace.name === "History")
+  const { xaxis, yaxis } = plot._fullLayout
+  const { left, top } = plot.getBoundingClientRect()
+  return [left + xaxis._offset + xaxis.l2p(x[place]), top + yaxis._offset + yaxis.l2p(y[place])]
+}"""
+
+
 def small(page: Page) -> dict[str, list[int]]:
     """What is touched on less than 44 px in a direction, by its name; heads of columns, links in sentences and the arrows beside
     tabs are left out, and of signs of help the room around them counts."""
