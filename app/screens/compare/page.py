@@ -183,11 +183,16 @@ def _more(models: Zoo, now: tuple[int, ...]) -> None:
     def called(place: int) -> str:
         return f"{place + 1}  {clean(models.titles[now[place]], 60)}" if 0 <= place < len(now) else "–"
 
+    def choose(label: str, key: str, usual: int) -> None:
+        place = st.session_state.get(key)
+        st.session_state[key] = place if place in places else usual  # anew: another item may stand there by now
+        st.selectbox(label, places, format_func=called, key=key)
+
     kind = st.selectbox("Experiment", history_edits.KINDS, key="compare_kind")
     if kind in ("Remove one", "Swap two", "Replace one by its nearest neighbour"):
-        st.selectbox("Item", places, format_func=called, key="compare_first", index=len(places) - 1)
+        choose("Item", "compare_first", len(now) - 1)
     if kind == "Swap two":
-        st.selectbox("and", places, format_func=called, key="compare_second")
+        choose("and", "compare_second", 0)
     if kind == "Keep the latest":
         st.number_input("Number of items", 1, max(1, len(now)), min(3, len(now)), key="compare_count")
     if kind == "Replace one by its nearest neighbour":
