@@ -304,7 +304,7 @@ def agreement_words(answers: Sequence[Answer]) -> str:
     """The agreement in one sentence."""
     lists = [answer.items for answer in answers if answer.top is not None]
     if len(lists) < 2:
-        return "With one list there is nothing to compare."
+        return f"With {'one list' if lists else 'no list'} there is nothing to compare."
     return spread_words(Spread.of(lists), len(lists))
 
 

@@ -1,6 +1,6 @@
 // Gives the focus back that a step of the keyboard lost, lets Enter take the first result of a search and arrows reach the others,
 // shows a section that is opened from its beginning, keeps what was clicked in its place when the details of an item open beside the
-// page or close, and tells the app when the window is as narrow as a phone's, or no more.
+// page or close, lets a finger select in figures, and tells the app when the window is as narrow as a phone's, or no more.
 const STEP = 100 // ms between two looks
 const LOOKED = 15_000 // ms that the answer to a step may take
 const IDLE = '[data-testid="stApp"][data-test-script-state="notRunning"]'
@@ -152,6 +152,11 @@ export default function ({ data, setStateValue }) {
     release()
     if (clicked && beside === !!panel()) clicked.top = where(clicked)
   }
+  // A finger comes without a move: Plotly would select what was pointed at before it, or nothing.
+  const touch = ({ target, touches: [{ clientX, clientY }, ...others] }) => {
+    if (target.closest?.(".js-plotly-plot") && !others.length)
+      target.dispatchEvent(new MouseEvent("mousemove", { bubbles: true, clientX, clientY }))
+  }
   const measure = () => NARROW.matches === data.narrow || setStateValue("narrow", NARROW.matches)
   measure()
   NARROW.addEventListener("change", measure)
@@ -163,6 +168,7 @@ export default function ({ data, setStateValue }) {
   document.addEventListener("keydown", opened, true)
   document.addEventListener("click", remember, true)
   document.addEventListener("scroll", scrolled, true)
+  document.addEventListener("touchstart", touch, { capture: true, passive: true })
   const end = () => {
     stop()
     reflowed.disconnect()
@@ -175,6 +181,7 @@ export default function ({ data, setStateValue }) {
     document.removeEventListener("keydown", opened, true)
     document.removeEventListener("click", remember, true)
     document.removeEventListener("scroll", scrolled, true)
+    document.removeEventListener("touchstart", touch, true)
   }
   before = end
   return end

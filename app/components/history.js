@@ -78,8 +78,10 @@ function draggable(chip, list, drop) {
       if (!over) return
       const { left, width } = over.getBoundingClientRect()
       const forward = now.indexOf(over) > now.indexOf(chip)
-      // not before its middle is passed: chips of different widths would change places for ever
-      if (event.clientX > left + width / 2 === forward) over.insertAdjacentElement(forward ? "afterend" : "beforebegin", chip)
+      const next = chip.nextSibling
+      over.insertAdjacentElement(forward ? "afterend" : "beforebegin", chip)
+      // back where neither its middle is passed nor the chip has come to the pointer: chips of different widths would change places for ever
+      if (event.clientX > left + width / 2 !== forward && !inside(chip.getBoundingClientRect(), event)) list.insertBefore(chip, next)
     }
     const end = kept => {
       list.onpointermove = list.onpointerup = list.onpointercancel = null

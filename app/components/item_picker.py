@@ -164,7 +164,7 @@ FIRST = 10
 def no_history(why: str) -> None:
     """Instead of a page that explains a history, where there is none. why: what cannot be shown then."""
     st.info(f"No history yet, so {why}. Load an example, or add items.")
-    st.button("Load an example", on_click=guard.callback(state.reset), type="primary")
+    st.button("Load an example", on_click=guard.callback(state.load_example), type="primary")
 
 
 def explained_item(models: Zoo, name: str, history: tuple[int, ...]) -> int | None:

@@ -159,8 +159,11 @@ def edit(history: Ids, **changes: object) -> None:
 
 
 def add(item_id: str, **changes: object) -> None:
-    """Puts an item at the end of the history; the oldest goes where it would be longer than allowed."""
-    edit((*get().current, item_id)[-MAX_HISTORY:], **changes)
+    """Puts an item at the end of the history; the oldest goes, and the page says so, where it would be longer than allowed."""
+    longer = (*get().current, item_id)
+    edit(longer[-MAX_HISTORY:], **changes)
+    if len(longer) > MAX_HISTORY:
+        warn(f"A history may have {MAX_HISTORY} items: the oldest made room for what was added.")
 
 
 def remove(place: int) -> None:
@@ -187,8 +190,8 @@ def choose(**changes: str | None) -> None:
 
 
 def choose_dataset(name: str) -> None:
-    """Another dataset, with its first example."""
-    st.session_state[_KEY] = default(name, _datasets().open_zoo)
+    """Another dataset, with its first example; lists stay as long as they are."""
+    st.session_state[_KEY] = dataclasses.replace(default(name, _datasets().open_zoo), k=get().k)
     st.session_state.pop(_OWN, None)
     publish()
 
@@ -200,8 +203,9 @@ def choose_user(models: Zoo, user_id: str) -> None:
         update(history=history, user=user_id)
 
 
-def reset() -> None:
-    choose_dataset(get().dataset)
+def load_example() -> None:
+    """Puts the dataset's first example in the place of the history that is looked at."""
+    edit(default(get().dataset, _datasets().open_zoo).history)
 
 
 def default(name: str, open_zoo: OpenZoo) -> State:

@@ -148,7 +148,7 @@ def _match(query: Query, ask: Ask) -> Literal["title", "attributes"] | None:
 
 def _spaced_otherwise(letters: str, ask: Ask) -> str | None:
     """The beginning of a title, or of some of its words, that has these letters: "star wars"."""
-    if len(letters) < 5:
+    if len(letters) < 4:
         return None
     titles = ask(
         """select words from catalogue where contains(replace(words, ' ', ''), $letters)

@@ -40,13 +40,14 @@ def test_layers_are_those_of_the_model_that_is_shown(models: Zoo) -> None:
 def test_a_page_remembers_its_own_and_does_not_lend_it(open_app: Open) -> None:
     app = go(open_app(), ATTENTION)
     assert not app.query_params  # from the front, nothing needs an address
-    go(app, ATTENTION, ds="toys", h="toy-1~toy-2", model="beta", item="toy-9")
+    go(app, ATTENTION, ds="toys", h="toy-1~toy-2", model="beta", item="toy-9", k="3")
     go(app, "screens/metrics/page.py")
     assert "model" not in app.query_params and app.query_params["item"] == "toy-9"  # the item is of all pages
     go(app, ATTENTION)
     assert (app.query_params["model"], app.query_params["item"]) == ("beta", "toy-9")
     app.selectbox(key="tray_dataset").set_value("hostile").run()  # another dataset, other items and models
     assert "item" not in app.query_params and not app.warning
+    assert app.query_params["k"] == "3"  # the length of lists is of no dataset
 
 
 def test_a_link_to_a_page_has_the_selected_item_and_what_the_page_last_had(open_app: Open) -> None:

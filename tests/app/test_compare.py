@@ -234,6 +234,14 @@ def test_picking_a_held_out_user_closes_the_list_of_them_and_what_came_next_stan
     assert app.session_state["history_user_open"]  # it says that there is nobody of that name
 
 
+def test_a_users_history_that_is_cut_says_so(open_app: Open, models: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = len(models.users["history"][examples.user_row(models, "u3")])
+    cut = f"the latest {whole - 1} of its {whole} items"
+    assert not any(cut in caption.value for caption in open_app(ds="toys", u="u3").caption)
+    monkeypatch.setattr(examples, "MAX_HISTORY", whole - 1)
+    assert any(cut in caption.value for caption in open_app(ds="toys", u="u3").caption)
+
+
 def test_edits_go_to_the_history_of_a_what_if_that_is_looked_at(open_app: Open) -> None:
     app = open_app(ds="toys", h="toy-1~toy-2~toy-3", b="toy-2~toy-1", k="1")
     assert "2 items of B" in app.title[0].value

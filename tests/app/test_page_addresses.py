@@ -21,7 +21,9 @@ from tests.runtime.tokenizations import write_tokenization
 
 GOOD = {
     "compare": {"section": "beam", "beam": "writer", "width": "10", "temperature": "2.5", "write": "anything"},
-    "catalogue": {"find": "Film", "only": "genres~Mystery", "between": "year~1970~1979"},
+    "catalogue": {
+        "find": "Film", "only": "genres~Mystery", "between": "year~1970~1979", "sort": "year-down", "page": "2",
+    },
     "attention": {
         "model": "beta", "view": "head", "layer": "1", "head": "2", "scale": "unit", "latest": "7", "people": "position",
     },
@@ -54,6 +56,8 @@ BAD = {  # one for each check of a page; choices of a few words have all the sam
         ("between", "year~a~b", "filters by attributes"),
         ("between", "item~1~2", "filters by attributes"),
         ("find", "x" * 201, "more than 200 characters"),
+        ("sort", "height-up", "the order of items “height-up”"),
+        ("page", "3", "page of the list “3”; possible is 1 to 2"),
     ],
     "attention": [
         ("model", "zeta", "model that this dataset does not have: “zeta”"),

@@ -247,10 +247,12 @@ def test_filters_are_shown_in_place_of_attention(open_changed: Open) -> None:
 
 
 def test_without_a_history_one_action_is_offered(page: AppTest) -> None:
-    page.query_params["h"] = ""
+    page.query_params.update(h="toy-1", b="", k="7", m="beta")
     assert any("No history yet" in info.value for info in run_without_fault(page).info)
     (example,) = [button for button in page.button if button.label == "Load an example"]
     assert run_without_fault(example.click()).get("plotly_chart")
+    others = {name: page.query_params[name] for name in ("h", "k", "m")}
+    assert page.query_params["b"] and others == {"h": "toy-1", "k": "7", "m": "beta"}
 
 
 def test_a_second_model_or_both_histories_of_a_what_if_stand_beside_the_first(page: AppTest) -> None:

@@ -156,6 +156,25 @@ def test_search_and_filters_come_back_from_the_address(opened: Callable[..., App
     )
 
 
+def test_order_and_page_come_back_from_the_address_and_other_matches_begin_at_their_first_page(
+    opened: Callable[..., AppTest],
+) -> None:
+    def shown(page: AppTest) -> list[str]:
+        keys = [button.key or "" for button in page.button]
+        return [key.removeprefix("catalogue_open_") for key in keys if key.startswith("catalogue_open_")]
+
+    page = opened(sort="year-up", only="genres~Drama~genres~Horror")
+    page.query_params["page"] = "2"
+    assert shown(run_without_fault(page)) == [str(item) for item in range(20, 40)]
+    page.query_params["only"] = "genres~Horror"  # fewer: the last page that there is
+    assert shown(run_without_fault(page))[-1] == "39"
+    run_without_fault(page.button(key="catalogue_clear_filters").click())
+    assert shown(page)[0] == "0" and "page" not in page.query_params
+    page.query_params["page"] = "2"
+    run_without_fault(page.run().selectbox(key="catalogue_sort").set_value("year-down"))
+    assert shown(page)[0] == "39" and page.query_params["sort"] == "year-down" and "page" not in page.query_params
+
+
 def test_a_range_from_a_link_lies_within_what_there_is(opened: Callable[..., AppTest]) -> None:
     page = opened()
     page.session_state["catalogue_facet_year"] = True  # its popover is open

@@ -146,6 +146,9 @@ def test_a_full_history_lets_the_oldest_go(open_app: Open) -> None:
     app.button(key="history_add_22").click().run()
     history = app.session_state[state._KEY].history
     assert (len(history), history[-1]) == (200, "toy-22")
+    assert any("may have 200 items" in warning.value for warning in app.warning)
+    app.button(key="history_clear").click().run()
+    assert not app.warning
 
 
 def test_a_dataset_that_cannot_be_opened_does_not_take_the_others_along(open_app: Open, tmp_path: Path) -> None:

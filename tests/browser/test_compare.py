@@ -139,6 +139,18 @@ def test_the_history_is_edited_by_dragging_by_keyboard_and_by_typing(go: Callabl
     expect(swap).to_be_focused()
 
 
+def test_a_described_experiment_is_applied_again_to_what_it_made(go: Callable[[str], Page]) -> None:
+    page = go("/?ds=toys&h=toy-1~toy-2~toy-3")
+    page.get_by_role("button", name="More …").click()
+    page.get_by_role("combobox", name="Experiment").click()
+    page.get_by_role("option", name="Swap two").click()
+    settle(page)
+    for variant, last in (("toy-3~toy-2~toy-1", TOYS[1]), ("toy-1~toy-2~toy-3", TOYS[3])):
+        page.get_by_role("button", name="Apply").click()
+        page.wait_for_url(re.compile(f"b={variant}"))
+        expect(page.get_by_role("combobox", name="Item", exact=True)).to_have_value(f"3  {last}")
+
+
 def test_quick_clicks_leave_page_and_address_in_agreement(go: Callable[[str], Page]) -> None:
     page = go("/?ds=toys&h=" + "~".join(f"toy-{i}" for i in range(8)))
     for _ in range(4):

@@ -34,6 +34,40 @@ def test_no_page_is_long_as_it_is_opened(visit: Callable[[str], Page]) -> None:
     assert {name: height for name, height in heights.items() if not 1_000 < height <= 3_500} == {}
 
 
+def test_a_chip_is_dragged_straight_down_by_its_number(visit: Callable[[str], Page]) -> None:
+    first, second, third = "alien-resurrection-1997", "raiders-of-the-lost-ark-1981", "the-terminator-1984"
+    page = visit(f"/?ds=films&h={first}~{second}~{third}&m=popularity")
+    grips = page.locator(".history .move")
+    start, end = (grips.nth(place).bounding_box() for place in (0, 2))
+    assert start is not None and end is not None
+    middle = start["x"] + start["width"] / 2
+    page.mouse.move(middle, start["y"] + 5)
+    page.mouse.down()
+    page.mouse.move(middle, end["y"] + end["height"] / 2, steps=12)
+    page.mouse.up()
+    page.wait_for_url(re.compile(f"h={second}~{third}~{first}"))
+
+
+def test_a_point_is_selected_by_one_tap_and_none_that_was_tapped_before(visit: Callable[[str], Page]) -> None:
+    page = visit("/map?ds=films&h=alien-1979~gravity-2013")
+    for place, item in enumerate(("alien-1979", "gravity-2013")):
+        point = page.locator(".js-plotly-plot").first.evaluate(_HISTORY_POINT, place)
+        page.touchscreen.tap(*point)
+        page.wait_for_url(re.compile(f"item={item}"))
+        settle(page)
+        page.get_by_role("button", name="Close the details").tap()
+        page.wait_for_url(lambda url: "item=" not in url)
+        settle(page)
+
+
+_HISTORY_POINT = """(plot, place) => {
+  const { x, y } = plot._fullData.find(trace => trace.name === "History")
+  const { xaxis, yaxis } = plot._fullLayout
+  const { left, top } = plot.getBoundingClientRect()
+  return [left + xaxis._offset + xaxis.l2p(x[place]), top + yaxis._offset + yaxis.l2p(y[place])]
+}"""
+
+
 def small(page: Page) -> dict[str, list[int]]:
     """What is touched on less than 44 px in a direction, by its name; heads of columns, links in sentences and the arrows beside
     tabs are left out, and of signs of help the room around them counts."""

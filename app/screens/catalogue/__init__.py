@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 
 from app.session.address import decode, decode_values, encode, encode_values
-from app.session.pages import Own, Page, Parameter, is_search, script
+from app.session.pages import Own, Page, Parameter, is_search, refused, script, up_to
 from app.store.attributes import EXACT
 from app.store.facets import Among, Between, Filters
 from app.text import short
 from engine.runtime import Zoo
 from engine.tabular.columns import RESERVED
 
+ROWS = 20
+"""Of a page of the list."""
 MAX_VALUES = 100
 """Values that one link filters by."""
 
@@ -71,6 +73,18 @@ def _fit(names: tuple[str, ...], whole: bool, text: str, models: Zoo) -> str:
     return f"The link filters by attributes that this catalogue does not have: “{short(text)}”."
 
 
+def _is_order(text: str, models: Zoo, parameters: Own) -> str:
+    """Whether it names an attribute; one that the list cannot be sorted by leaves it as it is."""
+    column = text.removesuffix("-up").removesuffix("-down")
+    if column in ("relevance", *models.items.column_names):
+        return ""
+    return refused("order of items", text, "relevance, title, or an attribute with -up or -down")
+
+
+def _pages(models: Zoo, parameters: Own) -> int:
+    return max(1, -(-len(models) // ROWS))
+
+
 PAGE = Page(
     name="catalogue",
     title="Catalogue",
@@ -87,5 +101,7 @@ PAGE = Page(
             "attribute~low~high~…: items lie in the range of each attribute, an empty end is open",
             _are_ranges,
         ),
+        Parameter("sort", "relevance, title, or <attribute>-up or -down", _is_order),
+        Parameter("page", "of the list", up_to("page of the list", 1, _pages)),
     ),
 )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
-
 import pyarrow as pa
 import streamlit as st
 
@@ -11,7 +9,7 @@ from app import export, guard, zoo
 from app.analysis import facets as views
 from app.analysis import item_card
 from app.components import choice, item_picker
-from app.screens.catalogue import chosen_filters, parameters_of
+from app.screens.catalogue import ROWS, chosen_filters, parameters_of
 from app.session import state
 from app.store.attributes import caption
 from app.store.catalogue import Catalogue
@@ -19,7 +17,6 @@ from app.store.facets import Among, Between, Facet, Filters
 from app.text import clean, count, md
 from engine.runtime import Zoo
 
-ROWS = 20
 BUTTONS = 8  # attributes with a button of their own; the others share one
 LARGEST = 10_000  # rows of a file
 
@@ -41,6 +38,7 @@ def browse() -> None:
         text = choice.searched(
             "Search titles and attributes",
             key="catalogue_search",
+            clears=("page",),
             live="250ms",
             placeholder="Titles, people, genres, descriptions …",
             label_visibility="collapsed",
@@ -58,31 +56,34 @@ def results(models: Zoo, catalogue: Catalogue, facets: list[Facet], text: str, f
     orders = views.sorts(facets, models.has_log)
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         headline = st.empty()
-        if st.session_state.get("catalogue_sort") not in orders:
-            st.session_state["catalogue_sort"] = "relevance"
-        order = st.selectbox(
+        titles = {key: words for key, (words, _, _) in orders.items()}
+        order = choice.selected(
             "Order",
-            list(orders),
-            format_func=lambda key: orders[key][0] if key in orders else str(key),
+            "sort",
+            titles,
+            "relevance",
             key="catalogue_sort",
+            clears=("page",),
             label_visibility="collapsed",
             width=250,
-            persist_state="session",
         )
-    _, column, descending = orders.get(order, orders["relevance"])
-    key = page_key(text, filters, order)
-    number = st.session_state.get(key, 1)
-    number = number if isinstance(number, int) and number > 0 else 1
+    _, column, descending = orders[order]
+    number = int(state.get().own.get("page", 1))
     page = catalogue.page(text, filters, sort=column, descending=descending, limit=ROWS, offset=(number - 1) * ROWS)
+    pages = -(-page.total // ROWS)
+    if number > pages > 0:  # of a link from before: the last one that there is
+        number = pages
+        page = catalogue.page(text, filters, sort=column, descending=descending, limit=ROWS, offset=(number - 1) * ROWS)
     headline.markdown(md(views.headline(page.total, len(models), bool(text or filters))), width="content")
     if not page.total:
         nothing(models, text, filters)
         return
     rows(models, facets, page.rows.to_pylist(), text)
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        if page.total > ROWS:
-            pages = -(-page.total // ROWS)
-            st.pagination(pages, key=key, width=380, persist_state="session")
+        if pages > 1:
+            if st.session_state.get("catalogue_page", 1) != number:  # Streamlit warns of a value beside the default
+                st.session_state["catalogue_page"] = number
+            st.pagination(pages, key="catalogue_page", width=380, on_change=guard.callback(_turned), args=(pages,))
         export.csv_button(
             lambda: views.table(every(catalogue, text, filters, column, descending)),
             f"{models.info.name} catalogue",
@@ -284,7 +285,7 @@ def set_filter(name: str, condition: Among | Between | None) -> None:
     conditions.pop(name, None)
     if condition is not None:
         conditions[name] = condition
-    state.choose(**parameters_of(conditions))
+    state.choose(**parameters_of(conditions), page=None)
 
 
 def remove_filter(name: str) -> None:
@@ -292,23 +293,22 @@ def remove_filter(name: str) -> None:
 
 
 def clear_filters() -> None:
-    state.choose(only=None, between=None)
+    state.choose(only=None, between=None, page=None)
 
 
 def clear_all() -> None:
-    state.choose(find=None, only=None, between=None)
+    state.choose(find=None, only=None, between=None, page=None)
 
 
-def page_key(text: str, filters: Filters, order: str) -> str:
-    """The key of the page number: another one for other matches, so that they begin at their first page."""
-    query = repr((text, tuple(filters.items()), order, state.get().dataset))
-    return f"catalogue_page_{zlib.crc32(query.encode()):08x}"
+def _turned(pages: int) -> None:
+    number = st.session_state.get("catalogue_page")
+    if isinstance(number, int) and 1 <= number <= pages:
+        state.choose(page=str(number))
 
 
 def add(item_id: str) -> None:
     if item_id not in state.get().current:  # a double click comes before the button has changed
         state.add(item_id)
-        st.toast("Added to the history.", icon=":material/check:")
     st.rerun()  # the list alone would be drawn anew otherwise, and the history is beside it
 
 

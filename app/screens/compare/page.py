@@ -120,13 +120,17 @@ _SHARE = (
 
 def _head(models: Zoo, now: state.State, current: tuple[int, ...]) -> None:
     """current: the history that is looked at, A or B."""
-    user = now.user if now.variant is None and examples.user_row(models, now.user) is not None else None
+    row = examples.user_row(models, now.user)
+    user = now.user if now.variant is None and row is not None else None
     notes = [md(models.info.title)]
     if models.info.simulated and "simulated" not in models.info.title.lower():
         notes.append("simulated users")
     if user is not None:
         unseen = "the held-out items" if models.info.sets else "what came next"
         notes.append(f"a user’s history: no model has seen {unseen}")
+        whole = len(models.users["history"][row])
+        if whole > len(current):
+            notes.append(f"the latest {len(current)} of its {whole:,} items; on Users, ranks are after all of them")
     st.caption(" · ".join(["Compare recommenders: edit the history and see what each model recommends", *notes]))
     if user is not None:
         sets = models.info.sets
@@ -179,11 +183,16 @@ def _more(models: Zoo, now: tuple[int, ...]) -> None:
     def called(place: int) -> str:
         return f"{place + 1}  {clean(models.titles[now[place]], 60)}" if 0 <= place < len(now) else "–"
 
+    def choose(label: str, key: str, usual: int) -> None:
+        place = st.session_state.get(key)
+        st.session_state[key] = place if place in places else usual  # anew: another item may stand there by now
+        st.selectbox(label, places, format_func=called, key=key)
+
     kind = st.selectbox("Experiment", history_edits.KINDS, key="compare_kind")
     if kind in ("Remove one", "Swap two", "Replace one by its nearest neighbour"):
-        st.selectbox("Item", places, format_func=called, key="compare_first", index=len(places) - 1)
+        choose("Item", "compare_first", len(now) - 1)
     if kind == "Swap two":
-        st.selectbox("and", places, format_func=called, key="compare_second")
+        choose("and", "compare_second", 0)
     if kind == "Keep the latest":
         st.number_input("Number of items", 1, max(1, len(now)), min(3, len(now)), key="compare_count")
     if kind == "Replace one by its nearest neighbour":
