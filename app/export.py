@@ -44,14 +44,36 @@ def file_name(*words: str, ending: str) -> str:
     return f"{stem[:80] or 'seqscope'}.{ending}"
 
 
-def csv_button(table: Table, name: str, *, key: str, label: str = "CSV") -> None:
-    """A link that downloads a table; made when it is asked for."""
+def table_buttons(table: Table, name: str, *, key: str, label: str = "") -> None:
+    """Links that download a table as CSV and as JSON; made when they are asked for. label: what is in it."""
+    as_form = f"{label} as " if label else ""
+    with st.container(horizontal=True, gap="small", width="content"):
+        for form, mime, make in (("CSV", "text/csv", _csv), ("JSON", "application/json", json_rows)):
+            ending = form.lower()
+            file = file_name("seqscope", name, ending=ending)
+            downloads.button(as_form + form, functools.partial(_made, table, make), file, mime, key=f"{key}_{ending}")
 
-    def make() -> bytes:
-        rows = table() if callable(table) else table
-        return csv_bytes(rows.columns, rows.itertuples(index=False, name=None))
 
-    downloads.button(label, make, file_name("seqscope", name, ending="csv"), "text/csv", key=f"{key}_csv")
+def _made(table: Table, make: Callable[[pd.DataFrame], bytes]) -> bytes:
+    return make(table() if callable(table) else table)
+
+
+def _csv(table: pd.DataFrame) -> bytes:
+    return csv_bytes(table.columns, table.itertuples(index=False, name=None))
+
+
+def json_rows(table: pd.DataFrame) -> bytes:
+    """A list of objects, one per row; of columns called alike the later ones are numbered. What is missing is null."""
+    names = [str(name) for name in table.columns]
+    names = [
+        f"{name} ({names[:place].count(name) + 1})" if name in names[:place] else name
+        for place, name in enumerate(names)
+    ]
+    return (
+        table.set_axis(names, axis=1)
+        .to_json(orient="records", force_ascii=False, double_precision=15, date_format="iso")
+        .encode()
+    )
 
 
 def config(name: str, picture: Literal["svg", "png"] = "svg", **more: Any) -> dict[str, Any]:
@@ -159,7 +181,7 @@ def under(
         columns = {**(columns or {}), **_defined(table, columns or {})}
         widgets.table(table, column_config=columns, alt=f"Table: {alt}", key=f"{key}_table")
         with st.container(horizontal=True, vertical_alignment="center"):
-            csv_button(table, name, key=key)
+            table_buttons(table, name, key=key)
             if picture:
                 st.segmented_control(
                     "Picture format",

@@ -8,7 +8,7 @@ import pandas as pd
 import plotly.graph_objects as go
 from streamlit.testing.v1 import AppTest
 
-from app.export import config, file_name, shared_figure
+from app.export import config, file_name, json_rows, shared_figure
 from app.text import csv_bytes
 
 
@@ -30,6 +30,12 @@ def test_tables_in_utf8_with_neutralised_cells() -> None:
     ]
     assert content.decode("utf-8-sig").split("\r\n") == lines
     assert content.startswith(b"\xef\xbb\xbf")
+
+
+def test_tables_as_json_keep_numbers_lists_and_columns_of_one_name() -> None:
+    table = pd.DataFrame([["=1", 0.1, 2, ["기생충"]], [None, float("nan"), 3, []]], columns=["a", "b", "b", "c"])
+    rows = json.loads(json_rows(table))
+    assert rows == [{"a": "=1", "b": 0.1, "b (2)": 2, "c": ["기생충"]}, {"a": None, "b": None, "b (2)": 3, "c": []}]
 
 
 def test_file_names_and_figures_that_send_nothing_anywhere() -> None:
@@ -60,7 +66,7 @@ def test_a_figure_comes_with_a_description_a_table_and_downloads() -> None:
     app.run()
     (shown,) = app.dataframe
     assert shown.proto.HasField("placeholder") and shown.proto.placeholder == ""  # a cell without a value is empty
-    assert app.get("download_button")
+    assert len(app.get("download_button")) == 2
 
 
 def test_a_figure_written_as_a_dictionary_is_drawn_as_plotly_would() -> None:

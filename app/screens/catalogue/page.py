@@ -84,11 +84,11 @@ def results(models: Zoo, catalogue: Catalogue, facets: list[Facet], text: str, f
             if st.session_state.get("catalogue_page", 1) != number:  # Streamlit warns of a value beside the default
                 st.session_state["catalogue_page"] = number
             st.pagination(pages, key="catalogue_page", width=380, on_change=guard.callback(_turned), args=(pages,))
-        export.csv_button(
+        export.table_buttons(
             lambda: views.table(every(catalogue, text, filters, column, descending)),
             f"{models.info.name} catalogue",
             key="catalogue",
-            label="These items as CSV" if page.total <= LARGEST else f"The first {LARGEST:,} as CSV",
+            label="These items" if page.total <= LARGEST else f"The first {LARGEST:,}",
         )
 
 

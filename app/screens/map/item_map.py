@@ -191,7 +191,7 @@ def item_table(page: MapChoices, items: list[int], *, key: str, name: str) -> No
     st.caption(f"{count(len(order), 'item')}{more}.")
     with st.container(horizontal=True, vertical_alignment="center"):
         item_picker.add_button([models.item_ids[item] for item in order], key=f"{key}_add", most=most, on_add=add)
-        export.csv_button(lambda: facets.table(page.catalogue.rows(order)), name, key=key)
+        export.table_buttons(lambda: facets.table(page.catalogue.rows(order)), name, key=key)
     table = facets.table(page.catalogue.rows(order[:SHOWN]))
     table.insert(0, "Add", "Add")
     widgets.table(

@@ -161,7 +161,7 @@ def _codes_alone(study: Study) -> None:
         means, key=f"metrics_study_{study.name}",
         alt=f"{clean(study.title)}: the tokenizer's figures, means over seeds.",
     )  # fmt: skip
-    export.csv_button(views.download([study]), f"study {study.name}", key=f"metrics_study_{study.name}")
+    export.table_buttons(views.download([study]), f"study {study.name}", key=f"metrics_study_{study.name}")
 
 
 def _ranked(models: Zoo, studies: list[Study], metric: str) -> None:
@@ -248,4 +248,4 @@ def _made(studies: list[Study], kind: str) -> None:
             st.markdown(f"**{md(study.title)}**")
             st.code(clean(study.command, 1_000), language="bash", wrap_lines=True)
             st.table(views.made(study), border="horizontal", hide_index=True, alt=f"Runs of {clean(study.title)}.")
-        export.csv_button(views.download(studies), kind, key=f"metrics_{kind}_all", label="All values as CSV")
+        export.table_buttons(views.download(studies), kind, key=f"metrics_{kind}_all", label="All values")

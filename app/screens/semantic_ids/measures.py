@@ -68,8 +68,8 @@ def overview(page: Selection) -> None:
         columns=["Measure", "Meaning", *titles],
     )
     with st.container(horizontal=True):
-        export.csv_button(by_level, f"levels {' '.join(page.names)}", key="semantic_levels", label="Levels as CSV")
-        export.csv_button(plain, f"tokenizers {' '.join(page.names)}", key="semantic_head", label="Measures as CSV")
+        export.table_buttons(by_level, f"levels {' '.join(page.names)}", key="semantic_levels", label="Levels")
+        export.table_buttons(plain, f"tokenizers {' '.join(page.names)}", key="semantic_head", label="Measures")
 
 
 def _plain(page: Selection) -> list[str]:
@@ -146,7 +146,7 @@ def _groups(page: Selection, tokenization: Tokenization) -> None:
     )
     more = f"The {_GROUPS} largest groups; " if len(groups) > _GROUPS else ""
     with st.container(horizontal=True, vertical_alignment="center"):
-        export.csv_button(whole, export_name, key=f"semantic_groups_{tokenization.name}", label="All groups as CSV")
+        export.table_buttons(whole, export_name, key=f"semantic_groups_{tokenization.name}", label="All groups")
         if more:
             st.caption(f"{more}the file has all.", width="content")
 

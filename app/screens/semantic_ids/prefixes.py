@@ -216,7 +216,7 @@ def _listed(page: Selection, tokenization: Tokenization, prefix: tuple[int, ...]
         ):
             area = f"prefix.{tokenization.name}~{'-'.join(map(str, prefix))}"
             st.switch_page("screens/map/page.py", query_params=state.link_to("map", area=area))
-        export.csv_button(
+        export.table_buttons(
             lambda: _items_table(page, tokenization, order),
             f"{tokenization.name} {'-'.join(map(str, prefix))}",
             key="semantic_browse",

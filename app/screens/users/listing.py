@@ -56,7 +56,7 @@ def show(models: Zoo, shown: users.UserFilter, rows: users.Ints, row: int | None
             st.pagination(
                 pages, key="users_page", max_visible_pages=5, on_change=guard.callback(_turned), args=(pages,)
             )
-        export.csv_button(lambda: users.as_frame(models, rows), "users", key="users")
+        export.table_buttons(lambda: users.as_frame(models, rows), "users", key="users")
 
 
 def _columns(models: Zoo, shown: users.UserFilter) -> list[dict[str, object]]:
