@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
+from engine.cli import main
 from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError
 from engine.evaluation import metrics
@@ -21,7 +22,7 @@ from engine.training.loop import Trainer
 from engine.training.run import build_model, open_run, provenance, train, validation
 from tests.models.contract import MATCHING
 from tests.training.fixtures import RunOf
-from tests.training.tiny import RECIPES, cycles, interrupted, recipe, same, write_log
+from tests.training.tiny import RECIPES, cycles, interrupted, mixed, recipe, same, write_log
 
 LEARNED = list(RECIPES)
 WAYS = list({(model.objective, model.needs): name for name, model in reversed(MATCHING.items())}.values())
@@ -362,3 +363,15 @@ def test_who_is_read_in_part_is_counted(tmp_path: Path, capsys: pytest.CaptureFi
     assert "3 of 5 users (60%) have more than 3 training events" in "".join(capsys.readouterr())
     train(recipe("popularity"), data, tmp_path / "popularity", device="cpu")
     assert "training events" not in "".join(capsys.readouterr())
+
+
+def test_what_validation_ranked_among_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_log(tmp_path / "data", mixed(), 150)
+    command = ["train", "fmc", "--dataset", "data", "--set", "training.epochs=1", "--set", "training.validate_every=1"]
+    assert main(command) == 0
+    assert "sampled" not in capsys.readouterr().out
+    assert main([*command, "--set", "training.valid_protocol=u100", "--restart"]) == 0
+    assert "among 100 sampled" in capsys.readouterr().out
