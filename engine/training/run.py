@@ -91,8 +91,10 @@ def train(
 
     finish: take the best model so far as the result instead of going on. selection: a refit, on training and validation events
     for the epochs of `selection`. Returns what run.json holds. Raises SeqscopeError
-    where the folder holds another training (and `restart` is not given), or where another process trains in it.
+    where the folder holds another training (and `restart` is not given) or a tokenizer, or where another process trains in it.
     """
+    if "tokenizer.safetensors" in contents(folder):
+        raise SeqscopeError(f"{folder} holds a run of a tokenizer, not of a model. Give another --out.")
     replaced = _files_of_run(folder) if restart and world.leads else []
     with claimed(folder, replaced) if world.leads else contextlib.nullcontext():
         world.wait()
