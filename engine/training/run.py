@@ -329,8 +329,13 @@ def open_run(
             )
         if elsewhere and MODELS[recipe.family].unseen_items:
             return _elsewhere(folder, recipe, data), recipe, record, data
+        hint = (
+            " on it: only models that know items by their words answer for other datasets"
+            if elsewhere and dataset
+            else ""
+        )
         raise SeqscopeError(
-            f"{folder} was trained on other data than {data.path} holds now (fingerprints differ). Train again."
+            f"{folder} was trained on other data than {data.path} holds now (fingerprints differ). Train again{hint}."
         )
     learnt_from = data.with_validation() if refitted(record) else data
     model = build_model(recipe, data.num_items, data.num_users, of_run(recipe, learnt_from, folder))

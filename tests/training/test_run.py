@@ -73,6 +73,14 @@ def test_a_run_keeps_the_words_that_it_was_trained_with(tmp_path: Path) -> None:
     assert torch.equal(open_run(tmp_path / "run")[0].scores(histories), before)
 
 
+def test_who_may_be_asked_about_another_dataset_is_said(finished: Path, tmp_path: Path) -> None:
+    other = write_log(tmp_path / "other", cycles(20, 10), 10)
+    with pytest.raises(SeqscopeError, match="know items by their words"):
+        open_run(finished, other.path, elsewhere=True)
+    with pytest.raises(SeqscopeError, match=r"Train again\.$"):
+        open_run(finished, other.path)
+
+
 def test_what_a_run_holds(dataset: Dataset, run_of: RunOf) -> None:
     for name in WAYS:
         folder = run_of(name)
