@@ -48,6 +48,7 @@ def run(args: argparse.Namespace) -> int:
     from engine.console import duration
     from engine.data.dataset import Dataset
     from engine.errors import UsageError
+    from engine.evaluation import protocols
     from engine.training import refit
     from engine.training.distributed import joined
     from engine.training.recipe import load
@@ -78,7 +79,9 @@ def run(args: argparse.Namespace) -> int:
         return 0
     ndcg = record["valid_ndcg"]
     best = f"best epoch {record['best_epoch']} of {record['epochs']}, " if ndcg is not None and record["epochs"] else ""
-    best += "" if ndcg is None else f"validation NDCG@10 {ndcg:.4f}, "
+    sampled = protocols.parse(recipe.training.valid_protocol).sampled
+    among = f" among {sampled:,} sampled negatives" if sampled else ""
+    best += "" if ndcg is None else f"validation NDCG@10 {ndcg:.4f}{among}, "
     early = unsettled(record["best_epoch"], validated(record["curve"]), record["recipe"])
     if early is not None:
         best += f"{early}, "

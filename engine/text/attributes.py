@@ -28,7 +28,7 @@ CHARACTERS = 256
 SEPARATOR = "; "
 
 # What names an item, and what counts its events, says nothing about it.
-_NOT_WORDS = {"item", "item_id", "id", "popularity"}
+_NOT_WORDS = {"item", "item_id", "id", "asin", "parent_asin", "isbn", "url", "link", "imdb", "tmdb", "popularity"}
 _FIRST = ("title", "name", "brand", "artist", "author", "director", "categor", "genre")
 _LAST = ("description", "plot", "summary", "review")
 _NUMBERS = ("year", "price")

@@ -67,6 +67,10 @@ class Letter(Rqvae):
             raise ValueError(
                 f"collaborative vectors have {material.of('collaborative').shape[1]} dimensions, the latent {config.dim}"
             )
+        if config.beta and config.clusters > config.codes:
+            raise ValueError(
+                f"tokenizer.clusters: {config.codes} codes do not make {config.clusters} clusters; set {config.codes} at most"
+            )
         return super().fit(material, config, generator, learning)
 
     def begin_epoch(self, material: Material, draw: torch.Generator) -> None:

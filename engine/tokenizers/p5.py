@@ -64,6 +64,8 @@ class Titles(Tokenizer):
         counts: Counter[str] = Counter()
         for title in _titles(material):
             counts.update(set(_words(title)))
+        if not counts:
+            raise ValueError("the catalogue has no titles")
         whole = {word for word, count in counts.items() if count >= config.least}
         pieces: Counter[str] = Counter()
         for word in counts.keys() - whole:
@@ -119,9 +121,11 @@ class Titles(Tokenizer):
 
 
 def _titles(material: Material) -> list[str]:
+    """Empty where an item has none; a title that is the item's id stands in for one, and says nothing."""
     if "title" not in material.items.column_names:
         raise ValueError("the catalogue has no titles")
-    return [str(title or "") for title in material.items["title"].to_pylist()]
+    rows = zip(material.items["title"].to_pylist(), material.items["item_id"].to_pylist(), strict=True)
+    return ["" if title is None or title == item_id else str(title) for title, item_id in rows]
 
 
 def _words(title: str) -> list[str]:

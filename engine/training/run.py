@@ -91,8 +91,10 @@ def train(
 
     finish: take the best model so far as the result instead of going on. selection: a refit, on training and validation events
     for the epochs of `selection`. Returns what run.json holds. Raises SeqscopeError
-    where the folder holds another training (and `restart` is not given), or where another process trains in it.
+    where the folder holds another training (and `restart` is not given) or a tokenizer, or where another process trains in it.
     """
+    if "tokenizer.safetensors" in contents(folder):
+        raise SeqscopeError(f"{folder} holds a run of a tokenizer, not of a model. Give another --out.")
     replaced = _files_of_run(folder) if restart and world.leads else []
     with claimed(folder, replaced) if world.leads else contextlib.nullcontext():
         world.wait()
@@ -327,8 +329,13 @@ def open_run(
             )
         if elsewhere and MODELS[recipe.family].unseen_items:
             return _elsewhere(folder, recipe, data), recipe, record, data
+        hint = (
+            " on it: only models that know items by their words answer for other datasets"
+            if elsewhere and dataset
+            else ""
+        )
         raise SeqscopeError(
-            f"{folder} was trained on other data than {data.path} holds now (fingerprints differ). Train again."
+            f"{folder} was trained on other data than {data.path} holds now (fingerprints differ). Train again{hint}."
         )
     learnt_from = data.with_validation() if refitted(record) else data
     model = build_model(recipe, data.num_items, data.num_users, of_run(recipe, learnt_from, folder))

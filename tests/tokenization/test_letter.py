@@ -100,6 +100,11 @@ def test_it_learns_who_takes_an_item_where_words_do_not_say() -> None:
     assert similar[1.0] > similar[0.0] + 0.2
 
 
+def test_more_clusters_than_codes_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"tokenizer\.clusters"):
+        fit("letter", material(64), epochs=1, clusters=9, codes=8)
+
+
 def test_a_teacher_of_another_width_is_refused() -> None:
     with pytest.raises(ValueError, match="8 dimensions, the latent 6"):
         fit("letter", material(), dim=6)

@@ -53,6 +53,15 @@ def test_rare_words_are_spelled_by_pieces_that_many_begin_with() -> None:
 def test_a_catalogue_without_titles_is_refused() -> None:
     with pytest.raises(ValueError, match="no titles"):
         titles(catalogue(name=["a", "b"]))
+    with pytest.raises(ValueError, match="no titles"):
+        titles(catalogue(title=["i0", "i1"]))  # their ids stand in for them
+
+
+def test_an_id_in_place_of_a_title_is_no_word() -> None:
+    given = catalogue(title=["red soap", "i1", "red i1 soap i3", "i3", "i1 i3"])
+    tokenizer = titles(given, length=20)
+    codes = tokenizer.identify(given)
+    assert (codes[1] == codes[3]).all() and (codes[2, :4] != NONE).all()
 
 
 def test_paths_share_their_beginnings_and_the_root_is_left_out() -> None:

@@ -224,3 +224,16 @@ def test_a_tokenizers_run_is_no_models(dataset: Dataset, tmp_path: Path) -> None
     with pytest.raises(UsageError, match="not a tokenizer"):
         from_dict({"family": "sasrec"}, "here")
     assert main(["evaluate", str(tmp_path / "random")]) == 1
+
+
+@pytest.mark.parametrize("words", [[], ["--restart"]], ids=["", "restart"])
+def test_no_model_is_trained_over_a_tokenizers_run(
+    dataset: Dataset, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    again = command("random", dataset, tmp_path / "random", settings=[])
+    assert main(again) == 0
+    capsys.readouterr()
+    train = ["train", "popularity", "--dataset", str(dataset.path), "--out", str(tmp_path / "random")]
+    assert main([*train, *words]) == 1
+    assert "run of a tokenizer" in capsys.readouterr().err
+    assert main(again) == 0

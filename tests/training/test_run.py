@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
+from engine.cli import main
 from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError
 from engine.evaluation import metrics
@@ -21,7 +22,7 @@ from engine.training.loop import Trainer
 from engine.training.run import build_model, open_run, provenance, train, validation
 from tests.models.contract import MATCHING
 from tests.training.fixtures import RunOf
-from tests.training.tiny import RECIPES, cycles, interrupted, recipe, same, write_log
+from tests.training.tiny import RECIPES, cycles, interrupted, mixed, recipe, same, write_log
 
 LEARNED = list(RECIPES)
 WAYS = list({(model.objective, model.needs): name for name, model in reversed(MATCHING.items())}.values())
@@ -70,6 +71,14 @@ def test_a_run_keeps_the_words_that_it_was_trained_with(tmp_path: Path) -> None:
     other = write_log(tmp_path / "data", cycles(40, 30), 30, titles=titles)
     assert other.info.fingerprint == dataset.info.fingerprint
     assert torch.equal(open_run(tmp_path / "run")[0].scores(histories), before)
+
+
+def test_who_may_be_asked_about_another_dataset_is_said(finished: Path, tmp_path: Path) -> None:
+    other = write_log(tmp_path / "other", cycles(20, 10), 10)
+    with pytest.raises(SeqscopeError, match="know items by their words"):
+        open_run(finished, other.path, elsewhere=True)
+    with pytest.raises(SeqscopeError, match=r"Train again\.$"):
+        open_run(finished, other.path)
 
 
 def test_what_a_run_holds(dataset: Dataset, run_of: RunOf) -> None:
@@ -362,3 +371,15 @@ def test_who_is_read_in_part_is_counted(tmp_path: Path, capsys: pytest.CaptureFi
     assert "3 of 5 users (60%) have more than 3 training events" in "".join(capsys.readouterr())
     train(recipe("popularity"), data, tmp_path / "popularity", device="cpu")
     assert "training events" not in "".join(capsys.readouterr())
+
+
+def test_what_validation_ranked_among_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_log(tmp_path / "data", mixed(), 150)
+    command = ["train", "fmc", "--dataset", "data", "--set", "training.epochs=1", "--set", "training.validate_every=1"]
+    assert main(command) == 0
+    assert "sampled" not in capsys.readouterr().out
+    assert main([*command, "--set", "training.valid_protocol=u100", "--restart"]) == 0
+    assert "among 100 sampled" in capsys.readouterr().out

@@ -26,6 +26,12 @@ class TestFields:
         assert columns == ["title", "brand", "categories", "year", "description"]
         assert choose_fields(ITEMS.schema, ["fame", "title:3"]) == (Field("fame"), Field("title", 3))
 
+    @pytest.mark.parametrize("name", ["id", "asin", "parent_asin", "isbn", "URL"])
+    def test_what_names_an_item_is_read_where_it_is_asked_for_alone(self, name: str) -> None:
+        schema = pa.schema([("title", pa.string()), (name, pa.string())])
+        assert choose_fields(schema) == (Field("title"),)
+        assert choose_fields(schema, [name]) == (Field(name),)
+
     @pytest.mark.parametrize(
         ("fields", "says"),
         [
