@@ -43,6 +43,7 @@ from app.jobs.launch import Launcher, Local, OnRay
 from app.jobs.runner import ALLOWED, CANCEL, LOG
 from app.jobs.spec import Job
 from app.jobs.status import Status, is_short
+from app.text import count
 from app.turns import Ahead, in_turn
 from engine.errors import SeqscopeError
 from engine.files import write_text
@@ -336,7 +337,7 @@ class Queue:
         unfinished = [other for other, now in self._all() if not now.over]
         again = "Try again when some have ended."
         if len(unfinished) >= self.waiting:
-            raise Full(f"{self.waiting} jobs are waiting or running already. {again}")
+            raise Full(f"No more than {count(self.waiting, 'job')} may wait or run here. {again}")
         same_owner = sum(_owner(other) == _owner(job) for other in unfinished)
         if same_owner and len(unfinished) >= self.waiting - self.waiting // 2:
             raise Full(

@@ -35,7 +35,7 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
 from app.reports.columns import LOOKED_AT, Columns, choose, list_of
-from app.text import short
+from app.text import count, short
 from app.uploads.limits import UploadLimits
 from engine.errors import Refused, SeqscopeError
 from engine.runtime import Zoo
@@ -182,7 +182,7 @@ def _in_time(con: duckdb.DuckDBPyConnection, path: Path, bounds: Bounds | None) 
     if bounds is None:
         yield
         return
-    late = TooMuch(f"Reading {path.name} took longer than {bounds.seconds:,} seconds and was ended. {PART}")
+    late = TooMuch(f"Reading {path.name} took longer than {count(bounds.seconds, 'second')} and was ended. {PART}")
     end = time.monotonic() + bounds.seconds
     clock = threading.Timer(bounds.seconds, con.interrupt)
     clock.daemon = True

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from app import home
+from app.text import count
 from app.turns import Ahead, Turns
 from app.uploads.limits import UploadLimits, children
 from engine.errors import SeqscopeError
@@ -211,7 +212,7 @@ def _converse(
                 )
             if time.monotonic() > deadline:
                 raise UploadFailed(
-                    f"Reading the file took longer than {limits.seconds:,} seconds and was ended. Upload a part of it."
+                    f"Reading the file took longer than {count(limits.seconds, 'second')} and was ended. Upload a part of it."
                 )
     raise UploadFailed(_died(child, bytes(tail)))
 

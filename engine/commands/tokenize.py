@@ -67,10 +67,10 @@ def run(args: argparse.Namespace) -> int:
     if args.vectors:
         try:
             vectors = np.load(args.vectors, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise UsageError(f"--vectors {args.vectors}: {error}") from None
+        except (ValueError, EOFError):
+            vectors = None
         if not isinstance(vectors, np.ndarray):
-            raise UsageError(f"--vectors {args.vectors} is no .npy file")
+            raise UsageError(f"--vectors {args.vectors}: it is no .npy file; numpy.save writes one, a row for each item")
     how = {"device": args.device, "vectors": vectors, "restart": args.restart, "judge": args.judge}
     runs = Path("runs") / dataset.info.name
     if args.source is not None:

@@ -305,7 +305,7 @@ def test_no_more_jobs_than_may_wait(jobs: Path) -> None:
     queue, nothing = Queue(jobs, waiting=2, launcher=Pretended()), step("say", "x")
     for id in ("a", "b"):
         queue.submit(job(nothing, id=id))
-    with pytest.raises(Full, match="2 jobs are waiting or running already"):
+    with pytest.raises(Full, match="No more than 2 jobs"):
         queue.submit(job(nothing, id="c"))
     assert not (queue.root / "c").exists() and not list(queue.root.glob(".c*"))
     queue.cancel("a")
