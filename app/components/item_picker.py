@@ -16,7 +16,7 @@ from app.components import widgets
 from app.session import state
 from app.store.catalogue import Catalogue
 from app.store.search import Hit
-from app.text import clean, count, md
+from app.text import clean, count, md, whole_rank
 from engine.runtime import Zoo
 
 _HITS = 6
@@ -187,7 +187,7 @@ def choose_explained(models: Zoo, name: str, history: tuple[int, ...], *, key: s
     def called(item: int) -> str:
         note = " (the held-out item)" if item == truth else " (in the history)" if item in history else ""
         place = best.index(item) + 1 if item in best else ranks.get(item, 0)
-        return clean(f"{place:,.0f}. {zoo.titled(models, item)}{note}", 120)
+        return clean(f"{whole_rank(place or 0)}. {zoo.titled(models, item)}{note}", 120)
 
     listed, searched = st.columns(2, gap="medium")
     if chosen is not None:
