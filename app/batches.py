@@ -85,7 +85,7 @@ def look(folder: Path, path: Path, columns: Mapping[str, str], limits: UploadLim
 
 def of(owner: str, dataset: str | None = None) -> list[Work]:
     """The newest first; over one dataset, or all."""
-    return [work.one(owner, row.id) for row in open_store().jobs.of(owner, dataset) if row.kind == "batch"]
+    return [work.get(owner, row.id) for row in open_store().jobs.of(owner, dataset) if row.kind == "batch"]
 
 
 def result(job: Work) -> Path | None:

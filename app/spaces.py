@@ -144,7 +144,7 @@ def codes(models: Zoo, place: Place) -> map_codes.Codes:
     table = place.tokenizer.codebooks_map() if place.tokenizer is not None else None
     if place.tokenizer is None or table is None:
         raise SeqscopeError("This export has no map of codes. Export the tokenizer again.")
-    codes = map_codes.Codes.read(table, place.tokenizer.plane, place.tokenizer.own, models.popularity)
+    codes = map_codes.Codes.read(table, place.tokenizer.plane, place.tokenizer.learned, models.popularity)
     return (
         codes
         if place.projection == "umap"

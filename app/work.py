@@ -307,7 +307,7 @@ def of(owner: str, dataset: str) -> list[Work]:
     return [_work(jobs, row) for row in open_store().jobs.of(owner, dataset)]
 
 
-def one(owner: str, job: str) -> Work:
+def get(owner: str, job: str) -> Work:
     """Raises NotFound."""
     return _work(queue(), open_store().jobs.get(owner, job))
 

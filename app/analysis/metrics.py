@@ -97,7 +97,7 @@ def titled(titles: Mapping[str, str], rows: Iterable[str]) -> dict[str, str]:
     return {row: titles[model_of(row)] + (", user vectors" if row.endswith(USERS) else "") for row in rows}
 
 
-def asked(people: int, protocol: str) -> str:
+def users_words(people: int, protocol: str) -> str:
     """30 users with held-out items, 1 user with a held-out item."""
     items = "held-out items" if naming.parse(protocol).sets else "a held-out item"
     return f"{count(people, 'user')} with {items}"

@@ -32,17 +32,17 @@ def _of_column(models: Zoo, items: pa.Table, tokenization: Tokenization, column:
 @cached(64, by=of_digest)
 def usage(tokenization: Tokenization) -> list[codes.Usage]:
     """One entry per level of the tokenizer's own codes."""
-    return codes.usage(tokenization.own, tokenization.about.shape.own)
+    return codes.usage(tokenization.learned, tokenization.about.shape.own)
 
 
 @cached(64, by=of_digest)
 def groups(tokenization: Tokenization) -> list[npt.NDArray[np.int64]]:
-    return semantic_ids.groups(tokenization.own)
+    return semantic_ids.groups(tokenization.learned)
 
 
 @cached(64, by=lambda tokenization, prefix: (tokenization.digest, prefix))
 def tree(tokenization: Tokenization, prefix: tuple[int, ...]) -> prefix_tree.Tree:
-    return prefix_tree.build(tokenization.own, prefix)
+    return prefix_tree.build(tokenization.learned, prefix)
 
 
 @cached(
@@ -59,7 +59,7 @@ def colours(
 
 @cached(64, by=_of_column)
 def purity(models: Zoo, items: pa.Table, tokenization: Tokenization, column: str) -> list[codes.Depth]:
-    return codes.purity(tokenization.own, labels(models, items, column).of)
+    return codes.purity(tokenization.learned, labels(models, items, column).of)
 
 
 @cached(32, by=lambda models, items, column: (stamp(models), column))
@@ -75,7 +75,7 @@ def _coloured(models: Zoo, items: pa.Table, column: str) -> semantic_ids.Labels:
 def disambiguating(tokenization: Tokenization, item: int) -> tuple[int, ...]:
     """What follows an item's codes in its semantic ID, only to tell it from items with the same codes; mostly nothing, or a
     number."""
-    return path(tokenization.identifiers.codes, item)[len(path(tokenization.own, item)) :]
+    return path(tokenization.identifiers.codes, item)[len(path(tokenization.learned, item)) :]
 
 
 def summary(tokenization: Tokenization) -> str:
@@ -215,8 +215,8 @@ def levels_table(usages: Sequence[tuple[str, Tokenization, Sequence[Usage]]]) ->
     with what random codes give. Shares in percent."""
     rows = []
     for title, tokenizer, levels in usages:
-        shares = semantic_ids.alike(tokenizer.own)
-        chance = semantic_ids.alike_by_chance(len(tokenizer.own), [level.size for level in levels])
+        shares = semantic_ids.alike(tokenizer.learned)
+        chance = semantic_ids.alike_by_chance(len(tokenizer.learned), [level.size for level in levels])
         for at, level in enumerate(levels):
             rows.append(
                 {
@@ -309,7 +309,7 @@ def groups_table(
     rows = []
     for items in groups:
         row: dict[str, object] = {
-            "Codes": spelled(path(tokenization.own, int(items[0]))),
+            "Codes": spelled(path(tokenization.learned, int(items[0]))),
             "Items": len(items),
             "Titles": "; ".join(clean(titles[item], 60) for item in items[:_TITLES])
             + (f" and {len(items) - _TITLES} more" if len(items) > _TITLES else ""),

@@ -104,7 +104,7 @@ def batches_of(owner: str, works: Sequence[Work], titles: Mapping[str, str] | No
 def _watch_batch(owner: str, id: str) -> None:
     with guard.watch("the batch"):
         try:
-            batch = work.one(owner, id)
+            batch = work.get(owner, id)
         except NotFound:
             st.rerun()
         if batch.over:

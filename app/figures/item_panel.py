@@ -119,7 +119,7 @@ def codes(models: Zoo, item: int) -> list[dict[str, Any]]:
     """A row per tokenizer. help: of each code, how many items have the prefix that ends there."""
     rows = []
     for name, tokenization in models.tokenizations.items():
-        path = semantic_ids.path(tokenization.own, item)
+        path = semantic_ids.path(tokenization.learned, item)
         rows.append(
             {
                 "name": name,
@@ -128,7 +128,9 @@ def codes(models: Zoo, item: int) -> list[dict[str, Any]]:
                     {
                         "text": str(code),
                         "prefix": "-".join(map(str, path[:depth])),
-                        "help": _sharing(len(semantic_ids.with_prefix(tokenization.own, path[:depth])), path[:depth]),
+                        "help": _sharing(
+                            len(semantic_ids.with_prefix(tokenization.learned, path[:depth])), path[:depth]
+                        ),
                     }
                     for depth, code in enumerate(path, 1)
                 ],

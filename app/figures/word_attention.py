@@ -63,7 +63,7 @@ def items(parts: Parts, narrow: bool = False) -> go.Figure:
     )
 
 
-def own(shown: pd.DataFrame) -> go.Figure:
+def token_ablation(shown: pd.DataFrame) -> go.Figure:
     """What leaving out an attribute, or one word of it, does to the score. shown: attribute, word, effect, rank_without."""
     places = list(range(len(shown)))
     names, pointed = [], []

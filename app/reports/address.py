@@ -54,7 +54,7 @@ def read(parameters: Mapping[str, str], models: Zoo) -> Asked:
         raise SeqscopeError(
             f"The address asks for lists of length “{short(link.k or '', 20)}”; possible is 1 to {MAX_K}."
         )
-    return asked(
+    return request_of(
         choices,
         history=history[-MAX_HISTORY:],
         edited=None if link.variant is None else link.variant[-MAX_HISTORY:],
@@ -73,7 +73,7 @@ def of_person(models: Zoo, user: str) -> Ids:
     return history
 
 
-def asked(
+def request_of(
     parameters: Mapping[str, str],
     *,
     history: Sequence[str],

@@ -315,7 +315,7 @@ class Tokenization:
         return self._identifiers.value()
 
     @functools.cached_property
-    def own(self) -> npt.NDArray[np.int32]:
+    def learned(self) -> npt.NDArray[np.int32]:
         """int32 [items, own levels]: the codes that the tokenizer itself gave, without numbers that only count; −1 in trailing
         places. Items with the same row collide."""
         sizes = np.array(self.about.shape.own, np.int64)

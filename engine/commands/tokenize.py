@@ -70,7 +70,9 @@ def run(args: argparse.Namespace) -> int:
         except (ValueError, EOFError):
             vectors = None
         if not isinstance(vectors, np.ndarray):
-            raise UsageError(f"--vectors {args.vectors}: it is no .npy file; numpy.save writes one, a row for each item")
+            raise UsageError(
+                f"--vectors {args.vectors}: it is no .npy file; numpy.save writes one, a row for each item"
+            )
     how = {"device": args.device, "vectors": vectors, "restart": args.restart, "judge": args.judge}
     runs = Path("runs") / dataset.info.name
     if args.source is not None:

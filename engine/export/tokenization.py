@@ -89,7 +89,7 @@ def export_tokenization(
         shown = (title or recipe.title or name)[:TITLE]
         about = _fill(folder, run, shown, tokenizer, table, record, report, data)
         exported_tokenizer = read_back(Tokenization, folder, about, data)
-        _ = exported_tokenizer.codebooks, exported_tokenizer.latents, exported_tokenizer.own
+        _ = exported_tokenizer.codebooks, exported_tokenizer.latents, exported_tokenizer.learned
     return target
 
 

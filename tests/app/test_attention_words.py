@@ -140,7 +140,7 @@ def test_hostile_words_and_titles_are_text(title: str) -> None:
     assert not re.search(
         r"(?<!\\)[<$]", word_attention.occlusion_sentence(word_attention.OwnWords(1.0, 1.0, table), title)
     )
-    for figure in (figures.items(parts), figures.own(table)):
+    for figure in (figures.items(parts), figures.token_ablation(table)):
         assert "<script" not in figure.to_json() and "$\\\\frac" not in figure.to_json()
 
 

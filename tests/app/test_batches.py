@@ -68,8 +68,8 @@ def real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_it_runs_and_is_there_for_the_next_server(exports: Path) -> None:
     job = start(exports / "toys", b"user,item\nann,toy-9\nann,toy-12\nbob,toy-20\nbob,nope\n")
     work.close()  # the server ends; its successor finds the job
-    wait(lambda: work.one(job.owner, job.id).over, 120)
-    one = work.one(job.owner, job.id)
+    wait(lambda: work.get(job.owner, job.id).over, 120)
+    one = work.get(job.owner, job.id)
     path = batches.result(one)
     assert one.row.state == "done", one.row.message
     assert path is not None and {row["history"] for row in pq.read_table(path).to_pylist()} == {"ann", "bob"}
@@ -103,7 +103,7 @@ def test_the_page_finds_it_again(root: Path, exports: Path, launcher: Nobody) ->
     with pytest.raises(SeqscopeError, match="no such job"):
         work.cancel(BEN, one.row.id)
     test.button(key=f"data_cancel_{one.row.id}").click().run()
-    assert work.one(ANNA, one.row.id).cancelling
+    assert work.get(ANNA, one.row.id).cancelling
 
 
 def test_columns_of_a_file_are_mapped_and_it_is_answered_for(root: Path, exports: Path, launcher: Nobody) -> None:

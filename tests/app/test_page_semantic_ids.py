@@ -116,7 +116,7 @@ def test_the_item_panel_has_the_whole_semantic_id() -> None:
     for name, tokenization in models.tokenizations.items():
         shown = [code["text"] for code in rows[name]["codes"]] + [rows[name]["rest"]] * bool(rows[name]["rest"])
         whole = codes_of.path(tokenization.identifiers.codes, 9)
-        assert " · ".join(shown) == codes_of.spelled(whole) or len(whole) == tokenization.own.shape[1]
+        assert " · ".join(shown) == codes_of.spelled(whole) or len(whole) == tokenization.learned.shape[1]
     assert any(row["rest"] for row in rows.values())
 
 

@@ -150,7 +150,7 @@ def test_what_was_accepted_is_prepared(root: Path, launcher: Nobody) -> None:
     with pytest.raises(NotFound):
         work.log(BEN, one.row.id)
     test.button(key=f"data_cancel_{one.row.id}").click().run()
-    assert work.one(ANNA, one.row.id).cancelling
+    assert work.get(ANNA, one.row.id).cancelling
 
 
 def test_a_log_has_the_models_that_need_no_training_first(root: Path, launcher: Nobody) -> None:
@@ -218,7 +218,7 @@ def test_what_the_quota_refuses_is_said_and_can_be_asked_for(root: Path, monkeyp
     assert [one.row.kind for one in work.of(ANNA, dataset.id)] == ["prepare", "baselines"]
     with pytest.raises(QuotaReached):
         work.retry(ANNA, fitted.row.id)
-    assert work.one(ANNA, fitted.row.id).row.state == "failed"
+    assert work.get(ANNA, fitted.row.id).row.state == "failed"
 
 
 def test_a_failure_is_told_in_words_and_tried_again(root: Path) -> None:
@@ -229,7 +229,7 @@ def test_a_failure_is_told_in_words_and_tried_again(root: Path) -> None:
     test = page(root, ANNA)
     assert "no" in test.error[0].value and "<b>" not in test.error[0].value.replace("\\<b\\>", "")
     run_without_fault(test.button(key=f"data_retry_{one.row.id}").click())
-    assert work.one(ANNA, one.row.id).row.state in ("queued", "running")
+    assert work.get(ANNA, one.row.id).row.state in ("queued", "running")
 
 
 def test_work_that_ends_after_its_dataset_has_expired_keeps_it(root: Path) -> None:
@@ -275,7 +275,7 @@ def test_a_preparation_that_was_cancelled_can_go_on_after_a_training(root: Path)
     test = page(root, ANNA)
     assert "was cancelled" in test.info[0].value
     test.button(key=f"data_retry_{first.id}").click().run()
-    assert not work.one(ANNA, first.id).over and work.one(ANNA, second.id).over
+    assert not work.get(ANNA, first.id).over and work.get(ANNA, second.id).over
 
 
 @pytest.mark.parametrize("kept", [True, False], ids=["settings kept", "of before"])

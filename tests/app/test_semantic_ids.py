@@ -50,7 +50,7 @@ def test_use_of_codes_by_hand_and_beside_random_ones() -> None:
 def test_random_codes_are_as_many_as_a_level_has() -> None:
     codes = np.full((400, 2), -1, np.int32)
     codes[:, 0], codes[:20, 1] = np.arange(400) % 100, np.arange(20)  # 20 items go on after their first code
-    levels = tokenizers.levels_table([("T", SimpleNamespace(own=codes), codes_of.usage(codes, (100, 100)))])  # type: ignore[list-item]
+    levels = tokenizers.levels_table([("T", SimpleNamespace(learned=codes), codes_of.usage(codes, (100, 100)))])  # type: ignore[list-item]
     assert levels["Perplexity by chance"][1] < levels["Normalised perplexity"][1] == pytest.approx(20)
 
 

@@ -35,7 +35,7 @@ def test_what_it_holds(pristine: Path) -> None:
     assert list(zoo.tokenizations) == ["letter", "rqvae"] and zoo.refused == [] and list(zoo.bundles) == ["alpha"]
     one = zoo.tokenizations["rqvae"]
     assert np.array_equal(one.identifiers.codes, toy_codes()) and one.identifiers.levels == 3
-    assert np.array_equal(one.own, toy_codes()[:, :2])
+    assert np.array_equal(one.learned, toy_codes()[:, :2])
     assert one.codebooks is not None and one.codebooks.shape == (2, CODES, DIM)
     assert one.latents is not None and one.latents.shape == (40, DIM)
     assert one.plane is not None and one.plane.num_rows == 2 * CODES
@@ -46,7 +46,7 @@ def test_numbers_that_only_count_are_no_codes_of_its_own(path: Path) -> None:
     codes = np.array([[4, NONE], [4, 1], [0, 7], *[[1, 1]] * 37], np.int32)
     write_tokenization(path, "words", codes, own=(5, 2), vectors=False)
     one = Zoo.open(path).tokenizations["words"]
-    assert one.own[:3].tolist() == [[4, NONE], [4, 1], [0, NONE]]  # 7 is beyond the level's own two codes
+    assert one.learned[:3].tolist() == [[4, NONE], [4, 1], [0, NONE]]  # 7 is beyond the level's own two codes
     assert one.codebooks is None and one.latents is None and one.plane is None
 
 
@@ -141,7 +141,7 @@ def test_what_is_read_on_first_use_is_checked_then(path: Path) -> None:
     for _ in range(2):
         with pytest.raises(BundleError, match=r"latents\.npy"):
             _ = one.latents
-    assert len(one.own) == 40
+    assert len(one.learned) == 40
 
 
 def test_a_link_out_of_the_folder_is_refused(path: Path, tmp_path: Path) -> None:

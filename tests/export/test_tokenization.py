@@ -45,7 +45,7 @@ def test_it_is_read_as_it_was_made(
     assert list(zoo.tokenizations) == ["rqvae", "random"] and zoo.refused == [] and zoo.bundles == {}
     one, made = zoo.tokenizations["rqvae"], Identifiers.read(runs / "rqvae")
     assert np.array_equal(one.identifiers.codes, made.codes)
-    assert np.array_equal(one.own, made.codes[:, :2]) and one.about.shape.own == [8, 8]
+    assert np.array_equal(one.learned, made.codes[:, :2]) and one.about.shape.own == [8, 8]
     report = json.loads((runs / "rqvae" / "report.json").read_text())
     assert one.about.figures.before.sharing == report["before"]["sharing"]
     assert one.about.figures.reconstruction == report["reconstruction"]

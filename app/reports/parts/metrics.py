@@ -394,7 +394,7 @@ def _floor_left_out(content: Metrics, families: Mapping[str, str]) -> bool:
 
 def protocol_words(content: Metrics, report: Report) -> str:
     text = (
-        f"{content.words} Split: {split_words(report.dataset.split)}; {analysis.asked(content.people, content.protocol)}. "
+        f"{content.words} Split: {split_words(report.dataset.split)}; {analysis.users_words(content.people, content.protocol)}. "
         f"Intervals: 95 %, bootstrap over users, {content.samples:,} samples, seed {content.seed}; ≈: not significantly "
         f"different from the best, by a paired bootstrap and Holm's correction.{analysis.left_out(content.left_out)}"
     )

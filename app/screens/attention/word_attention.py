@@ -135,7 +135,7 @@ def token_ablation(models: Zoo, name: str, history: tuple[int, ...]) -> None:
     )
     shown = word_attention.strongest(own_words.table, _WORDS)
     export.figure(
-        figures.own(shown),
+        figures.token_ablation(shown),
         key="attention_own",
         alt=f"What leaving out each attribute, and each word, of {clean(aimed)} does to its score.",
         table=own_words.table,

@@ -86,7 +86,7 @@ def items_within(models: Zoo, area: str) -> np.ndarray:
     if where.startswith("prefix."):
         tokenization = models.tokenizations.get(where.removeprefix("prefix."))
         return (
-            semantic_ids.with_prefix(tokenization.own, map_points.prefix(selection) or ())
+            semantic_ids.with_prefix(tokenization.learned, map_points.prefix(selection) or ())
             if tokenization is not None
             else np.empty(0, np.int64)
         )

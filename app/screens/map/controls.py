@@ -185,7 +185,9 @@ def _colouring(
 @cached(16, by=lambda models, name: (name, stamp(models)))
 def _coding(models: Zoo, name: str) -> map_colouring.Colouring:
     tokenization = models.tokenizations[name]
-    return map_colouring.by_code(tokenization.own[:, 0], f"{CODE}{name}", f"First code by {tokenization.about.title}")
+    return map_colouring.by_code(
+        tokenization.learned[:, 0], f"{CODE}{name}", f"First code by {tokenization.about.title}"
+    )
 
 
 @cached(8, by=lambda catalogue, stamp: stamp)

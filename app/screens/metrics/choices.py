@@ -69,7 +69,7 @@ class MetricsChoices:
         usual = self.protocol == naming.main(info.repeats, info.split.get("kind"))
         ranking = naming.title(self.protocol) if usual else naming.sentence(self.protocol, len(self.models))
         simulated = " · **simulated users**" if info.simulated else ""
-        return md(f"{ranking} · {metrics.asked(users, self.protocol)}", 1_000) + simulated
+        return md(f"{ranking} · {metrics.users_words(users, self.protocol)}", 1_000) + simulated
 
     def notes(self) -> dict[str, str]:
         """Row → why it is not compared, or what has to be known of it."""

@@ -40,7 +40,7 @@ def _facts(this: MetricsChoices) -> dict[str, str]:
     return {
         "Ranking": naming.sentence(this.protocol, len(this.models)),
         "Split": split_words(info.split),
-        "Users": f"{metrics.asked(users, this.protocol)}{', simulated' if info.simulated else ''}."
+        "Users": f"{metrics.users_words(users, this.protocol)}{', simulated' if info.simulated else ''}."
         f"{metrics.left_out(this.left_out)}",
         "Held-out items": " ".join(metrics.held_out_words(info)),
         "Intervals": f"{metrics.INTERVALS} {evaluation.over_seeds(this.models, this.protocol)}",

@@ -9,7 +9,7 @@ import streamlit as st
 from app import glossary, guard, zoo
 from app.analysis import evaluation, model_card
 from app.components import choice
-from app.reports.address import MAX_TITLE, asked
+from app.reports.address import MAX_TITLE, request_of
 from app.reports.document import Asked
 from app.reports.parts import PARTS
 from app.session import state
@@ -27,7 +27,7 @@ def show(models: Zoo) -> Asked:
         _details(models, now.own)
     shown = _shown(models)
     names = None if len(shown) == len(models.bundles) else tuple(shown)
-    return asked(
+    return request_of(
         state.get().own, history=now.history, edited=now.variant, models=names, k=now.k, user=now.user, item=now.item
     )
 

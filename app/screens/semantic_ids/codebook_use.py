@@ -58,7 +58,8 @@ def _popularity(page: Selection, level: int) -> None:
     events = page.models.popularity
     there = page.at(level)
     popularities = [
-        (page.named(tokenization), semantic_ids.popularity(tokenization.own, level, events)) for tokenization in there
+        (page.named(tokenization), semantic_ids.popularity(tokenization.learned, level, events))
+        for tokenization in there
     ]
     titled = [(named.title, popularity) for named, popularity in popularities]
     export.figure(
@@ -70,7 +71,7 @@ def _popularity(page: Selection, level: int) -> None:
     )
     words = []
     for tokenization in there:
-        head, _, tail = semantic_ids.thirds(tokenization.own, events)
+        head, _, tail = semantic_ids.thirds(tokenization.learned, events)
         ratio = tail.perplexity / max(head.perplexity, 1e-9)
         verdict = "concentrated in fewer first codes" if ratio < 0.9 else "not concentrated in few codes"
         words.append(

@@ -53,7 +53,7 @@ def _looked_up(page: Selection) -> int | None:
 
 
 def _path(page: Selection, tokenization: Tokenization, item: int) -> None:
-    codes, models = semantic_ids.path(tokenization.own, item), page.models
+    codes, models = semantic_ids.path(tokenization.learned, item), page.models
     st.markdown(page.heading(tokenization))
     with st.container(
         horizontal=True, gap="xsmall", vertical_alignment="center", key=f"semantic_chips_{tokenization.name}"
@@ -74,10 +74,10 @@ def _path(page: Selection, tokenization: Tokenization, item: int) -> None:
                 width="content",
             )
     for depth in range(len(codes), 0, -1):
-        others = semantic_ids.with_prefix(tokenization.own, codes[:depth])
+        others = semantic_ids.with_prefix(tokenization.learned, codes[:depth])
         others = others[others != item]
         longer = (
-            semantic_ids.with_prefix(tokenization.own, codes[: depth + 1])
+            semantic_ids.with_prefix(tokenization.learned, codes[: depth + 1])
             if depth < len(codes)
             else np.empty(0, np.int64)
         )
@@ -109,9 +109,9 @@ def _sharing(number: int, depth: int, most: int) -> str:
 def _path_table(page: Selection, item: int) -> pd.DataFrame:
     rows = []
     for tokenization in page.shown:
-        codes = semantic_ids.path(tokenization.own, item)
+        codes = semantic_ids.path(tokenization.learned, item)
         for depth in range(1, len(codes) + 1):
-            others = semantic_ids.with_prefix(tokenization.own, codes[:depth])
+            others = semantic_ids.with_prefix(tokenization.learned, codes[:depth])
             others = others[others != item]
             shown = others[np.argsort(-page.models.popularity[others], kind="stable")][:20]
             rows.append(

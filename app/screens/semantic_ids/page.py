@@ -74,7 +74,7 @@ def chosen() -> Selection:
     shown = []
     for name in names:
         try:
-            _ = models.tokenizations[name].own
+            _ = models.tokenizations[name].learned
             shown.append(name)
         except SeqscopeError as error:
             st.error(md(f"{titles[name]} cannot be shown: {guard.shown(error)}", 600), icon=":material/error:")

@@ -45,7 +45,7 @@ def show(page: Selection) -> None:
             " Colour: the most common value, paler for a smaller share of the items; as on the map, an item with several values "
             "counts as its most frequent one."
         )
-    if any(tokenization.identifiers.codes.shape[1] > tokenization.own.shape[1] for tokenization in page.shown):
+    if any(tokenization.identifiers.codes.shape[1] > tokenization.learned.shape[1] for tokenization in page.shown):
         words += " Left out: the last number of a semantic ID, which only disambiguates items with the same codes."
     st.caption(md(words))
     with guard.watch("the items of the branch"):
@@ -154,14 +154,14 @@ def _items(page: Selection, name: str, prefix: tuple[int, ...]) -> None:
             options = {shown.name: f"{page.look(shown).sign} {md(shown.about.title)}" for shown in page.shown}
             choice.segmented("Items by the codes of", "of", options, name, key="semantic_of", clears=("prefix",))
         _next_code(tokenization, prefix)
-    items = semantic_ids.with_prefix(tokenization.own, prefix)
+    items = semantic_ids.with_prefix(tokenization.learned, prefix)
     order = items[np.lexsort((items, -page.models.popularity[items]))]
     _listed(page, tokenization, prefix, order)
 
 
 def _next_code(tokenization: Tokenization, prefix: tuple[int, ...]) -> None:
     """The tree by keyboard."""
-    items = dict(semantic_ids.following(tokenization.own, prefix))
+    items = dict(semantic_ids.following(tokenization.learned, prefix))
     if not items:
         return
     key = f"semantic_next_{tokenization.name}_{'-'.join(map(str, prefix))}"
@@ -235,7 +235,7 @@ def _listed(page: Selection, tokenization: Tokenization, prefix: tuple[int, ...]
 def _items_table(page: Selection, tokenization: Tokenization, order: np.ndarray) -> pd.DataFrame:
     table = facets.table(page.catalogue.rows(order.tolist()))
     paths = [
-        (*semantic_ids.path(tokenization.own, item), *tokenizers.disambiguating(tokenization, item))
+        (*semantic_ids.path(tokenization.learned, item), *tokenizers.disambiguating(tokenization, item))
         for item in order.tolist()
     ]
     table.insert(0, "Codes", [semantic_ids.spelled(path) for path in paths])

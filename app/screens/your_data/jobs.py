@@ -63,7 +63,7 @@ def _began(owner: str, id: str) -> None:
 def _watch(owner: str, dataset: StoredDataset, id: str) -> None:
     with guard.watch("the job"):
         try:
-            job = work.one(owner, id)
+            job = work.get(owner, id)
         except NotFound:
             st.rerun()
         key = f"data_seen_{id}"
