@@ -66,6 +66,22 @@ def test_a_messy_upload(desk: Desk) -> None:
     assert titles["007"] == "Bond" and titles["77"] == "77"
 
 
+@pytest.mark.parametrize("fraction", ["", ".5"])
+def test_what_is_held_out_of_shuffled_ties_is_counted_as_it_is_imported(desk: Desk, fraction: str) -> None:
+    basket = "".join(
+        f"u{user},i{(user + n) % 9},{1_700_000_000 + n // 4}{fraction},{'-1' if n % 4 == 3 else '1'}\n"
+        for user in range(40)
+        for n in range(12)
+    )
+    desk.guess("user,item,time,quantity\n" + basket, "log")
+    desk.readings["log"] = desk.readings["log"].model_copy(update={"ties": "shuffle", "repeats": "count"})
+    checked = desk.check()
+    clean = desk.last / "clean"
+    options = ("--time-column", "time", "--quantity-column", "quantity", "--repeats", "count", "--ties", "shuffle")
+    assert checked.held_out is not None
+    assert checked.held_out.counts == imported(clean, *options).info.held_out
+
+
 def test_attributes_keep_their_types(desk: Desk) -> None:
     items = "item_id,title,year,price,genres,popularity\n" + "".join(
         f"i{n},T {n},{1990 + n},{n}.5,Drama|War,high\n" for n in range(1, 5)
