@@ -90,7 +90,7 @@ def check(
                 clean.write_items_of_log(con, log.reading, folder, limits)
             if not findings.stopped:
                 say(0.85, "Writing the log")
-                clean.write_log(con, log.reading, folder)
+                clean.write_log(con, log.reading, folder, findings.bad_rows())
         say(0.92, "Writing what was found")
         findings.write(work / "findings.parquet", work / "findings.csv")
         checked = CheckResult(

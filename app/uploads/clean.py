@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import duckdb
@@ -91,13 +91,15 @@ def write_items_of_log(con: duckdb.DuckDBPyConnection, reading: Reading, folder:
     write_items(con, reading.model_copy(update={"columns": columns}), folder, limits)
 
 
-def write_log(con: duckdb.DuckDBPyConnection, reading: Reading, folder: Path) -> None:
-    """Writes the table `events` by line, or by time where times have fractions of a second."""
+def write_log(con: duckdb.DuckDBPyConnection, reading: Reading, folder: Path, left_out: Mapping[str, int]) -> None:
+    """Writes the table `events` by line, or by time where times have fractions of a second.
+
+    left_out: reason → rows of all files."""
     fine = value(con, "SELECT count(*) FROM events WHERE fraction <> 0")
     order, moment = ("events.time, fraction, line", f"time + fraction / {MICRO} AS time") if fine else ("line", "time")
     cells: dict[Role, str] = {"time": moment, "weight": "weight", "quantity": "quantity"}
     selected = ['"user"', "item", *(cell for role, cell in cells.items() if reading.column(role))]
-    write_parquet(con, f"SELECT {', '.join(selected)} FROM events ORDER BY {order}", folder / LOG)
+    write_parquet(con, f"SELECT {', '.join(selected)} FROM events ORDER BY {order}", folder / LOG, left_out)
 
 
 def fingerprint(files: Iterable[Path]) -> str:

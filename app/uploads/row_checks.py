@@ -210,7 +210,9 @@ class _Flat(NamedTuple):
     line: npt.NDArray[np.int64]
 
 
-def _flat(con: duckdb.DuckDBPyConnection) -> _Flat:
+def _flat(con: duckdb.DuckDBPyConnection, ties: str) -> _Flat:
+    """ties: as the import breaks them (engine.data.order), whose rows are those of the clean log."""
+
     def numbered(name: str) -> str:
         distinct = f"SELECT DISTINCT {name} AS id FROM events"
         return f"(SELECT id, row_number() OVER () - 1 AS n FROM ({distinct}))"
@@ -220,6 +222,13 @@ def _flat(con: duckdb.DuckDBPyConnection) -> _Flat:
         f'JOIN {numbered(chr(34) + "user" + chr(34))} AS u ON u.id = "user" JOIN {numbered("item")} AS i ON i.id = item '
         "ORDER BY u.n, events.time, fraction, line"
     ).fetchnumpy()
+    if ties == "shuffle" and not np.ma.getmaskarray(columns["time"]).all():
+        fine = value(con, "SELECT count(*) FROM events WHERE fraction <> 0")
+        rows = np.lexsort((columns["line"], columns["time"]) if fine else (columns["line"],))
+        drawn = np.empty(len(rows), np.int64)
+        drawn[rows] = np.random.default_rng(0).permutation(len(rows))
+        order = np.lexsort((drawn, columns["time"], columns["user"]))
+        columns = {name: column[order] for name, column in columns.items()}
     offsets = np.concatenate([[0], np.cumsum(np.bincount(columns["user"]))]).astype(np.int64)
     time, negative = (
         None if np.ma.getmaskarray(columns[name]).all() else columns[name] for name in ("time", "negative")
@@ -232,14 +241,14 @@ def _held_out(con: duckdb.DuckDBPyConnection, reading: Reading, column: str, fin
     """Measures repeats, leaves them out where they do not count, and counts what is special about the events held out then."""
     from engine.runtime import repeats  # with ONNX Runtime behind it, which a guess does without
 
-    log = _flat(con)
+    log = _flat(con, reading.ties)
     measured = repeats.measure(log.user, log.item, np.isin(np.arange(len(log.user)), _last(log)))
     rule: Literal["count", "first"] = reading.repeats or ("count" if repeats.propose(measured) == "count" else "first")
     if rule == "first" and measured["repeated_events"]:
         con.register("again", pa.table({"line": log.line[repeats.repeated(log.user, log.item)]}))
         _drop(con, "line IN (SELECT line FROM again)", "item", "event_repeated", column, findings)
         con.unregister("again")
-        log = _flat(con)
+        log = _flat(con, reading.ties)
     last = _last(log)
     counts = repeats.count_held_out(last, log.offsets, log.item, log.time, log.negative)
     return HeldOut(cases=len(last), counts=counts, measured=measured, repeats=rule)

@@ -40,7 +40,7 @@ from engine.data.write import NAME, refuse_existing, staging, write_dataset, wri
 from engine.errors import SeqscopeError, UsageError, first_line
 from engine.machine import now
 from engine.tabular.columns import scale_words
-from engine.tabular.database import connect_file
+from engine.tabular.database import connect_file, rows_left_out
 from engine.tabular.findings import Finding, Findings
 from engine.tabular.problems import warning_words
 from engine.tabular.times import MICRO
@@ -145,7 +145,7 @@ def _import(options: ImportOptions, workshop: Workshop, folder: Path) -> ImportR
     if size > LARGE:
         workshop.say(f"reading {size / 1e6:,.0f} MB; about a minute for every 300 MB")
     events = read_log(workshop.con, reading.log, workshop.folder, findings, options, item_map)
-    left_out: dict[str, int] = {}
+    left_out = dict(sum((Counter(rows_left_out(path)) for path in reading.log.files), Counter[str]()))
     if events.below_rating:
         left_out[f"rated below {options.min_rating:g}"] = events.below_rating
     if events.dropped_negative:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import duckdb
+import pyarrow.parquet as pq
 
 from engine.errors import Refused, SeqscopeError, first_line
 from engine.tabular.reading import MB, Limits
 
 _FOR_PYTHON = 128 * MB  # of the memory that a step may take
+_LEFT_OUT = "seqscope_left_out"
 TOO_LARGE = (
     "Reading the file takes more memory or disk than one upload may have. Upload a part of it, or leave out long texts."
 )
@@ -97,8 +101,21 @@ def sql_path(path: Path) -> str:
     return sql(re.sub(r"[*?\[]", lambda match: f"[{match[0]}]", str(path)))
 
 
-def write_parquet(con: duckdb.DuckDBPyConnection, query: str, path: Path) -> None:
-    con.execute(f"COPY ({query}) TO {sql(str(path))} (FORMAT parquet, COMPRESSION zstd)")
+def write_parquet(
+    con: duckdb.DuckDBPyConnection, query: str, path: Path, left_out: Mapping[str, int] = MappingProxyType({})
+) -> None:
+    """left_out: reason → rows that the table lacks, which the file says of itself (`rows_left_out`)."""
+    notes = f", KV_METADATA {{{_LEFT_OUT}: {sql(json.dumps(left_out))}}}" if left_out else ""
+    con.execute(f"COPY ({query}) TO {sql(str(path))} (FORMAT parquet, COMPRESSION zstd{notes})")
+
+
+def rows_left_out(path: Path) -> dict[str, int]:
+    """Reason → rows that were left out before the file was written, where it says so; it need not be Parquet."""
+    with path.open("rb") as file:
+        if file.read(4) != b"PAR1":
+            return {}
+    note = (pq.read_schema(path).metadata or {}).get(_LEFT_OUT.encode())
+    return {} if note is None else dict(json.loads(note))
 
 
 def value(con: duckdb.DuckDBPyConnection, query: str) -> int:

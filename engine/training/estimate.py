@@ -92,7 +92,7 @@ def estimate(
         raise SeqscopeError(
             f"{dataset.path} is a catalogue without a log, so there is nothing to learn {recipe.name} from"
         )
-    if not kind.needs_log:
+    if "vectors" in kind.needs and not kind.needs_log:
         raise UsageError(
             f"{recipe.name} learns nothing: what it takes is what `seqscope embed` takes, where that was not done"
         )

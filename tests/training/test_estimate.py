@@ -57,8 +57,9 @@ def test_the_parts_of_an_estimate(dataset: Dataset, tmp_path: Path, steady: None
     assert json.loads(json.dumps(long.to_dict()))["epochs"] == 40
 
 
-def test_what_only_counts(dataset: Dataset, tmp_path: Path) -> None:
-    found = estimate(recipe("markov"), dataset, tmp_path, device="cpu")
+@pytest.mark.parametrize("name", ["markov", "tfidf"])
+def test_what_only_counts(dataset: Dataset, tmp_path: Path, name: str) -> None:
+    found = estimate(recipe(name), dataset, tmp_path, device="cpu")
     assert (found.epochs, found.steps, found.validate, found.at_most) == (0, 0, 0.0, False)
     assert found.train < found.start
 

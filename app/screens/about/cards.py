@@ -45,7 +45,7 @@ def data_card(info: DatasetInfo) -> dict[str, str]:
         "Users": users if counts.get("events") else "none: a catalogue without a log",
         "Items": f"{counts.get('items', 0):,}",
         **(log if counts.get("events") else {}),
-        "Left out": md(", ".join(f"{number:,} {reason}" for reason, number in info.left_out.items()) or "nothing"),
+        "Left out": md("; ".join(f"{number:,} × {reason}" for reason, number in info.left_out.items()) or "nothing"),
         "Attributes": md(", ".join(info.attributes) or "none", 1_000),
         "Made": md(f"{info.created[:10]} by {info.created_by}"),
         "Fingerprint": f"`{info.fingerprint}`",
