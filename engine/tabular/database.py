@@ -114,8 +114,12 @@ def rows_left_out(path: Path) -> dict[str, int]:
     with path.open("rb") as file:
         if file.read(4) != b"PAR1":
             return {}
-    note = (pq.read_schema(path).metadata or {}).get(_LEFT_OUT.encode())
-    return {} if note is None else dict(json.loads(note))
+    try:
+        note = json.loads((pq.read_schema(path).metadata or {}).get(_LEFT_OUT.encode(), b"{}"))
+    except ValueError:
+        return {}
+    rows = note.items() if isinstance(note, dict) else ()  # anybody may write one
+    return {reason: number for reason, number in rows if isinstance(number, int) and number > 0}
 
 
 def value(con: duckdb.DuckDBPyConnection, query: str) -> int:

@@ -10,10 +10,13 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from engine.cli import main
 from engine.data.dataset import Dataset
+from engine.tabular.database import rows_left_out
 from engine.tabular.problems import PROBLEMS
 from tests.data.conftest import LOG
 from tests.uploads.conftest import Desk
@@ -111,3 +114,10 @@ def test_a_line_without_end(reader: Reader, tmp_path: Path) -> None:
     report, events = reader(tmp_path, text)
     ((line, column, value, problem),) = bad_rows(report)
     assert events == 16 and (line, column, value[:9], problem) == (17, "", "4,4,404xx", "long_line")
+
+
+@pytest.mark.parametrize("note", ["{", "[1]", '{"row": "many"}', '{"row": -3}'])
+def test_a_note_of_rows_left_out_that_others_wrote_is_none(tmp_path: Path, note: str) -> None:
+    path = tmp_path / "log.parquet"
+    pq.write_table(pa.table({"user": ["a"]}).replace_schema_metadata({"seqscope_left_out": note}), path)
+    assert rows_left_out(path) == {}
