@@ -17,6 +17,11 @@ function action(name, text, label, focus) {
   return made
 }
 
+// An item as labels name it: films of two years have one title.
+function called(item) {
+  return [item.title, item.detail].filter(Boolean).join(" ")
+}
+
 // For a button that adds: the second click of a double click does nothing. What it would add may stand elsewhere by then.
 function once(act) {
   return event => event.detail > 1 || act()

@@ -27,7 +27,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     } else card.append(ranked(model, setTriggerValue))
     grid.append(card)
   }
-  const firsts = (data?.models ?? []).filter(model => !model.cannot && model.rows.length).map(model => `${model.title}: ${model.rows[0].title}`)
+  const firsts = (data?.models ?? []).filter(model => !model.cannot && model.rows.length).map(model => `${model.title}: ${called(model.rows[0])}`)
   const status = parentElement.querySelector("[role=status]")
   const words = `First in each list. ${firsts.join("; ")}`
   if (status.textContent !== words) status.textContent = words
@@ -93,7 +93,7 @@ function ranked(model, report) {
       if (on) row.classList.add(name)
 
     const words = element("div", "words")
-    const title = action("title", item.title, `Why this item? ${item.title} (${model.title})`)
+    const title = action("title", item.title, `Why this item? ${called(item)} (${model.title})`)
     title.title = "Why this item?"
     title.onclick = () => report("act", { do: "explain", id: item.id, model: model.name })
     if (item.detail) title.append(" ", element("span", "detail", item.detail))
@@ -105,7 +105,7 @@ function ranked(model, report) {
     if (item.truth) line.append(tag("truth", "came next", "The held-out item: what this user chose next"))
     if (item.badge) line.append(tag("badge", item.badge, item.badge_help))
     if (!item.known || model.repeats) {
-      const add = action("add", "+", `Add to the history: ${item.title} (${model.title})`)
+      const add = action("add", "+", `Add to the history: ${called(item)} (${model.title})`)
       add.title = "Add to the history"
       add.onclick = once(() => report("act", { do: "add", id: item.id, model: model.name, known: item.known }))
       line.append(add)
