@@ -1,5 +1,5 @@
 // Gives the focus back that a step of the keyboard lost, lets Enter take the first result of a search and arrows reach the others,
-// shows a section that is opened from its beginning, keeps what was clicked in its place when the details of an item open beside the
+// Tab what a button opens, shows a section that is opened from its beginning, keeps what was clicked in its place when the details of an item open beside the
 // page or close, and tells the app when the window is as narrow as a phone's, or no more.
 const STEP = 100 // ms between two looks
 const LOOKED = 15_000 // ms that the answer to a step may take
@@ -80,8 +80,31 @@ export default function ({ data, setStateValue }) {
     next?.focus()
   }
 
+  // What a button opens stands at the end of the document: Tab leads into it, and out of it to what follows the button.
+  const reached = root =>
+    [...root.querySelectorAll("*")]
+      .flatMap(element => [element, ...(element.shadowRoot ? reached(element.shadowRoot) : [])])
+      .filter(element => element.tabIndex >= 0 && !element.disabled && element.getClientRects().length)
+  const through = event => {
+    const opener = document.querySelector('[data-testid="stPopoverButton"][aria-expanded="true"]')
+    const inside = reached(document.querySelector('[data-testid="stPopoverBody"]') ?? new DocumentFragment())
+    const at = event.composedPath()[0]
+    if (!opener || !inside.length) return
+    const last = inside.at(-1)
+    if (at === opener && !event.shiftKey) inside[0].focus()
+    else if (at === inside[0] && event.shiftKey) opener.focus()
+    else {
+      // of a group the arrow keys reach the others; the browser goes on from the button
+      if (event.shiftKey || (at !== last && !at.closest("[role=toolbar], [role=radiogroup]")?.contains(last))) return
+      opener.focus()
+      return event.stopPropagation()
+    }
+    event.preventDefault()
+  }
+
   const down = event => {
     stop()
+    if (event.key === "Tab") return through(event)
     if (event.key === "ArrowDown" || event.key === "ArrowUp") return step(event)
     if (event.key !== "Enter" && event.key !== " ") return
     const at = event.target

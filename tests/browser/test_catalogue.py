@@ -65,7 +65,15 @@ def test_search_while_typing_hostile_titles_a_filter_by_keyboard_and_paging(
     button = page.get_by_role("button", name="Genres", exact=True)
     button.focus()
     page.keyboard.press("Enter")
-    mystery = page.get_by_text("Mystery · 20")
+    mystery = page.get_by_role("button", name="Mystery · 20")
+    mystery.wait_for()
+    page.keyboard.press("Tab")  # into what has opened
+    focused = page.locator("[data-testid=stPopoverBody] button:focus")
+    expect(focused).to_have_text(re.compile("· 20"))
+    page.keyboard.press("Tab")  # and on
+    expect(page.get_by_role("button", name="Year", exact=True)).to_be_focused()
+    page.keyboard.press("Shift+Tab")
+    expect(button).to_be_focused()
     mystery.click()
     page.get_by_text("20 of 40 items").wait_for()
     settle(page)
