@@ -26,3 +26,15 @@ function called(item) {
 function once(act) {
   return event => event.detail > 1 || act()
 }
+
+// Puts what was drawn anew in its place. The button that had the focus keeps it; where it is gone, the one of its kind that stands there.
+function redraw(root, made) {
+  const active = root.getRootNode().activeElement
+  const alike = active?.className ? `button.${active.className}` : "button"
+  const place = [...root.querySelectorAll(alike)].indexOf(active)
+  root.replaceChildren(made)
+  if (place < 0) return
+  const others = made.querySelectorAll(alike)
+  const same = made.querySelector(`[aria-label="${CSS.escape(active.getAttribute("aria-label"))}"]`)
+  ;(same ?? others[Math.min(place, others.length - 1)])?.focus({ preventScroll: true })
+}

@@ -38,14 +38,11 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const status = parentElement.querySelector("[role=status]")
   const words = `First by mean rank: ${data.rows.slice(0, 3).map(called).join("; ")}`
   if (status.textContent !== words) status.textContent = words
-  const active = parentElement.activeElement
-  const focused = active?.getAttribute("aria-label")
   const scrolled = root.querySelector(".ranks")
   const [top, left] = [scrolled?.scrollTop ?? 0, scrolled?.scrollLeft ?? 0]
-  root.replaceChildren(frame)
+  redraw(root, frame)
   frame.scrollTop = top
   frame.scrollLeft = left
-  if (focused) frame.querySelector(`[aria-label="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true })
 }
 
 function drawn(item, data, report) {

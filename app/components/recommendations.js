@@ -31,18 +31,9 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const status = parentElement.querySelector("[role=status]")
   const words = `First in each list. ${firsts.join("; ")}`
   if (status.textContent !== words) status.textContent = words
-  const active = parentElement.activeElement
-  const focused = active?.getAttribute("aria-label")
-  const alike = active?.className ? `button.${active.className}` : "button"
-  const place = [...root.querySelectorAll(alike)].indexOf(active)
   const scrolled = root.querySelector(".models")?.scrollLeft ?? 0
-  root.replaceChildren(grid)
+  redraw(root, grid)
   grid.scrollLeft = scrolled
-  if (focused) {
-    const others = grid.querySelectorAll(alike) // an item that was added is gone: the one that now stands there
-    const same = grid.querySelector(`[aria-label="${CSS.escape(focused)}"]`)
-    ;(same ?? others[Math.min(place, others.length - 1)])?.focus({ preventScroll: true })
-  }
 
   // The same item in all lists, while the pointer or the focus is on one of them.
   const mark = (event) => {

@@ -235,6 +235,17 @@ def test_a_table_of_ranks_stays_sorted_by_its_model(visit: Callable[[str], Page]
     expect(page.locator(".ranks thead th[aria-sort=ascending]")).to_have_text(model, use_inner_text=True)
 
 
+def test_the_keyboard_stays_in_the_rank_table_when_it_adds_an_item(visit: Callable[[str], Page]) -> None:
+    page = visit("/?ds=toys&view=ranks&h=toy-1")
+    add = page.locator(".ranks .add")
+    added = add.nth(1).get_attribute("aria-label")
+    add.nth(1).focus()
+    page.keyboard.press("Enter")
+    until(page, lambda: len(history(page)), 2)
+    expect(page.get_by_role("button", name=added, exact=True)).to_have_count(0)
+    expect(add.nth(1)).to_be_focused()  # the item that stands there now
+
+
 def stays_under_the_pointer(page: Page, view: str) -> None:
     """What was clicked, when the details open and close: the page is narrower then, and what stands above the lists takes more
     lines."""
