@@ -31,13 +31,18 @@ export default function ({ data, setStateValue }) {
       for (const name of at.classList ?? []) if (name.startsWith("st-key-")) keys.push(name)
     return keys
   }
+  // Where what had the focus is there and can have it no more, what stands before it.
   const refocus = keys => {
+    let disabled = null
     for (const key of keys) {
       const near = key.endsWith("_hits") ? [key.replace(/_hits$/, "_search"), key] : [key]
       for (const name of near) {
         const found = document.querySelector(`.${CSS.escape(name)}`)
-        const able = found?.matches(ABLE) ? found : found?.querySelector(ABLE)
-        if (able) return able.focus({ preventScroll: true })
+        const all = found?.matches(ABLE) ? [found] : [...(found?.querySelectorAll(ABLE) ?? [])]
+        const able = all.filter(other => other.getClientRects().length) // a button with help is there twice, once for phones
+        const before = able.filter(other => disabled?.compareDocumentPosition(other) & Node.DOCUMENT_POSITION_PRECEDING)
+        if (able.length) return (before.at(-1) ?? able[0]).focus({ preventScroll: true })
+        disabled ??= found
       }
     }
   }

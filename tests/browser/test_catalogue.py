@@ -90,6 +90,15 @@ def test_search_while_typing_hostile_titles_a_filter_by_keyboard_and_paging(
     assert not console_errors
 
 
+def test_the_keyboard_stays_at_the_item_that_it_added(go: Callable) -> None:
+    page = go("/catalogue?ds=codes")
+    title, add = (page.locator(f".st-key-catalogue_{name}_9 button:visible") for name in ("open", "add"))
+    add.focus()
+    page.keyboard.press("Enter")
+    expect(add).to_be_disabled()
+    expect(title).to_be_focused()
+
+
 def test_details_open_beside_the_list_and_escape_closes_them(go: Callable, console_errors: list[str]) -> None:
     page = go("/catalogue?ds=codes")
     details = page.get_by_role("complementary", name="Details")
