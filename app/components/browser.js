@@ -1,6 +1,7 @@
-// Gives the focus back that a step of the keyboard lost, lets Enter take the first result of a search and arrows reach the others,
-// Tab what a button opens, shows a section that is opened from its beginning, keeps what was clicked in its place when the details of an item open beside the
-// page or close, and tells the app when the window is as narrow as a phone's, or no more.
+// Gives the focus back that a step of the keyboard lost, lets Enter take the first result of a search, arrows reach the others and
+// Tab what a button opens, shows a section that is opened from its beginning, keeps what was clicked in its place when the details
+// of an item open beside the page or close, and tells the app when the window is as narrow as a phone's, or no more, and when the
+// connection is back.
 const STEP = 100 // ms between two looks
 const LOOKED = 15_000 // ms that the answer to a step may take
 const IDLE = '[data-testid="stApp"][data-test-script-state="notRunning"]'
@@ -20,7 +21,7 @@ if (!window.seqscopeCanvas) {
 
 let before = null // ends what ran before: Streamlit calls this again when the data or the theme change, and does not stop it
 
-export default function ({ data, setStateValue }) {
+export default function ({ data, setStateValue, setTriggerValue }) {
   before?.()
   let watching = null
 
@@ -180,6 +181,15 @@ export default function ({ data, setStateValue }) {
     release()
     if (clicked && beside === !!panel()) clicked.top = where(clicked)
   }
+  // A server that began anew knows no button of the page before it has drawn it: it would pass over the first click.
+  const app = document.querySelector("[data-testid=stApp]")
+  let connected = true
+  const connection = new MutationObserver(() => {
+    const was = connected
+    connected = app.dataset.testConnectionState === "CONNECTED"
+    if (connected && !was) setTriggerValue("connected", true)
+  })
+  connection.observe(app, { attributeFilter: ["data-test-connection-state"] })
   const measure = () => NARROW.matches === data.narrow || setStateValue("narrow", NARROW.matches)
   measure()
   NARROW.addEventListener("change", measure)
@@ -194,6 +204,7 @@ export default function ({ data, setStateValue }) {
   const end = () => {
     stop()
     reflowed.disconnect()
+    connection.disconnect()
     NARROW.removeEventListener("change", measure)
     document.removeEventListener("keydown", down, true)
     document.removeEventListener("pointerdown", stop, true)

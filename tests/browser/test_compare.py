@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import expect
 
 from app.session import address
+from tests import clients
 from tests.app.conftest import ODD_IDS
 from tests.browser.conftest import settle, until
 from tests.browser.datasets import TITLES
@@ -233,6 +234,23 @@ def test_a_table_of_ranks_stays_sorted_by_its_model(visit: Callable[[str], Page]
     page.locator(".st-key-compare_models button").first.click()
     expect(heads).to_have_count(4)
     expect(page.locator(".ranks thead th[aria-sort=ascending]")).to_have_text(model, use_inner_text=True)
+
+
+def test_the_first_click_counts_after_the_server_began_anew(
+    new_page: Callable[..., Page], own_server: Callable[..., Server], server: Server
+) -> None:
+    first, page = own_server(server.exports), new_page()
+    page.goto(first.url + "/?ds=toys&h=toy-1~toy-2")
+    shown(page)
+    settle(page)
+    app = page.get_by_test_id("stApp")
+    clients.stop(first)
+    expect(app).not_to_have_attribute("data-test-connection-state", "CONNECTED")
+    own_server(server.exports, f"--server.port={first.url.rpartition(':')[2]}", wait=False)
+    expect(app).to_have_attribute("data-test-connection-state", "CONNECTED")
+    settle(page)
+    page.get_by_role("button", name="Swap last two").click()
+    until(page, lambda: history(page), [TOYS[2], TOYS[1]])
 
 
 def test_the_keyboard_stays_in_the_rank_table_when_it_adds_an_item(visit: Callable[[str], Page]) -> None:
