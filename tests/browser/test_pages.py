@@ -99,3 +99,11 @@ def test_focus_and_choices_are_seen_in_forced_colours(visit: Callable[[str], Pag
     for control in (link, page.get_by_test_id("stMainMenuButton"), page.get_by_label("Find on the map")):
         control.focus()
         assert page.evaluate(ringed) == "solid"
+
+
+def test_a_printed_page_has_the_whole_width(visit: Callable[[str], Page]) -> None:
+    page = visit("/?ds=toys")
+    page.emulate_media(media="print")
+    page.get_by_test_id("stSidebar").wait_for(state="hidden")
+    main = page.get_by_test_id("stMain").bounding_box()
+    assert main is not None and (main["x"], main["width"]) == (0, 1440)
