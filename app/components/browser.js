@@ -1,6 +1,7 @@
-// Gives the focus back that a step of the keyboard lost, lets Enter take the first result of a search and arrows reach the others,
-// shows a section that is opened from its beginning, keeps what was clicked in its place when the details of an item open beside the
-// page or close, lets a finger select in figures, and tells the app when the window is as narrow as a phone's, or no more.
+// Gives the focus back that a step of the keyboard lost, lets Enter take the first result of a search, arrows reach the others and
+// Tab what a button opens, shows a section that is opened from its beginning, keeps what was clicked in its place when the details
+// of an item open beside the page or close, lets a finger select in figures, and tells the app when the window is as narrow as a
+// phone's, or no more, and when the connection is back.
 const STEP = 100 // ms between two looks
 const LOOKED = 15_000 // ms that the answer to a step may take
 const IDLE = '[data-testid="stApp"][data-test-script-state="notRunning"]'
@@ -20,7 +21,7 @@ if (!window.seqscopeCanvas) {
 
 let before = null // ends what ran before: Streamlit calls this again when the data or the theme change, and does not stop it
 
-export default function ({ data, setStateValue }) {
+export default function ({ data, setStateValue, setTriggerValue }) {
   before?.()
   let watching = null
 
@@ -31,13 +32,18 @@ export default function ({ data, setStateValue }) {
       for (const name of at.classList ?? []) if (name.startsWith("st-key-")) keys.push(name)
     return keys
   }
+  // Where what had the focus is there and can have it no more, what stands before it.
   const refocus = keys => {
+    let disabled = null
     for (const key of keys) {
       const near = key.endsWith("_hits") ? [key.replace(/_hits$/, "_search"), key] : [key]
       for (const name of near) {
         const found = document.querySelector(`.${CSS.escape(name)}`)
-        const able = found?.matches(ABLE) ? found : found?.querySelector(ABLE)
-        if (able) return able.focus({ preventScroll: true })
+        const all = found?.matches(ABLE) ? [found] : [...(found?.querySelectorAll(ABLE) ?? [])]
+        const able = all.filter(other => other.getClientRects().length) // a button with help is there twice, once for phones
+        const before = able.filter(other => disabled?.compareDocumentPosition(other) & Node.DOCUMENT_POSITION_PRECEDING)
+        if (able.length) return (before.at(-1) ?? able[0]).focus({ preventScroll: true })
+        disabled ??= found
       }
     }
   }
@@ -80,8 +86,31 @@ export default function ({ data, setStateValue }) {
     next?.focus()
   }
 
+  // What a button opens stands at the end of the document: Tab leads into it, and out of it to what follows the button.
+  const reached = root =>
+    [...root.querySelectorAll("*")]
+      .flatMap(element => [element, ...(element.shadowRoot ? reached(element.shadowRoot) : [])])
+      .filter(element => element.tabIndex >= 0 && !element.disabled && element.getClientRects().length)
+  const through = event => {
+    const opener = document.querySelector('[data-testid="stPopoverButton"][aria-expanded="true"]')
+    const inside = reached(document.querySelector('[data-testid="stPopoverBody"]') ?? new DocumentFragment())
+    const at = event.composedPath()[0]
+    if (!opener || !inside.length) return
+    const last = inside.at(-1)
+    if (at === opener && !event.shiftKey) inside[0].focus()
+    else if (at === inside[0] && event.shiftKey) opener.focus()
+    else {
+      // of a group the arrow keys reach the others; the browser goes on from the button
+      if (event.shiftKey || (at !== last && !at.closest("[role=toolbar], [role=radiogroup]")?.contains(last))) return
+      opener.focus()
+      return event.stopPropagation()
+    }
+    event.preventDefault()
+  }
+
   const down = event => {
     stop()
+    if (event.key === "Tab") return through(event)
     if (event.key === "ArrowDown" || event.key === "ArrowUp") return step(event)
     if (event.key !== "Enter" && event.key !== " ") return
     const at = event.target
@@ -157,6 +186,15 @@ export default function ({ data, setStateValue }) {
     if (target.closest?.(".js-plotly-plot") && !others.length)
       target.dispatchEvent(new MouseEvent("mousemove", { bubbles: true, clientX, clientY }))
   }
+  // A server that began anew knows no button of the page before it has drawn it: it would pass over the first click.
+  const app = document.querySelector("[data-testid=stApp]")
+  let connected = true
+  const connection = new MutationObserver(() => {
+    const was = connected
+    connected = app.dataset.testConnectionState === "CONNECTED"
+    if (connected && !was) setTriggerValue("connected", true)
+  })
+  connection.observe(app, { attributeFilter: ["data-test-connection-state"] })
   const measure = () => NARROW.matches === data.narrow || setStateValue("narrow", NARROW.matches)
   measure()
   NARROW.addEventListener("change", measure)
@@ -172,6 +210,7 @@ export default function ({ data, setStateValue }) {
   const end = () => {
     stop()
     reflowed.disconnect()
+    connection.disconnect()
     NARROW.removeEventListener("change", measure)
     document.removeEventListener("keydown", down, true)
     document.removeEventListener("pointerdown", stop, true)

@@ -17,7 +17,24 @@ function action(name, text, label, focus) {
   return made
 }
 
+// An item as labels name it: films of two years have one title.
+function called(item) {
+  return [item.title, item.detail].filter(Boolean).join(" ")
+}
+
 // For a button that adds: the second click of a double click does nothing. What it would add may stand elsewhere by then.
 function once(act) {
   return event => event.detail > 1 || act()
+}
+
+// Puts what was drawn anew in its place. The button that had the focus keeps it; where it is gone, the one of its kind that stands there.
+function redraw(root, made) {
+  const active = root.getRootNode().activeElement
+  const alike = active?.className ? `button.${active.className}` : "button"
+  const place = [...root.querySelectorAll(alike)].indexOf(active)
+  root.replaceChildren(made)
+  if (place < 0) return
+  const others = made.querySelectorAll(alike)
+  const same = made.querySelector(`[aria-label="${CSS.escape(active.getAttribute("aria-label"))}"]`)
+  ;(same ?? others[Math.min(place, others.length - 1)])?.focus({ preventScroll: true })
 }

@@ -25,7 +25,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   }
   items.forEach((item, place) => {
     const chip = element("li")
-    const grip = action("move", String(place + 1), `Move: ${item.title}`)
+    const grip = action("move", String(place + 1), `Move: ${called(item)}`)
     grip.title = "Drag, or use the arrow keys, to move; Delete removes"
     grip.setAttribute("aria-keyshortcuts", "ArrowLeft ArrowRight Home End Delete")
     grip.onkeydown = event => {
@@ -35,11 +35,11 @@ export default function ({ data, parentElement, setTriggerValue }) {
       else return
       event.preventDefault()
     }
-    const title = action("title", item.title, `Details: ${item.title}`)
+    const title = action("title", item.title, `Details: ${called(item)}`)
     title.title = "Details of this item"
     title.onclick = () => act("select", place)
     if (item.detail) title.append(" ", element("span", "detail", item.detail))
-    const remove = action("remove", "✕", `Remove: ${item.title}`)
+    const remove = action("remove", "✕", `Remove: ${called(item)}`)
     remove.title = "Remove"
     remove.onclick = () => act("remove", place, {}, ["remove", place])
     chip.append(grip, title, remove)

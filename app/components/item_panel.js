@@ -19,7 +19,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
 
   const focused = root.getRootNode().activeElement?.dataset?.focus
   const panel = element("aside", "panel")
-  panel.setAttribute("aria-label", `Details: ${data.title}`)
+  panel.setAttribute("aria-label", `Details: ${called(data)}`)
   panel.append(head(data, report), ...about(data, report))
   for (const [name, section] of Object.entries(data.sections)) panel.append(sectioned(name, section, report))
   root.replaceChildren(panel)
@@ -30,7 +30,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     if (clicked) uncover(frame, clicked)
     if (!before) opener = clicked
     const status = parentElement.querySelector("[role=status]") // stays, so that a change of it is read out
-    setTimeout(() => (status.textContent = `Details: ${data.title} ${data.detail}`), 100)
+    setTimeout(() => (status.textContent = `Details: ${called(data)}`), 100)
   }
   return stop
 }

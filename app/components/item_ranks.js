@@ -36,23 +36,20 @@ export default function ({ data, parentElement, setTriggerValue }) {
   frame.append(table)
 
   const status = parentElement.querySelector("[role=status]")
-  const words = `First by mean rank: ${data.rows.slice(0, 3).map(row => row.title).join("; ")}`
+  const words = `First by mean rank: ${data.rows.slice(0, 3).map(called).join("; ")}`
   if (status.textContent !== words) status.textContent = words
-  const active = parentElement.activeElement
-  const focused = active?.getAttribute("aria-label")
   const scrolled = root.querySelector(".ranks")
   const [top, left] = [scrolled?.scrollTop ?? 0, scrolled?.scrollLeft ?? 0]
-  root.replaceChildren(frame)
+  redraw(root, frame)
   frame.scrollTop = top
   frame.scrollLeft = left
-  if (focused) frame.querySelector(`[aria-label="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true })
 }
 
 function drawn(item, data, report) {
   const row = element("tr")
   if (item.truth) row.classList.add("truth")
   if (item.chosen) row.classList.add("chosen")
-  const title = action("title", item.title, `Details: ${item.title}`)
+  const title = action("title", item.title, `Details: ${called(item)}`)
   title.title = "Details of this item"
   title.onclick = () => report("act", { do: "explain", id: item.id })
   if (item.detail) title.append(" ", element("span", "detail", item.detail))
@@ -63,7 +60,7 @@ function drawn(item, data, report) {
   if (item.truth) words.append(element("span", "tag truth", "came next"))
   if (item.known) words.append(element("span", "tag", "in the history"))
   else {
-    const add = action("add", "+", `Add to the history: ${item.title}`)
+    const add = action("add", "+", `Add to the history: ${called(item)}`)
     add.title = "Add to the history"
     add.onclick = once(() => report("act", { do: "add", id: item.id, known: item.known }))
     words.append(add)

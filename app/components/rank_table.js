@@ -1,14 +1,12 @@
 // Rows with a model's rank in each column, darker the higher it ranks. Python holds, sorts and pages them; this draws and reports clicks.
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".root")
-  const focused = parentElement.activeElement?.getAttribute("aria-label")
   const table = element("table")
   table.append(element("caption", "", data.label), heads(data, setTriggerValue))
   const body = element("tbody")
   for (const row of data.rows) body.append(line(row, data, setTriggerValue, parentElement))
   table.append(body)
-  root.replaceChildren(table)
-  if (focused) table.querySelector(`[aria-label="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true })
+  redraw(root, table)
 }
 
 function heads(data, report) {

@@ -27,22 +27,13 @@ export default function ({ data, parentElement, setTriggerValue }) {
     } else card.append(ranked(model, setTriggerValue))
     grid.append(card)
   }
-  const firsts = (data?.models ?? []).filter(model => !model.cannot && model.rows.length).map(model => `${model.title}: ${model.rows[0].title}`)
+  const firsts = (data?.models ?? []).filter(model => !model.cannot && model.rows.length).map(model => `${model.title}: ${called(model.rows[0])}`)
   const status = parentElement.querySelector("[role=status]")
   const words = `First in each list. ${firsts.join("; ")}`
   if (status.textContent !== words) status.textContent = words
-  const active = parentElement.activeElement
-  const focused = active?.getAttribute("aria-label")
-  const alike = active?.className ? `button.${active.className}` : "button"
-  const place = [...root.querySelectorAll(alike)].indexOf(active)
   const scrolled = root.querySelector(".models")?.scrollLeft ?? 0
-  root.replaceChildren(grid)
+  redraw(root, grid)
   grid.scrollLeft = scrolled
-  if (focused) {
-    const others = grid.querySelectorAll(alike) // an item that was added is gone: the one that now stands there
-    const same = grid.querySelector(`[aria-label="${CSS.escape(focused)}"]`)
-    ;(same ?? others[Math.min(place, others.length - 1)])?.focus({ preventScroll: true })
-  }
 
   // The same item in all lists, while the pointer or the focus is on one of them.
   const mark = (event) => {
@@ -93,7 +84,7 @@ function ranked(model, report) {
       if (on) row.classList.add(name)
 
     const words = element("div", "words")
-    const title = action("title", item.title, `Why this item? ${item.title} (${model.title})`)
+    const title = action("title", item.title, `Why this item? ${called(item)} (${model.title})`)
     title.title = "Why this item?"
     title.onclick = () => report("act", { do: "explain", id: item.id, model: model.name })
     if (item.detail) title.append(" ", element("span", "detail", item.detail))
@@ -105,7 +96,7 @@ function ranked(model, report) {
     if (item.truth) line.append(tag("truth", "came next", "The held-out item: what this user chose next"))
     if (item.badge) line.append(tag("badge", item.badge, item.badge_help))
     if (!item.known || model.repeats) {
-      const add = action("add", "+", `Add to the history: ${item.title} (${model.title})`)
+      const add = action("add", "+", `Add to the history: ${called(item)} (${model.title})`)
       add.title = "Add to the history"
       add.onclick = once(() => report("act", { do: "add", id: item.id, model: model.name, known: item.known }))
       line.append(add)

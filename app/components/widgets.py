@@ -231,8 +231,10 @@ _BROWSER = st.components.v2.component(
 
 
 def browser() -> None:
-    """Once per page, where it stays whatever else is drawn. Where the page was drawn for another width, it is drawn anew."""
-    _BROWSER(key="browser", height=1, data={"narrow": on_phone()}, on_narrow_change=lambda: None)
+    """Once per page, where it stays whatever else is drawn. Where the page was drawn for another width, or by a server that
+    began anew, it is drawn anew."""
+    data = {"narrow": on_phone()}
+    _BROWSER(key="browser", height=1, data=data, on_narrow_change=lambda: None, on_connected_change=lambda: None)
 
 
 _MAP = _component("map", "map.css")

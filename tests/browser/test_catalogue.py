@@ -65,7 +65,15 @@ def test_search_while_typing_hostile_titles_a_filter_by_keyboard_and_paging(
     button = page.get_by_role("button", name="Genres", exact=True)
     button.focus()
     page.keyboard.press("Enter")
-    mystery = page.get_by_text("Mystery · 20")
+    mystery = page.get_by_role("button", name="Mystery · 20")
+    mystery.wait_for()
+    page.keyboard.press("Tab")  # into what has opened
+    focused = page.locator("[data-testid=stPopoverBody] button:focus")
+    expect(focused).to_have_text(re.compile("· 20"))
+    page.keyboard.press("Tab")  # and on
+    expect(page.get_by_role("button", name="Year", exact=True)).to_be_focused()
+    page.keyboard.press("Shift+Tab")
+    expect(button).to_be_focused()
     mystery.click()
     page.get_by_text("20 of 40 items").wait_for()
     settle(page)
@@ -80,6 +88,15 @@ def test_search_while_typing_hostile_titles_a_filter_by_keyboard_and_paging(
     page.get_by_role("button", name="Page 2").click()
     until(page, lambda: rows(page)[:1] + rows(page)[-1:], ["Film 20 (1980)", "Film 39 (1999)"])
     assert not console_errors
+
+
+def test_the_keyboard_stays_at_the_item_that_it_added(go: Callable) -> None:
+    page = go("/catalogue?ds=codes")
+    title, add = (page.locator(f".st-key-catalogue_{name}_9 button:visible") for name in ("open", "add"))
+    add.focus()
+    page.keyboard.press("Enter")
+    expect(add).to_be_disabled()
+    expect(title).to_be_focused()
 
 
 def test_details_open_beside_the_list_and_escape_closes_them(go: Callable, console_errors: list[str]) -> None:

@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import expect
 
 from app.session import address
+from tests import clients
 from tests.app.conftest import ODD_IDS
 from tests.browser.conftest import settle, until
 from tests.browser.datasets import TITLES
@@ -49,8 +50,9 @@ def lists(page: Page) -> list[str]:
     return page.locator(".model").all_inner_texts()
 
 
-def chip_button(page: Page, name: str, title: str) -> Locator:
-    return page.get_by_role("button", name=f"{name}: {title}", exact=True)
+def chip_button(page: Page, name: str, toy: int) -> Locator:
+    """Named with the year: other items may have the title."""
+    return page.get_by_role("button", name=f"{name}: {TOYS[toy]} ({1950 + toy})", exact=True)
 
 
 def test_a_recommendation_can_be_added_and_taken_back(go: Callable[[str], Page]) -> None:
@@ -100,7 +102,7 @@ def test_the_buttons_of_a_figure_stand_above_it(go: Callable[[str], Page]) -> No
 
 def test_the_history_is_edited_by_dragging_by_keyboard_and_by_typing(go: Callable[[str], Page]) -> None:
     page = go("/?ds=toys&h=toy-1~toy-2~toy-3")
-    start, end = (chip_button(page, "Details", TOYS[toy]).bounding_box() for toy in (1, 3))
+    start, end = (chip_button(page, "Details", toy).bounding_box() for toy in (1, 3))
     assert start is not None and end is not None
     page.mouse.move(start["x"] + 5, start["y"] + 5)
     page.mouse.down()
@@ -110,12 +112,12 @@ def test_the_history_is_edited_by_dragging_by_keyboard_and_by_typing(go: Callabl
     until(page, lambda: "h=toy-2~toy-3~toy-1" in page.url, True)
     settle(page)
 
-    chip_button(page, "Move", TOYS[2]).focus()
+    chip_button(page, "Move", 2).focus()
     page.keyboard.press("ArrowRight")
     until(page, lambda: history(page), [TOYS[3], TOYS[2], TOYS[1]])
     page.keyboard.press("ArrowRight")  # the focus has gone along with the item
     until(page, lambda: history(page), [TOYS[3], TOYS[1], TOYS[2]])
-    chip_button(page, "Remove", TOYS[3]).focus()
+    chip_button(page, "Remove", 3).focus()
     page.keyboard.press("Enter")
     until(page, lambda: history(page), [TOYS[1], TOYS[2]])
     page.keyboard.press("Enter")  # the next item's button has the focus
@@ -244,6 +246,34 @@ def test_a_table_of_ranks_stays_sorted_by_its_model(visit: Callable[[str], Page]
     page.locator(".st-key-compare_models button").first.click()
     expect(heads).to_have_count(4)
     expect(page.locator(".ranks thead th[aria-sort=ascending]")).to_have_text(model, use_inner_text=True)
+
+
+def test_the_first_click_counts_after_the_server_began_anew(
+    new_page: Callable[..., Page], own_server: Callable[..., Server], server: Server
+) -> None:
+    first, page = own_server(server.exports), new_page()
+    page.goto(first.url + "/?ds=toys&h=toy-1~toy-2")
+    shown(page)
+    settle(page)
+    app = page.get_by_test_id("stApp")
+    clients.stop(first)
+    expect(app).not_to_have_attribute("data-test-connection-state", "CONNECTED")
+    own_server(server.exports, f"--server.port={first.url.rpartition(':')[2]}", wait=False)
+    expect(app).to_have_attribute("data-test-connection-state", "CONNECTED")
+    settle(page)
+    page.get_by_role("button", name="Swap last two").click()
+    until(page, lambda: history(page), [TOYS[2], TOYS[1]])
+
+
+def test_the_keyboard_stays_in_the_rank_table_when_it_adds_an_item(visit: Callable[[str], Page]) -> None:
+    page = visit("/?ds=toys&view=ranks&h=toy-1")
+    add = page.locator(".ranks .add")
+    added = add.nth(1).get_attribute("aria-label")
+    add.nth(1).focus()
+    page.keyboard.press("Enter")
+    until(page, lambda: len(history(page)), 2)
+    expect(page.get_by_role("button", name=added, exact=True)).to_have_count(0)
+    expect(add.nth(1)).to_be_focused()  # the item that stands there now
 
 
 def stays_under_the_pointer(page: Page, view: str) -> None:

@@ -80,3 +80,30 @@ def beneath_each_other(page: Page) -> None:
         "all => all.filter(text => text.style.display === 'none').map(text => text.textContent)"
     )
     assert hidden == []
+
+
+def test_focus_and_choices_are_seen_in_forced_colours(visit: Callable[[str], Page]) -> None:
+    page = visit("/map?ds=codes")
+    key = page.locator(".key").first
+    dot = key.evaluate("key => getComputedStyle(key, '::before').backgroundColor")
+    ringed = "() => getComputedStyle(document.activeElement).outlineStyle"
+    link = page.get_by_test_id("stSidebarNavLink").nth(1)
+    page.keyboard.press("Tab")  # the ring is for a keyboard
+    link.focus()
+    assert page.evaluate(ringed) == "solid"
+    page.emulate_media(forced_colors="active")
+    assert key.evaluate("key => getComputedStyle(key, '::before').backgroundColor") == dot
+    ground = "e => getComputedStyle(e).backgroundColor"
+    projections = page.locator(".st-key-map_projection button[role=radio]")
+    assert projections.nth(0).evaluate(ground) != projections.nth(1).evaluate(ground)
+    for control in (link, page.get_by_test_id("stMainMenuButton"), page.get_by_label("Find on the map")):
+        control.focus()
+        assert page.evaluate(ringed) == "solid"
+
+
+def test_a_printed_page_has_the_whole_width(visit: Callable[[str], Page]) -> None:
+    page = visit("/?ds=toys")
+    page.emulate_media(media="print")
+    page.get_by_test_id("stSidebar").wait_for(state="hidden")
+    main = page.get_by_test_id("stMain").bounding_box()
+    assert main is not None and (main["x"], main["width"]) == (0, 1440)
