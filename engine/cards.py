@@ -239,7 +239,8 @@ def write(declarations: Declarations) -> str:
 def names(group: str) -> list[str]:
     """Of models or of tokenizers (`MODELS`, `TOKENIZERS`), in the order of lists; those of other packages last."""
     shipped = json.loads(FILE.read_text("utf-8"))  # the names alone: trainings run where pydantic is missing, too
-    return list(dict.fromkeys([*shipped["models" if group == MODELS else "tokenizers"], *points(group)]))
+    added = (point.name for point in points(group))
+    return list(dict.fromkeys([*shipped["models" if group == MODELS else "tokenizers"], *added]))
 
 
 @cache
@@ -247,11 +248,8 @@ def declarations() -> Declarations:
     """Of this package and of all others that are installed, without loading any of them into this process."""
     if points(MODELS) or points(TOKENIZERS):
         try:
-            done = subprocess.run(
-                [sys.executable, "-m", "engine", "cards"], capture_output=True, text=True, timeout=SECONDS, check=True
-            )
-            return read(done.stdout)
+            words = [sys.executable, "-m", "engine", "cards"]  # what it says goes where this process says things
+            return read(subprocess.run(words, stdout=subprocess.PIPE, text=True, timeout=SECONDS, check=True).stdout)
         except (OSError, subprocess.SubprocessError, ValueError) as error:
-            reason = str(getattr(error, "stderr", "") or error).strip()[-2_000:]
-            logging.getLogger(__name__).warning("what other packages add is left out: %s", reason)
+            logging.getLogger(__name__).warning("what other packages add is left out: %s", error)
     return read(FILE.read_text("utf-8"))

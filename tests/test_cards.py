@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import typing
+from importlib.metadata import EntryPoint
 
 import pytest
 
@@ -48,16 +49,20 @@ def test_a_declaration_that_lacks_something_says_what() -> None:
     assert RandomConfig.codes
 
 
-def test_a_name_is_taken_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    def pretend(name: str, kind: object) -> None:
-        monkeypatch.setattr("engine.plugins.objects", lambda group: [(name, kind)])
+def test_a_name_is_taken_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    def pretend(name: str, value: str) -> None:
+        monkeypatch.setattr("engine.plugins.points", lambda group: [EntryPoint(name, value, group)])
 
-    pretend("popularity", type("Other", (Popularity,), {"name": "popularity"}))
-    with pytest.raises(SeqscopeError, match="both declare 'popularity'"):
-        classes(Recommender, ("engine.models",), "any")
-    pretend("gru", Popularity)
-    with pytest.raises(SeqscopeError, match="'gru'"):
-        classes(Recommender, ("engine.models",), "any")
+    monkeypatch.setattr(
+        "engine.models.popularity.Other", type("Other", (Popularity,), {"name": "popularity"}), raising=False
+    )
+    for name, value, words in (
+        ("popularity", "engine.models.popularity:Other", "both declare 'popularity'"),
+        ("gru", "engine.models.popularity:Popularity", "no Recommender called 'gru'"),
+    ):
+        pretend(name, value)
+        assert classes(Recommender, ("engine.models",), "any")["popularity"] is Popularity
+        assert f"{name} = {value}" in caplog.text and words in caplog.text
 
 
 def test_declarations_of_a_broken_package_are_left_out(

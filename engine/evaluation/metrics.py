@@ -23,7 +23,7 @@ import numpy as np
 
 from engine.errors import SeqscopeError
 from engine.evaluation.protocols import SETS, parse
-from engine.plugins import objects
+from engine.plugins import take
 
 CUTOFFS = (1, 5, 10, 20, 50)
 HEADLINE = "NDCG"
@@ -264,7 +264,7 @@ register(
         ),
     )
 )
-register(metric for _, metric in objects(GROUP))
+take(GROUP, lambda _, metric: register([metric]))
 
 ACCURACY = {name: metric for name, metric in METRICS.items() if isinstance(metric, Accuracy)}
 BEYOND = {name: metric for name, metric in METRICS.items() if isinstance(metric, Beyond)}
