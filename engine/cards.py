@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from engine.errors import SeqscopeError
 from engine.plugins import points
@@ -120,6 +120,12 @@ class Card:
         for name in ("title", "summary", "paper"):
             if not getattr(self, name).strip():
                 raise SeqscopeError(f"the card of {self.title or 'a model'} has no {name} (docs/extending.md)")
+        if not isinstance(self.order, int):
+            raise SeqscopeError(f"the card of {self.title} has the order {self.order!r}, which is no whole number")
+        for variant in self.variants:
+            if variant.colour not in (None, *get_args(Colour)):
+                possible = ", ".join(get_args(Colour))
+                raise SeqscopeError(f"{variant.name} has the colour {variant.colour!r}; possible are {possible}")
 
     def variant(self, name: str) -> Variant:
         """That of the name, or one that says what the card says."""

@@ -43,6 +43,12 @@ def test_a_declaration_that_lacks_something_says_what() -> None:
         Card(title="x", summary="x", paper=" ", order=10)
     with pytest.raises(SeqscopeError, match=r"Bare declares no Config and no objective and no kind"):
         type("Bare", (Recommender,), {"name": "bare", "card": Popularity.card})
+    with pytest.raises(SeqscopeError, match="kind 'recurrent'"):
+        type("Other", (Popularity,), {"name": "other", "kind": "recurrent"})
+    with pytest.raises(SeqscopeError, match="colour 'magenta'"):
+        Card(title="x", summary="x", paper="x", order=10, variants=(cards.Variant("x", colour="magenta"),))  # type: ignore[arg-type]
+    with pytest.raises(SeqscopeError, match="order '10'"):
+        Card(title="x", summary="x", paper="x", order="10")  # type: ignore[arg-type]
     with pytest.raises(SeqscopeError, match=r"NoCodes declares no codes"):
         page = Card(title="x", summary="x", paper="x", order=1, variants=(cards.Variant("x", page=cards.OnPage()),))
         type("Toy", (Random,), {"name": "x", "card": page, "Config": type("NoCodes", (), {})})
