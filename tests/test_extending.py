@@ -12,6 +12,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from app.session.pages import Page, Parameter, is_item, ordered
@@ -254,6 +255,14 @@ def test_a_metric_that_lacks_something_says_what() -> None:
         metrics.Beyond(name="x", title="x", meaning="x", source="x")  # type: ignore[call-arg]
     with pytest.raises(SeqscopeError, match="no source"):
         metrics.Accuracy(name="x", title="x", meaning="x", source="", gain=metrics.hit)
+    named = {"name": "x", "title": "x", "meaning": "x", "source": "x"}
+    for answer in (lambda ranks, k: ranks * np.nan, lambda ranks, k: ranks.mean()):
+        with pytest.raises(SeqscopeError, match="x: gain"):
+            metrics.Accuracy(**named, gain=answer)
+    with pytest.raises(SeqscopeError, match="x: of_lists"):
+        metrics.Beyond(**named, of_lists=lambda exposure, popularity: exposure / 2)  # type: ignore[arg-type, return-value]
+    with pytest.raises(SeqscopeError, match="another name"):
+        metrics.Accuracy(**{**named, "name": "outside"}, gain=metrics.hit)
     for taken in metrics.METRICS.values():
         with pytest.raises(SeqscopeError, match=f"called {taken.name}"):
             metrics.register([taken])
