@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from engine.errors import SeqscopeError
 from engine.plugins import points
@@ -120,6 +120,12 @@ class Card:
         for name in ("title", "summary", "paper"):
             if not getattr(self, name).strip():
                 raise SeqscopeError(f"the card of {self.title or 'a model'} has no {name} (docs/extending.md)")
+        if not isinstance(self.order, int):
+            raise SeqscopeError(f"the card of {self.title} has the order {self.order!r}, which is no whole number")
+        for variant in self.variants:
+            if variant.colour not in (None, *get_args(Colour)):
+                possible = ", ".join(get_args(Colour))
+                raise SeqscopeError(f"{variant.name} has the colour {variant.colour!r}; possible are {possible}")
 
     def variant(self, name: str) -> Variant:
         """That of the name, or one that says what the card says."""
@@ -239,7 +245,8 @@ def write(declarations: Declarations) -> str:
 def names(group: str) -> list[str]:
     """Of models or of tokenizers (`MODELS`, `TOKENIZERS`), in the order of lists; those of other packages last."""
     shipped = json.loads(FILE.read_text("utf-8"))  # the names alone: trainings run where pydantic is missing, too
-    return list(dict.fromkeys([*shipped["models" if group == MODELS else "tokenizers"], *points(group)]))
+    added = (point.name for point in points(group))
+    return list(dict.fromkeys([*shipped["models" if group == MODELS else "tokenizers"], *added]))
 
 
 @cache
@@ -247,11 +254,8 @@ def declarations() -> Declarations:
     """Of this package and of all others that are installed, without loading any of them into this process."""
     if points(MODELS) or points(TOKENIZERS):
         try:
-            done = subprocess.run(
-                [sys.executable, "-m", "engine", "cards"], capture_output=True, text=True, timeout=SECONDS, check=True
-            )
-            return read(done.stdout)
+            words = [sys.executable, "-m", "engine", "cards"]  # what it says goes where this process says things
+            return read(subprocess.run(words, stdout=subprocess.PIPE, text=True, timeout=SECONDS, check=True).stdout)
         except (OSError, subprocess.SubprocessError, ValueError) as error:
-            reason = str(getattr(error, "stderr", "") or error).strip()[-2_000:]
-            logging.getLogger(__name__).warning("what other packages add is left out: %s", reason)
+            logging.getLogger(__name__).warning("what other packages add is left out: %s", error)
     return read(FILE.read_text("utf-8"))

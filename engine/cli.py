@@ -10,10 +10,11 @@ import argparse
 import importlib
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from engine import __version__
 from engine.errors import SeqscopeError, UsageError
-from engine.plugins import points
+from engine.plugins import points, take
 
 # name -> one line for --help. The module in engine/commands offers `configure(parser)` and `run(args) -> int`.
 COMMANDS: dict[str, str] = {
@@ -63,15 +64,22 @@ def build_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"seqscope {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
     named = next((word for word in argv if not word.startswith("-")), None)
-    added = {name: point.value for name, point in points(GROUP).items() if name not in COMMANDS}
-    for name, help_line in {**COMMANDS, **dict.fromkeys(added, "")}.items():
-        module = added.get(name) or f"engine.commands.{name.replace('-', '_')}"
-        if name in added and named is None:  # the list of commands is asked for
-            help_line = importlib.import_module(module).HELP
+    every = {**dict.fromkeys(point.name for point in points(GROUP) if named not in (None, point.name)), **COMMANDS}
+    modules: dict[str, Any] = {}
+
+    def add(name: str, module: Any) -> None:
+        if name in COMMANDS:
+            raise SeqscopeError("there is a command of this name")
+        if missing := [entry for entry in ("HELP", "configure", "run") if not hasattr(module, entry)]:
+            raise SeqscopeError(f"it has no {' and no '.join(missing)}")
+        every[name], modules[name] = module.HELP, module
+
+    take(GROUP, add, only=named)  # all of them where the list of commands is asked for
+    for name, help_line in every.items():
         if name != named:
             commands.add_parser(name, help=help_line)
             continue
-        command = importlib.import_module(module)
+        command = modules.get(name) or importlib.import_module(f"engine.commands.{name.replace('-', '_')}")
         sub = commands.add_parser(
             name, help=help_line, description=command.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
         )

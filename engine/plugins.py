@@ -5,21 +5,22 @@ from __future__ import annotations
 
 import functools
 import importlib
+import logging
 import pkgutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from importlib.metadata import EntryPoint, distributions
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from engine.errors import SeqscopeError
 
 
-def points(group: str) -> dict[str, EntryPoint]:
-    """Name → entry point. A checkout's own metadata, left by an older build, must not hide those of the installation, which is
-    why every distribution is asked."""
-    return {point.name: point for point in _installed(tuple(sys.path)) if point.group == group}
+def points(group: str) -> list[EntryPoint]:
+    """Each once. A checkout's own metadata, left by an older build, must not hide those of the installation, which is why every
+    distribution is asked."""
+    points = (point for point in _installed(tuple(sys.path)) if point.group == group)
+    return list({(point.name, point.value): point for point in points}.values())
 
 
 @functools.cache
@@ -28,42 +29,53 @@ def _installed(path: tuple[str, ...]) -> list[EntryPoint]:
     return [point for distribution in distributions() for point in distribution.entry_points]
 
 
-def objects(group: str) -> Iterator[tuple[str, Any]]:
-    """(name, what it leads to), imported now."""
-    for name, point in points(group).items():
-        yield name, point.load()
+def take(group: str, accept: Callable[[str, Any], object], only: str | None = None) -> None:
+    """Imports what the entry points of `group` (those called `only`, where it is given) lead to, and gives each to `accept`, with
+    its name before it. What cannot be imported, or is not accepted, is left out, and a warning says which and why."""
+    for point in points(group):
+        if only not in (None, point.name):
+            continue
+        try:
+            accept(point.name, point.load())
+        except Exception as error:  # one package must not take the others along, whatever it does
+            package = point.dist.name if point.dist else "a package"
+            reason = str(error) if isinstance(error, SeqscopeError) else f"{type(error).__name__}: {error}"
+            logging.getLogger(__name__).warning(
+                "%s = %s of %s, which %s adds, is left out: %s", point.name, point.value, group, package, reason
+            )
 
 
+@functools.cache
 def folders(group: str) -> list[Path]:
-    """The folders of the packages that entry points name, none of them imported but their parents."""
-    specs = (find_spec(point.value) for point in points(group).values())
-    return [Path(place) for spec in specs if spec is not None for place in spec.submodule_search_locations or ()]
+    """Of the packages that entry points name."""
+    places: list[Path] = []
+    take(group, lambda _, package: places.extend(map(Path, package.__path__)))
+    return places
 
 
 def classes(base: type, packages: tuple[str, ...], group: str) -> dict[str, Any]:
     """By name, in the order of their cards: every subclass of `base` with a `name` of its own in a module of `packages`, and
-    those of the entry points of `group`. Raises SeqscopeError where two bear one name, or a point leads to something else."""
+    those of the entry points of `group`, but for what bears the name of another or is no such class (`take`)."""
     modules = [
         importlib.import_module(f"{package}.{module.name}")
         for package in packages
         for module in pkgutil.iter_modules(importlib.import_module(package).__path__)
     ]
-    every: list[Any] = [
-        kind
-        for module in modules
-        for kind in vars(module).values()
-        if _declares(kind, base) and kind.__module__ == module.__name__
-    ]
-    for name, kind in objects(group):
-        if not _declares(kind, base) or kind.name != name:
-            raise SeqscopeError(f"the entry point {name!r} of {group} leads to no {base.__name__} called {name!r}")
-        every.append(kind)
     by_name: dict[str, Any] = {}
-    for kind in sorted(every, key=lambda kind: kind.card.order):
-        if other := by_name.get(kind.name):
-            raise SeqscopeError(f"{kind.__module__} and {other.__module__} both declare {kind.name!r}")
-        by_name[kind.name] = kind
-    return by_name
+
+    def add(name: str, kind: Any) -> None:
+        if not _declares(kind, base) or kind.name != name:
+            raise SeqscopeError(f"it is no {base.__name__} called {name!r}")
+        if other := by_name.get(name):
+            raise SeqscopeError(f"{kind.__module__} and {other.__module__} both declare {name!r}")
+        by_name[name] = kind
+
+    for module in modules:
+        for kind in vars(module).values():
+            if _declares(kind, base) and kind.__module__ == module.__name__:
+                add(kind.name, kind)
+    take(group, add)
+    return dict(sorted(by_name.items(), key=lambda entry: entry[1].card.order))
 
 
 def _declares(kind: Any, base: type) -> bool:

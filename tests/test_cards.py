@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import typing
+from importlib.metadata import EntryPoint
 
 import pytest
 
@@ -42,22 +43,32 @@ def test_a_declaration_that_lacks_something_says_what() -> None:
         Card(title="x", summary="x", paper=" ", order=10)
     with pytest.raises(SeqscopeError, match=r"Bare declares no Config and no objective and no kind"):
         type("Bare", (Recommender,), {"name": "bare", "card": Popularity.card})
+    with pytest.raises(SeqscopeError, match="kind 'recurrent'"):
+        type("Other", (Popularity,), {"name": "other", "kind": "recurrent"})
+    with pytest.raises(SeqscopeError, match="colour 'magenta'"):
+        Card(title="x", summary="x", paper="x", order=10, variants=(cards.Variant("x", colour="magenta"),))  # type: ignore[arg-type]
+    with pytest.raises(SeqscopeError, match="order '10'"):
+        Card(title="x", summary="x", paper="x", order="10")  # type: ignore[arg-type]
     with pytest.raises(SeqscopeError, match=r"NoCodes declares no codes"):
         page = Card(title="x", summary="x", paper="x", order=1, variants=(cards.Variant("x", page=cards.OnPage()),))
         type("Toy", (Random,), {"name": "x", "card": page, "Config": type("NoCodes", (), {})})
     assert RandomConfig.codes
 
 
-def test_a_name_is_taken_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    def pretend(name: str, kind: object) -> None:
-        monkeypatch.setattr("engine.plugins.objects", lambda group: [(name, kind)])
+def test_a_name_is_taken_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    def pretend(name: str, value: str) -> None:
+        monkeypatch.setattr("engine.plugins.points", lambda group: [EntryPoint(name, value, group)])
 
-    pretend("popularity", type("Other", (Popularity,), {"name": "popularity"}))
-    with pytest.raises(SeqscopeError, match="both declare 'popularity'"):
-        classes(Recommender, ("engine.models",), "any")
-    pretend("gru", Popularity)
-    with pytest.raises(SeqscopeError, match="'gru'"):
-        classes(Recommender, ("engine.models",), "any")
+    monkeypatch.setattr(
+        "engine.models.popularity.Other", type("Other", (Popularity,), {"name": "popularity"}), raising=False
+    )
+    for name, value, words in (
+        ("popularity", "engine.models.popularity:Other", "both declare 'popularity'"),
+        ("gru", "engine.models.popularity:Popularity", "no Recommender called 'gru'"),
+    ):
+        pretend(name, value)
+        assert classes(Recommender, ("engine.models",), "any")["popularity"] is Popularity
+        assert f"{name} = {value}" in caplog.text and words in caplog.text
 
 
 def test_declarations_of_a_broken_package_are_left_out(

@@ -12,6 +12,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from app.session.pages import Page, Parameter, is_item, ordered
@@ -133,17 +134,22 @@ print(json.dumps({
 """
 
 
+BROKEN = {"train": "toys.length:Table", "gone": "toys.gone:GONE"}
+"""Entry points that lead to what nobody can use, and to nothing."""
+
+
 @dataclasses.dataclass
 class Carried:
-    """What SCRIPT printed: as JSON last, and all of it."""
+    """What SCRIPT printed: as JSON last, and all of it; and what it warned of."""
 
     seen: dict[str, Any]
     printed: str
+    warned: str
 
 
 @pytest.fixture(scope="module")
 def carried(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Carried:
-    """All recipes, installed beside each other and beside the golden dataset."""
+    """All recipes, installed beside each other, beside a package that is broken, and beside the golden dataset."""
     folder = tmp_path_factory.mktemp("extended")
     install(root, folder / "site")
     unpack(ARCHIVE, folder / "golden")
@@ -157,7 +163,7 @@ def carried(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Carried:
         cwd=folder / "golden", env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3_000:]
-    return Carried(json.loads(done.stdout.splitlines()[-1]), done.stdout)
+    return Carried(json.loads(done.stdout.splitlines()[-1]), done.stdout, done.stderr)
 
 
 def install(root: Path, folder: Path) -> None:
@@ -172,15 +178,16 @@ def install(root: Path, folder: Path) -> None:
         assert not (folder / path).exists(), path
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(code, "utf-8")
-    about = folder / "toys-1.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: toys\nVersion: 1\n")
-    lines = [
-        line
-        for group, named in points.items()
-        for line in (f"[{group}]", *(f"{name} = {value}" for name, value in named.items()))
-    ]
-    (about / "entry_points.txt").write_text("\n".join(lines))
+    for package, groups in {"toys": points, "broken": dict.fromkeys([*points, "seqscope.commands"], BROKEN)}.items():
+        about = folder / f"{package}-1.dist-info"
+        about.mkdir()
+        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1\n")
+        lines = [
+            line
+            for group, named in groups.items()
+            for line in (f"[{group}]", *(f"{name} = {value}" for name, value in named.items()))
+        ]
+        (about / "entry_points.txt").write_text("\n".join(lines))
 
 
 def test_a_metric_is_one_declaration(carried: Carried) -> None:
@@ -196,7 +203,7 @@ def test_a_metric_is_one_declaration(carried: Carried) -> None:
 
 def test_a_model_is_one_file_and_a_recipe(carried: Carried) -> None:
     seen, pages = carried.seen["model"], carried.seen["pages"]
-    assert "popularity, gru)" in seen["help"]
+    assert "popularity, gru" in seen["help"]
     assert seen["order"] == 15 and seen["reason"] == "It keeps one state and looks back at nothing."
     assert seen["offered"] == ["GRU", True]
     train, evaluate, export = seen["steps"][2:]
@@ -209,7 +216,7 @@ def test_a_model_is_one_file_and_a_recipe(carried: Carried) -> None:
 
 def test_a_tokenizer_is_one_file_and_a_recipe(carried: Carried) -> None:
     seen = carried.seen["tokenizer"]
-    assert "random, hashing)" in seen["help"]
+    assert "random, hashing" in seen["help"]
     assert seen["about"] == ["Hashed titles", 85, "Made up for this recipe"]
     assert ["tokenize", "hashing"] in [words[:2] for words in seen["steps"]]
     assert "Hashed titles" in carried.seen["pages"]["semantic_ids"]
@@ -234,11 +241,28 @@ def test_a_page_is_one_folder(carried: Carried) -> None:
     assert seen["address"] == ["10", "i1"]
 
 
+def test_a_broken_package_is_left_out_by_name(carried: Carried) -> None:
+    lines = [line for line in carried.warned.splitlines() if "which broken adds" in line]
+    groups = ("metrics", "models", "tokenizers", "pages", "report_parts", "recipes")
+    for group, name in ((group, name) for group in groups for name in BROKEN):
+        assert any(f"{name} = {BROKEN[name]} of seqscope.{group}," in line for line in lines), (group, name)
+    assert any("train = toys.length:Table of seqscope.commands," in line for line in lines)
+    assert "No module named 'toys.gone'" in carried.warned
+
+
 def test_a_metric_that_lacks_something_says_what() -> None:
     with pytest.raises(TypeError, match="'of_lists'"):
         metrics.Beyond(name="x", title="x", meaning="x", source="x")  # type: ignore[call-arg]
     with pytest.raises(SeqscopeError, match="no source"):
         metrics.Accuracy(name="x", title="x", meaning="x", source="", gain=metrics.hit)
+    named = {"name": "x", "title": "x", "meaning": "x", "source": "x"}
+    for answer in (lambda ranks, k: ranks * np.nan, lambda ranks, k: ranks.mean()):
+        with pytest.raises(SeqscopeError, match="x: gain"):
+            metrics.Accuracy(**named, gain=answer)
+    with pytest.raises(SeqscopeError, match="x: of_lists"):
+        metrics.Beyond(**named, of_lists=lambda exposure, popularity: exposure / 2)  # type: ignore[arg-type, return-value]
+    with pytest.raises(SeqscopeError, match="another name"):
+        metrics.Accuracy(**{**named, "name": "outside"}, gain=metrics.hit)
     for taken in metrics.METRICS.values():
         with pytest.raises(SeqscopeError, match=f"called {taken.name}"):
             metrics.register([taken])

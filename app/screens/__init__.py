@@ -3,23 +3,27 @@ packages add theirs through the entry point seqscope.pages (docs/extending.md)."
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from importlib import import_module
 from pkgutil import iter_modules
+from typing import Any
 
 from app.session.pages import Page, ordered
 from engine import plugins
 from engine.errors import SeqscopeError
 
 
-def _declared() -> Iterator[Page]:
-    for module in iter_modules(__path__, f"{__name__}."):
-        yield import_module(module.name).PAGE
-    for name, page in plugins.objects("seqscope.pages"):
+def _declared() -> dict[str, Page]:
+    pages = [import_module(module.name).PAGE for module in iter_modules(__path__, f"{__name__}.")]
+
+    def add(_: str, page: Any) -> None:
         if not isinstance(page, Page):
-            raise SeqscopeError(f"What the entry point {name} leads to is no page.")
-        yield page
+            raise SeqscopeError("it is no page")
+        ordered([*pages, page])
+        pages.append(page)
+
+    plugins.take("seqscope.pages", add)
+    return ordered(pages)
 
 
-PAGES: dict[str, Page] = ordered(_declared())
+PAGES: dict[str, Page] = _declared()
 """Name → page, in the order of the navigation."""

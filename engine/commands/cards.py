@@ -7,7 +7,8 @@ batch size of a default recipe.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def declared() -> Declarations:
-    """Of all classes, with what their default recipes say. Raises UsageError where one names a recipe that is not there."""
+    """Of all classes, with what their default recipes say; one that names a recipe that is not there is left out, and a warning
+    says so."""
     from engine.cards import Declaration, Declarations
     from engine.registry import MODELS
     from engine.tokenizers import recipe as tokenizer_recipes
@@ -41,20 +43,32 @@ def declared() -> Declarations:
     return Declarations(
         models={
             name: Declaration(
-                card=_filled_in(kind.card, model_recipes.load),
-                needs=kind.needs,
-                learns=kind.objective != "counts",
-                kind=kind.kind,
-                needs_log=kind.needs_log,
-                unseen_items=kind.unseen_items,
+                card=card,
+                needs=MODELS[name].needs,
+                learns=MODELS[name].objective != "counts",
+                kind=MODELS[name].kind,
+                needs_log=MODELS[name].needs_log,
+                unseen_items=MODELS[name].unseen_items,
             )
-            for name, kind in MODELS.items()
+            for name, card in _cards(MODELS, model_recipes.load).items()
         },
         tokenizers={
-            name: Declaration(card=_filled_in(kind.card, tokenizer_recipes.load), needs=kind.needs, learns=kind.learns)
-            for name, kind in tokenizers().items()
+            name: Declaration(card=card, needs=tokenizers()[name].needs, learns=tokenizers()[name].learns)
+            for name, card in _cards(tokenizers(), tokenizer_recipes.load).items()
         },
     )
+
+
+def _cards(kinds: Mapping[str, Any], load: Callable[..., Any]) -> dict[str, Card]:
+    from engine.errors import SeqscopeError
+
+    cards = {}
+    for name, kind in kinds.items():
+        try:
+            cards[name] = _filled_in(kind.card, load)
+        except SeqscopeError as error:
+            logging.getLogger(__name__).warning("%s.%s is left out: %s", kind.__module__, kind.__qualname__, error)
+    return cards
 
 
 def _filled_in(card: Card, load: Callable[..., Any]) -> Card:

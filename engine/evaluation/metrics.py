@@ -23,7 +23,7 @@ import numpy as np
 
 from engine.errors import SeqscopeError
 from engine.evaluation.protocols import SETS, parse
-from engine.plugins import objects
+from engine.plugins import take
 
 CUTOFFS = (1, 5, 10, 20, 50)
 HEADLINE = "NDCG"
@@ -54,11 +54,17 @@ class Metric:
     """It came after the first reports, so that one without it is whole. False of those that every report has."""
 
     def __post_init__(self) -> None:
-        if not _NAME.fullmatch(self.name):
+        if not _NAME.fullmatch(self.name) or self.name == "outside":  # which a beam has (`beam_width`)
             raise SeqscopeError(f"The metric {self.name!r} needs another name: letters and digits, a letter first.")
         for entry in ("title", "meaning", "source"):
             if not getattr(self, entry):
                 raise SeqscopeError(f"The metric {self.name} has no {entry}.")
+
+    def _try(self, function: str, values: Any, shape: tuple[int, ...]) -> None:
+        if np.shape(values) != shape or not np.isfinite(values).all():
+            raise SeqscopeError(
+                f"The metric {self.name}: {function} answers {values!r}, not finite numbers of shape {shape}."
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +81,12 @@ class Accuracy(Metric):
     """(sums of gains, numbers of held-out items, k, protocol) → each person's value, where a person may have several: all of
     shape [people]. None: it is not measured there."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._try("gain", self.gain(np.array([1.0, 2.5, 70.0]), 10), (3,))
+        if self.of_sets is not None:
+            self._try("of_sets", self.of_sets(np.array([0.0, 1.5]), np.array([1, 2]), 10, SETS["given"]), (2,))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Beyond(Metric):
@@ -85,6 +97,12 @@ class Beyond(Metric):
     form: str = "{:.3f}"
     """How a value is written."""
     unit: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        value = self.of_lists(np.array([3, 0, 1]), np.array([5, 1, 0]))
+        self._try("of_lists", value, ())
+        self.text(value)
 
     @property
     def field(self) -> str:
@@ -264,7 +282,7 @@ register(
         ),
     )
 )
-register(metric for _, metric in objects(GROUP))
+take(GROUP, lambda _, metric: register([metric]))
 
 ACCURACY = {name: metric for name, metric in METRICS.items() if isinstance(metric, Accuracy)}
 BEYOND = {name: metric for name, metric in METRICS.items() if isinstance(metric, Beyond)}

@@ -106,6 +106,8 @@ def _fill(
         raise SeqscopeError(
             f"{run} is {model.card.title}, which is too large for a bundle. Its ranks are in the run folder."
         )
+    if unknown := [part for part in model.exports if part not in PARTS]:
+        raise SeqscopeError(f"{recipe.family} exports {unknown[0]!r}, which is none; there are {', '.join(PARTS)}")
     cases = data.cases("test") if data.info.counts["test"] else data.cases("valid")
     if not len(cases):
         if model.needs_log:

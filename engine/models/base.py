@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from engine.cards import Card, Kind, require
+from engine.cards import KINDS, Card, Kind, require
+from engine.errors import SeqscopeError
 
 NO_TIME = -(2**63)
 """In place of a time where it is not known when an item of a history was, and at padding."""
@@ -102,6 +103,10 @@ class Recommender(nn.Module):
         super().__init_subclass__(**kwargs)
         if "name" in cls.__dict__:
             require(cls, "Config", "objective", "kind", "card")
+            if cls.kind not in KINDS:
+                raise SeqscopeError(
+                    f"{cls.__qualname__} declares the kind {cls.kind!r}; possible are {', '.join(KINDS)}"
+                )
 
     @classmethod
     def needs_of(cls, config: Any) -> tuple[str, ...]:

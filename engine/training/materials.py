@@ -91,12 +91,15 @@ def gather(recipe: Recipe, dataset: Dataset, folder: Path, run: Path | None = No
 
     run: a finished run of the same recipe, whose copies are taken as they are.
     """
+    needs = MODELS[recipe.family].needs_of(recipe.model)
+    if unknown := [name for name in needs if name not in KINDS]:
+        raise SeqscopeError(f"{recipe.family} needs {unknown[0]!r}, which is none; there are {', '.join(KINDS)}")
     return Materials(
         {
             name: KINDS[name].gather(recipe, dataset, folder)
             if run is None or name not in COPIED
             else KINDS[name].of_run(recipe, dataset, run)
-            for name in MODELS[recipe.family].needs_of(recipe.model)
+            for name in needs
         }
     )
 

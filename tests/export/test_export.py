@@ -56,6 +56,18 @@ def test_a_graph_that_differs_is_refused(
     assert not list(tmp_path.iterdir())
 
 
+def test_what_a_model_names_and_nothing_knows_is_said(
+    run_of: RunOf, dataset: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, chosen, *_ = open_run(run_of("fmc"))
+    monkeypatch.setattr(type(model), "exports", ("vectors", "sky"))
+    with pytest.raises(SeqscopeError, match="fmc exports 'sky'"):
+        export_run(run_of("fmc"), tmp_path)
+    monkeypatch.setattr(type(model), "needs", ("sky",))
+    with pytest.raises(SeqscopeError, match="fmc needs 'sky'"):
+        gather(chosen, dataset, tmp_path)
+
+
 @pytest.mark.parametrize(
     ("answer", "spoil"),
     [

@@ -9,27 +9,28 @@ from typing import Any
 
 from app.reports.part import Part
 from engine.errors import SeqscopeError
-from engine.plugins import objects
+from engine.plugins import take
 
 GROUP = "seqscope.report_parts"
 
 
 def declared() -> dict[str, Part[Any]]:
-    """By name, in the order of the report. Raises SeqscopeError where two bear one name, or an entry point leads to no part."""
-    modules = [importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
-    every = [module.PART for module in modules]
-    for name, part in objects(GROUP):
-        if not isinstance(part, Part):
-            raise SeqscopeError(f"the entry point {name!r} of {GROUP} leads to no part of a report")
-        every.append(part)
+    """By name, in the order of the report; what an entry point adds is left out where it is no part, or bears the name of one."""
     by_name: dict[str, Part[Any]] = {}
-    for part in sorted(every, key=lambda part: part.order):
+
+    def add(_: str, part: Any) -> None:
+        if not isinstance(part, Part):
+            raise SeqscopeError("it is no part of a report")
         if other := by_name.get(part.name):
             raise SeqscopeError(
                 f"{type(part).__module__} and {type(other).__module__} both declare the part {part.name!r}"
             )
         by_name[part.name] = part
-    return by_name
+
+    for module in pkgutil.iter_modules(__path__):
+        add("", importlib.import_module(f"{__name__}.{module.name}").PART)
+    take(GROUP, add)
+    return dict(sorted(by_name.items(), key=lambda entry: entry[1].order))
 
 
 PARTS = declared()
