@@ -83,7 +83,17 @@ def test_the_queue_keeps_no_job_whose_folder_is_gone() -> None:
 
 def test_whatever_keeps_answers_can_forget_them(root: Path) -> None:
     """By app.analysis.cache. What is the same for everybody, files of the program say, may be kept by other means."""
-    constants = {"_template", "_environment", "_read", "_plotly", "_typeface", "_temporary", "_places", "_unasked"}
+    constants = {
+        "_template",
+        "_environment",
+        "_read",
+        "_plotly",
+        "_typeface",
+        "_temporary",
+        "_places",
+        "_unasked",
+        "_schema",
+    }
     keeps = re.compile(r"@(?:st\.cache_\w+|functools\.(?:lru_)?cache)\b.*\n(?:@.*\n)*def (\w+)")
     found = {name for path in (root / "app").rglob("*.py") for name in keeps.findall(path.read_text("utf-8"))}
     assert found and not found - constants
