@@ -74,9 +74,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 def test_what_is_not_finished_goes_with_its_session_and_with_the_server(served: Served) -> None:
     async def visits() -> None:
-        assert not served.left.exists()
         async with visitor(served.url) as anna:
             await anna.run(page="your_data")
+            assert not served.left.exists()  # nobody is answered before the server has begun
             text = anna.widget("upload_paste_catalogue_0_0")
             await anna.click("upload_pasted_catalogue_0", WidgetState(id=text.id, string_value=ITEMS))
             await asyncio.sleep(2.5)  # longer than a session is kept that has lost its connection
