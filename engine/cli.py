@@ -37,6 +37,7 @@ BEYOND_MEMORY = (
     "This needs more memory than there is. Make the model or its batches smaller (--set model.dim=…, training.batch_size=…), or "
     "take a machine with more."
 )
+"""What is said where memory ran out, by numpy or by torch."""
 GROUP = "seqscope.commands"
 """Entry points of other packages that add a command: its name → a module with `configure`, `run` and HELP, one line."""
 

@@ -163,27 +163,27 @@ _POLICIES = {
 
 def figures(tokenization: Tokenization, levels: Sequence[Usage], titles: Mapping[str, str]) -> list[Line]:
     """What is measured of one tokenizer as a whole; the same names in the same order for all. titles: of the models, by name."""
-    said = tokenization.about.figures
-    lost = "–" if said.reconstruction is None else f"{said.reconstruction:.1%}"
-    near = said.neighbours
+    report = tokenization.about.figures
+    lost = "–" if report.reconstruction is None else f"{report.reconstruction:.1%}"
+    near = report.neighbours
     among = f", by {titles.get(near.of, near.of)}" if near else ""
-    ranked, taught = said.ranking, tokenization.about.teacher
+    ranked, taught = report.ranking, tokenization.about.teacher
     judge = f" of {titles.get(ranked.of, ranked.of)}" if ranked else ""
     return [
         Line(
             "Collision rate",
             "1 − unique IDs / items; as learned → in use",
-            _change(said.before.excess, said.after.excess),
+            _change(report.before.excess, report.after.excess),
         ),
         Line(
             "Items in collision",
             "share of items whose ID is another one's as well; as learned → in use",
-            _change(said.before.sharing, said.after.sharing),
+            _change(report.before.sharing, report.after.sharing),
         ),
         Line(
             "Largest collision",
             "most items with one ID; as learned → in use",
-            f"{said.before.largest:,} → {said.after.largest:,}",
+            f"{report.before.largest:,} → {report.after.largest:,}",
         ),
         Line("Reconstruction error", "share of the item vectors’ variance that codes lose", lost),
         Line(

@@ -386,7 +386,7 @@ def occlusion_sentence(occlusion: OwnWords, item: str) -> str:
     """What of the item does the most for it, in words."""
     name = quoted(item)
     whole, words = (occlusion.table[(occlusion.table["word"] == "") == is_whole] for is_whole in (True, False))
-    said, rank = [], whole_rank(occlusion.rank)
+    sentences, rank = [], whole_rank(occlusion.rank)
     for rows, kind in ((whole, "attributes"), (words, "single words")):
         if len(rows) and (best := rows.loc[rows["effect"].idxmax()])["effect"] > 0:
             place = (
@@ -394,14 +394,16 @@ def occlusion_sentence(occlusion: OwnWords, item: str) -> str:
                 if best["rank_without"] == occlusion.rank
                 else f"be at rank {whole_rank(best['rank_without'])} instead of {rank}"
             )
-            said.append(f"Of its {kind}, **{_called(best)}** does the most for {name}: without that it would {place}.")
+            sentences.append(
+                f"Of its {kind}, **{_called(best)}** does the most for {name}: without that it would {place}."
+            )
             name = "it"
-    if not said:
+    if not sentences:
         return f"No attribute or word of {name} raises its score: removing any one of them does not lower it."
     least = occlusion.table.loc[occlusion.table["effect"].idxmin()]
     if least["effect"] < -_SOME * occlusion.table["effect"].max():
-        said.append(f"**{_called(least)}** holds it back the most.")
-    return " ".join(said)
+        sentences.append(f"**{_called(least)}** holds it back the most.")
+    return " ".join(sentences)
 
 
 def _called(row: pd.Series) -> str:

@@ -93,9 +93,8 @@ def _tokenize(
     key = hashlib.sha256((json.dumps(recipe.to_dict(), sort_keys=True) + material.digest()).encode()).hexdigest()
     if finished(folder, key):
         return _reported(recipe, dataset, folder, material, judge)
-    judge_run = find_judge(
-        judge, recipe, dataset, folder.parent
-    )  # one that is none is refused before anything is fitted
+    # one that is none is refused before anything is fitted
+    judge_run = find_judge(judge, recipe, dataset, folder.parent)
     began = time.monotonic()
     learning = Learning(recipe.optimiser, recipe.training, where, folder, key, f"{dataset.info.name}/{recipe.name}")
     generator = np.random.default_rng(seed_of(recipe.training.seed, "tokenizer"))

@@ -122,13 +122,13 @@ def collisions(page: Selection) -> None:
 
 
 def _groups(page: Selection, tokenization: Tokenization) -> None:
-    groups, said = tokenizers.groups(tokenization), tokenization.about.figures
+    groups, report = tokenizers.groups(tokenization), tokenization.about.figures
     if not groups:
-        moved = f" {count(said.moved, 'item')} got other codes to avoid collisions." if said.moved else ""
+        moved = f" {count(report.moved, 'item')} got other codes to avoid collisions." if report.moved else ""
         st.success(f"Unique IDs: no two items have the same codes.{moved}", icon=":material/check:")
         return
     together = sum(len(part) for part in groups)
-    held = said.after.groups == 0
+    held = report.after.groups == 0
     words = f"{count(len(groups), 'group')} of {count(together, 'item')} in all, the largest of {len(groups[0]):,}"
     words += (
         ". A further number disambiguates them; it carries no meaning."

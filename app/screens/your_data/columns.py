@@ -168,8 +168,8 @@ def _map(draft: Draft, kind: FileKind, role: Role, key: str) -> None:
     draft.readings[kind] = reading
     if role == "time" or other == "time":
         roles = {f"role:{column.name}": column.role for column in reading.columns}
-        kept = {name: value for name, value in draft.fixed.get(kind, {}).items() if name != "time"}
-        upload_file.read(draft, kind, {**kept, **roles})
+        choices = {name: value for name, value in draft.fixed.get(kind, {}).items() if name != "time"}
+        upload_file.read(draft, kind, {**choices, **roles})
 
 
 def _attributes(draft: Draft, kind: FileKind, reading: Reading, seen: dict[str, Seen]) -> None:
