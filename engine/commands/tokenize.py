@@ -26,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "recipe_name",
         metavar="RECIPE",
         nargs="?",
-        help=f"a tokenizer ({', '.join(cards.names(cards.TOKENIZERS))}) or a recipe (lc-rec-rqvae, …)",
+        help=f"a tokenizer ({', '.join(cards.names(cards.TOKENIZERS))}) or a recipe (lc-rec-rqvae, a file, …)",
     )
     parser.add_argument(
         "--from", dest="source", type=Path, metavar="RUN", help="finished run of a tokenizer, in place of a recipe"

@@ -121,19 +121,17 @@ def read(name: str, dataset: str, recipe: str | None, overrides: list[str], tabl
     """The tables of a recipe as they stand in its file, with `overrides` ("table.key=value") put in, and its name.
 
     recipe: a path to a TOML file, or DATASET/NAME or NAME under engine/recipes or such a folder of another package; None takes
-    recipes/<dataset>/<name>.toml, or recipes/default/<name>.toml for a dataset without recipes of its own. tables: those that
-    may be overridden.
+    recipes/<dataset>/<name>.toml, or recipes/default/<name>.toml for a dataset without recipes of its own, or has all of it in
+    the name. tables: those that may be overridden.
     """
     roots = [RECIPES, *folders(GROUP)]
-    if recipe is None:
-        candidates = [root / part / f"{name}.toml" for part in (dataset, "default") for root in roots]
-    else:
-        named = recipe.removesuffix(".toml")
-        candidates = [Path(recipe), *(root / part / f"{named}.toml" for part in ("", dataset) for root in roots)]
+    parts = (dataset, "default", "") if recipe is None else ("", dataset)
+    recipe_name = name if recipe is None else recipe
+    file_name = f"{recipe_name.removesuffix('.toml')}.toml"
+    candidates = [Path(recipe_name), *(root / part / file_name for part in parts for root in roots)]
     path = next((p for p in candidates if p.suffix == ".toml" and p.is_file()), None)
     if path is None:
         there = [str(p.relative_to(root).with_suffix("")) for root in roots for p in sorted(root.glob("*/*.toml"))]
-        recipe_name = recipe or name
         near = difflib.get_close_matches(recipe_name, [*there, *(text.partition("/")[2] for text in there)], cutoff=0.7)
         meant = f"did you mean {' or '.join(dict.fromkeys(near))}? " if near else ""
         near_by = [text for text in there if text.startswith((f"{dataset}/", "default/"))]

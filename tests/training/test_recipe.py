@@ -57,7 +57,9 @@ def test_a_recipe_has_names_and_paths(tmp_path: Path) -> None:
     found = load("sasrec", "ml-1m", str(mine), [])
     assert (found.name, found.model.dim) == ("mine", 24)
     for name in ("sasrec-ce", "ml-1m/sasrec-ce", "ml-1m/sasrec-ce.toml"):
-        assert load("sasrec", "ml-1m", name, []).objective.loss == "cross-entropy"
+        assert load("sasrec", "ml-1m", name, []) == load(name, "ml-1m", None, [])
+        assert load(name, "ml-1m", None, []).objective.loss == "cross-entropy"
+    assert load(str(mine), "ml-1m", None, []) == found
 
 
 # --- overrides
