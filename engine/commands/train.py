@@ -21,7 +21,8 @@ from engine.commands import options
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "model", help=f"a model ({', '.join(cards.names(cards.MODELS))}) or a recipe (tiger, ml-1m/sasrec-ce, a file, …)"
+        "model",
+        help=f"a model ({', '.join(cards.names(cards.MODELS))}) or a recipe (tiger, ml-1m/sasrec-ce, a file, …)",
     )
     options.settings(parser, recipe="ml-1m/sasrec-ce", setting="training.seed=2")
     options.device(parser)

@@ -7,6 +7,11 @@ count from the right end (the latest item always has the last position), which i
 **Fold-in.** With `user_vector`, the paper's explicit user modeling, somebody without a trained vector gets the mean of all
 trained ones, so that states are matched with items as they were in training.
 
+**Time.** With `period`, which is ours, every so many days of the log have two vectors: one is added to the items that were taken
+then, one to the states that were reached then, where it says what is popular at the time (as the biases of Koren, KDD 2009, 3.1,
+which each have bins of time, but of rank d). What is learnt of a period is learnt of its training events. When the held-out item
+was is not read; where nobody knows when items were, as in bundles and on pages, vectors of their own stand in.
+
 docs/models.md lists what differs from the paper, all of it in how it is trained.
 """
 
@@ -17,12 +22,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import numpy as np
+import numpy.typing as npt
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.cards import Card, OnPage, Variant, added
-from engine.models.base import AttentionShape, ItemIndex, Recommender
+from engine.models.base import NO_TIME, AttentionShape, ItemIndex, Recommender
 from engine.models.layers import (
     NO_RESIDUAL,
     attend,
@@ -54,6 +61,10 @@ class SASRecConfig:
     """Residual connections around attention and feed-forward layers."""
     init: Literal["glorot", "normal"] = "glorot"
     """glorot: TensorFlow's default, which the authors use. normal: N(0, .02) for every table and matrix."""
+    period: int = added(0)
+    """Days in a period, of which each has a vector for the items and one for the states in it; 0: times are not read (paper)."""
+    without_times: float = added(0.5)
+    """With period: share of the training sequences that are read without their times, to answer where these are not known."""
     user_vector: bool = added(False)
     """Add a vector of the user to the last state (paper: tried beside the default, which does without)."""
 
@@ -84,6 +95,24 @@ class Block(nn.Module):
         if self.residual:
             x = x + normed
         return x * real
+
+
+class Periods(nn.Module):
+    """A vector of each period of the log, and one for where the time is not known. times: int64 [training events], seconds."""
+
+    def __init__(self, times: npt.NDArray[np.int64], days: int, dim: int) -> None:
+        super().__init__()
+        self.first, self.seconds = int(times.min()), days * 86_400
+        self.count = (int(times.max()) - self.first) // self.seconds + 1
+        self.vectors = nn.Embedding(self.count + 1, dim)
+
+    def forward(self, times: Tensor | None) -> Tensor:
+        """float32 [batch, length, dim], or [dim] where no time is known. times: int64 [batch, length], seconds or NO_TIME; before
+        and after the log are its first period and its last."""
+        if times is None:
+            return self.vectors.weight[self.count]
+        period = (times - self.first).div(self.seconds, rounding_mode="floor").clamp(0, self.count - 1)
+        return self.vectors(period.masked_fill(times == NO_TIME, self.count))
 
 
 class LastState(Recommender):
@@ -151,6 +180,7 @@ class SASRec(SelfAttentive):
     name = "sasrec"
     Config = SASRecConfig
     kind = "sequential"
+    where_no_times = "take sasrec without model.period, which reads the order alone"
     card = Card(
         title="SASRec",
         order=10,
@@ -160,10 +190,19 @@ class SASRec(SelfAttentive):
         variants=(
             Variant("sasrec", "blue", OnPage(chosen=True, examples=1)),
             Variant("sasrec-bce", "moss"),
+            Variant("sasrec-time"),
         ),
     )
 
-    def __init__(self, config: SASRecConfig, num_items: int, num_users: int, generator: torch.Generator) -> None:
+    def __init__(
+        self,
+        config: SASRecConfig,
+        num_items: int,
+        num_users: int,
+        generator: torch.Generator,
+        times: npt.NDArray[np.int64] | None = None,
+    ) -> None:
+        """times: int64 [training events], to train with `period`."""
         super().__init__()
         if config.dim % config.heads:
             raise ValueError(f"dim {config.dim} cannot be split into {config.heads} heads")
@@ -176,6 +215,10 @@ class SASRec(SelfAttentive):
         self.trained_users = config.user_vector  # type: ignore[misc]
         self.users = nn.Embedding(num_users, config.dim) if config.user_vector else None
         self.register_buffer("newcomer", None, persistent=False)
+        self.times, self.reads_times = times, times is not None
+        self.item_periods, self.state_periods = (
+            None if times is None else Periods(times, config.period, config.dim) for _ in range(2)
+        )
         self._initialise(generator)
 
     def _initialise(self, generator: torch.Generator) -> None:
@@ -192,6 +235,10 @@ class SASRec(SelfAttentive):
                 if table is not None:
                     table.weight[self.pad] = 0
 
+    @classmethod
+    def needs_of(cls, config: SASRecConfig) -> tuple[str, ...]:
+        return ("times",) if config.period else ()
+
     newcomer: Tensor | None
     """float32 [dim]: the mean of all user vectors, where nothing is learnt and there are any."""
 
@@ -200,11 +247,17 @@ class SASRec(SelfAttentive):
         self.newcomer = None if mode or self.users is None else self.users.weight.detach().mean(0)
         return self
 
-    def hidden(self, items: Tensor, weights: list[Tensor] | None = None, users: Tensor | None = None) -> Tensor:
+    def hidden(
+        self,
+        items: Tensor,
+        weights: list[Tensor] | None = None,
+        users: Tensor | None = None,
+        times: Tensor | None = None,
+    ) -> Tensor:
         """State after every position, float32 [batch, length, dim]; zeros before normalisation at padding.
 
         items: int64 [batch, length]; weights, if given, receives one [batch, heads, length, length] per block; users: int64
-        [batch], whose vectors are added where there are any.
+        [batch], whose vectors are added where there are any; times: as of `query_with_times`; where they are given, `period` was.
         """
         length = items.shape[1]
         x = self.items(items) * math.sqrt(self.config.dim)
@@ -212,7 +265,11 @@ class SASRec(SelfAttentive):
             x = x + self.positions.weight[self.max_length - length :]
         elif self.config.positions == "sinusoidal":
             x = x + sinusoid(self.max_length, self.config.dim, items.device)[self.max_length - length :]
+        if self.item_periods is not None:
+            x = x + self.item_periods(times)
         states: Tensor = self.norm(self.encoded(x, items, self.blocks, weights))
+        if self.state_periods is not None:
+            states = states + self.state_periods(times)
         if self.users is None:
             return states
         if users is not None:
@@ -221,6 +278,9 @@ class SASRec(SelfAttentive):
 
     def query(self, items: Tensor, users: Tensor | None = None) -> Tensor:
         return self.hidden(items, users=users)[:, -1]
+
+    def query_with_times(self, items: Tensor, times: Tensor) -> Tensor:
+        return self.hidden(items, times=times)[:, -1]
 
     @property
     def attention(self) -> AttentionShape | None:

@@ -16,7 +16,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     "dim": (1, math.inf), "blocks": (0, math.inf), "layers": (1, math.inf), "heads": (1, math.inf), "inner": (1, math.inf),
     "hidden_layers": (0, 1), "experts": (1, 1024), "offset_precision": (0, math.inf),
     "dropout": (0, 0.99), "input_dropout": (0, 0.99), "attention_dropout": (0, 0.99), "message_dropout": (0, 0.99),
-    "node_dropout": (0, 0.99), "adaptor_dropout": (0, 0.99), "without_times": (0, 1),
+    "node_dropout": (0, 0.99), "adaptor_dropout": (0, 0.99), "without_times": (0, 1), "period": (0, 36_525),
     "max_length": (1, LONGEST), "window": (1, math.inf), "fold_in": (1, math.inf), "omega": (0, 1), "preference": (0, 1),
     "init_std": (POSITIVE, math.inf), "alpha": (0, math.inf), "successors": (1, math.inf),
     "attributes": (1, 100), "attribute_tokens": (1, 10_000), "max_tokens": (2, 1 << 20), "vocabulary": (1, 1 << 20),

@@ -59,11 +59,13 @@ def forward(
     heads: int,
     residual: bool = True,
     user: Array | None = None,
+    periods: tuple[Array, Array] | None = None,
 ) -> tuple[Array, Array]:
     """States after every position [length, d], and attention [blocks, heads, length, length]. user: added to every state.
 
     items: [n, d]; positions: a table [longest, d], "sinusoidal" or None. A block holds Wq bq Wk bk Wv bv (queries are W x + b),
-    W1 b1 W2 b2, and the norms' alpha1 beta1 alpha2 beta2.
+    W1 b1 W2 b2, and the norms' alpha1 beta1 alpha2 beta2. periods: of when each item was, [length, d] to add to what is read and
+    to the states.
     """
     length, d = len(history), items.shape[1]
     x = []
@@ -74,7 +76,7 @@ def forward(
             vector = vector + time_signal(place, d)
         elif positions is not None:
             vector = vector + positions[place]
-        x.append(vector)
+        x.append(vector if periods is None else vector + periods[0][i])
     earlier, seen = np.tri(length, dtype=bool), []
     for block in blocks:
         normed = [layer_norm(vector, block["alpha1"], block["beta1"]) for vector in x]
@@ -90,7 +92,7 @@ def forward(
             out = block["W2"] @ inner + block["b2"]
             x.append(out + into if residual else out)
     states = np.array([layer_norm(vector, *last_norm) for vector in x])
-    return states + (0 if user is None else user), np.array(seen)
+    return states + (0 if user is None else user) + (0 if periods is None else periods[1]), np.array(seen)
 
 
 def numbers(tensor: Tensor) -> Array:

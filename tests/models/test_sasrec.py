@@ -8,13 +8,17 @@ import numpy as np
 import pytest
 import torch
 
+from engine.models.base import NO_TIME
 from engine.models.sasrec import SASRec, SASRecConfig
 from tests.models import numpy_sasrec
 from tests.models.contract import ITEMS, USERS, batch, build, histories, move, small
 from tests.models.numpy_sasrec import numbers
 
+DAY = 86_400
 
-def derived(model: SASRec, history: list[int]) -> tuple[np.ndarray, np.ndarray]:
+
+def derived(model: SASRec, history: list[int], rows: list[int] | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """rows: of the vectors of periods, one per item."""
     config = model.config
     positions: Any = {"learned": None, "none": None, "sinusoidal": "sinusoidal"}[config.positions]
     if model.positions is not None:
@@ -24,6 +28,9 @@ def derived(model: SASRec, history: list[int]) -> tuple[np.ndarray, np.ndarray]:
         blocks=numpy_sasrec.block_weights(model.blocks),
         last_norm=(numbers(model.norm.weight), numbers(model.norm.bias)), heads=config.heads, residual=config.residual,
         user=None if model.users is None else numbers(model.users.weight).mean(0),
+        periods=None if rows is None else tuple(
+            numbers(table.vectors.weight)[rows] for table in (model.item_periods, model.state_periods)
+        ),
     )  # fmt: skip
 
 
@@ -97,3 +104,16 @@ def test_in_training_the_blocked_attention_is_the_same(monkeypatch: pytest.Monke
         monkeypatch.setattr("engine.models.layers.QUERIES", queries)
         monkeypatch.setattr("engine.models.layers.LOGITS", logits)
         torch.testing.assert_close(model.train().hidden(items), expected, atol=1e-5, rtol=1e-5)
+
+
+def test_periods_have_vectors_for_items_and_for_states() -> None:
+    """Three weeks: rows 0 to 2, and 3 where the time is not known."""
+    log = np.array([10, 10 + 15 * DAY, 10 + 20 * DAY])
+    model = SASRec(small("sasrec", period=7), ITEMS, USERS, torch.Generator().manual_seed(0), log)
+    move(model, 1)
+    model.eval()
+    history, times, rows = [3, 5, 2, 3, 8], [-DAY, 9 + 7 * DAY, 10 + 7 * DAY, NO_TIME, 10 + 70 * DAY], [0, 0, 1, 3, 2]
+    tokens = torch.tensor([history])
+    with_times = model.query_with_times(tokens, torch.tensor([times]))[0]
+    np.testing.assert_allclose(numbers(with_times), derived(model, history, rows)[0][-1], atol=1e-5)
+    np.testing.assert_allclose(numbers(model.query(tokens)[0]), derived(model, history, [3] * 5)[0][-1], atol=1e-5)

@@ -1,5 +1,5 @@
-"""Models that read when the items of a history were (HSTU with time bias): what the time between items decides is learnt, when
-the target was has no say, figures with times stand apart, and nothing else changes."""
+"""Models that read when the items of a history were (HSTU with time bias, SASRec with periods): what the time decides is learnt,
+when the target was has no say, figures with times stand apart, and nothing else changes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from engine.evaluation.evaluate import evaluate
 from engine.evaluation.ranks import full_ranks, sampled_ranks
 from engine.evaluation.run_verdict import main_protocol
 from engine.export.bundle import export_run
-from engine.models import NO_TIME
+from engine.models import NO_TIME, Recommender
 from engine.models.hstu import HSTU
 from engine.runtime import Zoo
 from engine.training.estimate import estimate
@@ -51,6 +51,17 @@ def timed(**training: int) -> Recipe:
     )  # fmt: skip
 
 
+def hits(model: Recommender, items: np.ndarray, times: np.ndarray, name: str) -> tuple[float, float]:
+    """Of the item after the first READ, without and with when these were."""
+    offsets = READ * np.arange(len(items) + 1)
+    histories, moments = (Ragged(values[:, :READ].ravel(), offsets) for values in (items, times))
+    cases = Cases.of(np.zeros(len(items), np.int32), histories, items[:, READ], moments)
+    without, known = (
+        metrics.accuracy(full_ranks(model, cases, with_times=timed).ranks)[name] for timed in (False, True)
+    )
+    return without, known
+
+
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """data, and an evaluated run."""
@@ -64,13 +75,25 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_what_the_time_between_items_decides_is_learnt(trained: Path) -> None:
     """Without times each of three items may be the one: the best that can be is a third at the first place."""
-    model, *_ = open_run(trained / "run")
-    items, times = planted(300, 1)  # other people
-    offsets = READ * np.arange(len(items) + 1)
-    histories, moments = (Ragged(values[:, :READ].ravel(), offsets) for values in (items, times))
-    cases = Cases.of(np.zeros(len(items), np.int32), histories, items[:, READ], moments)
-    hits = [metrics.accuracy(full_ranks(model, cases, with_times=known).ranks)["HR@1"] for known in (False, True)]
-    assert hits[0] < 0.35 and hits[1] > 0.75, hits
+    without, known = hits(open_run(trained / "run")[0], *planted(300, 1), "HR@1")  # other people
+    assert without < 0.35 and known > 0.75
+
+
+def test_what_is_taken_in_a_period_is_learnt(tmp_path: Path) -> None:
+    """Six weeks with five items each: whatever was read, the next item is one of its week."""
+
+    def drifting(seed: int) -> tuple[np.ndarray, np.ndarray]:
+        rng = np.random.default_rng(seed)
+        week = rng.integers(0, 6, (300, 1))
+        items = np.column_stack([rng.integers(0, HALF, (300, READ)), HALF + 5 * week + rng.integers(0, 5, (300, 3))])
+        return items, 7 * DAY * week + MINUTE * np.arange(READ + 3)
+
+    items, times = drifting(0)
+    dataset = write_log(tmp_path / "data", items.tolist(), 2 * HALF, time_unit="second", times=times.tolist())
+    by_week = recipe("sasrec", model={"period": 7}, objective={"loss": "cross-entropy"}, training={"epochs": 40})
+    train(by_week, dataset, tmp_path / "run", device="cpu")
+    without, known = hits(open_run(tmp_path / "run")[0], *drifting(1), "HR@5")  # other people
+    assert without < 0.35 and known > 0.75
 
 
 def test_when_the_target_was_has_no_say(trained: Path) -> None:
