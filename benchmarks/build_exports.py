@@ -57,7 +57,7 @@ SHORT = ("hgn", "caser", "fpmc", "transrec")
 """Those that read the last item, or the last few, and know the person."""
 PLANS = {
     "films": Plan(
-        (*SIMPLE, "item-knn", "sasrec", "sasrec-bce", "hstu", "bert4rec", "attrec", *SHORT, *SETS, "recformer"),
+        (*SIMPLE, "item-knn", "sasrec", "sasrec-time", "sasrec-bce", "hstu", "bert4rec", "attrec", *SHORT, *SETS, "recformer"),
         TOKENIZERS, GENERATORS, 130_000_000,
     ),
     "sample": Plan((*SIMPLE, "sasrec", "bert4rec", "attrec", "recformer"), TOKENIZERS, GENERATORS, 20_000_000),

@@ -190,7 +190,6 @@ class SASRec(SelfAttentive):
         variants=(
             Variant("sasrec", "blue", OnPage(chosen=True, examples=1)),
             Variant("sasrec-bce", "moss"),
-            Variant("sasrec-time"),
         ),
     )
 
