@@ -24,7 +24,7 @@ from engine.runtime import Bundle, Zoo
 WINDOWS = (3, 7, 14, 30, 90)
 """Days before the last event within which events of an item are counted."""
 AGES = (0, 1, 3, 7, 14, 30, 60, 120, 240, 480)
-"""Days since an item's first event, which part the ages into groups; below 0 it has none yet, and when it will is not looked at."""
+"""Days since an item's first event, which part the ages into groups. Below 0 it has none yet; when it will have is not read."""
 EPOCHS, PARTS, RATE, HIDDEN = 6, 40, 0.01, 32
 EXCLUDED = -1e9
 """A score that no softmax sees, and finite, so that its gradient is 0."""
