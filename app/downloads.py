@@ -3,9 +3,8 @@
     downloads.button("JSON", lambda: write(report), "report.json", "application/json", key="report_json")
     downloads.button("Download Parquet", path, "lists.parquet", "application/vnd.apache.parquet", key="lists")
 
-A click is a request for the link's address, which nobody can guess. What is not a file yet is made then, in a thread of its own,
-and sent from the disk, so that it can be cancelled and resumed. The link lives as long as the session of its page; it is not
-changed by reruns, and gives what the page shows. Whoever else asks for it gets the same 404 as for one that never was.
+A click is a request for the link's address (app/links.py). What is not a file yet is made then, in a thread of its own, and sent
+from the disk, so that it can be cancelled and resumed.
 
 Nothing of it goes through Streamlit's store of media, which is one for all visitors and forgets a file with anybody's run.
 """
@@ -17,27 +16,23 @@ import contextlib
 import hashlib
 import os
 import re
-import secrets
 import tempfile
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 import streamlit as st
 from starlette.requests import Request
-from starlette.responses import FileResponse, PlainTextResponse, Response
+from starlette.responses import FileResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
-from streamlit.runtime import exists, get_instance
 from streamlit.runtime.scriptrunner import get_script_run_ctx
-from streamlit.web.server.starlette.starlette_app_utils import decode_xsrf_token_string
-from streamlit.web.server.starlette.starlette_server_config import XSRF_COOKIE_NAME
 
-from app import guard, home, owner
-from app.owner import Owner
+from app import guard, home
+from app.links import Link, Links, Session, base_path, refused, tidied, visitor
 from app.text import md
 from engine.errors import SeqscopeError
 
@@ -46,16 +41,10 @@ Content: TypeAlias = "Path | Callable[[], bytes]"
 
 MAKERS = 4
 """Files that are made at the same time; one of each session."""
-LINKS = 100
-"""Of a session; the one that was drawn longest ago goes first."""
 MOST_BYTES = 1_000_000_000
 """Of all made files together; the one that was asked for longest ago goes first. It can be made again."""
 MADE_SECONDS = 900.0
 """After it was last asked for, a made file goes; it can be made again."""
-LEFT = 50
-"""Sessions whose connection ended and whose links are kept, the latest: a link holds what its file is made of, a report say."""
-LEFT_SECONDS = 600.0
-"""After its connection ended, a session's links go: a phone that slept comes back."""
 _HEADERS = {
     "cache-control": "private, no-store",
     # a report is looked at where it was saved, not here
@@ -63,7 +52,7 @@ _HEADERS = {
     "x-content-type-options": "nosniff",
 }
 _NOTHING = "There is no such file, or not for this browser. Reload the page that the link is on, and click it there."
-_ADDRESS = re.compile(r"/download/(?P<token>[A-Za-z0-9_-]{32})(/[^/]*)?")
+_PATH = "/download"
 
 
 @dataclass(eq=False)
@@ -79,32 +68,18 @@ class Made:
 
 
 @dataclass(eq=False)
-class Link:
-    """What a token stands for."""
+class File:
+    """What a link leads to."""
 
-    token: str
-    bearer: str
-    """Who may follow it."""
     content: Content
-    file_name: str
+    name: str
     mime: str
     made: Made | None = None
 
-    @property
-    def address(self) -> str:
-        name = re.sub(r"[^A-Za-z0-9._-]+", "-", self.file_name)  # for the eye: the answer's header names the file
-        return f"{base_path()}/download/{self.token}/{name}"
 
-
-@dataclass(eq=False)
-class Session:
-    """The links of one session of the app, by their keys; the last drawn comes last."""
-
-    links: dict[str, Link] = field(default_factory=dict)
-    seen: float = field(default_factory=time.monotonic)
-    """When it was last there; seconds."""
-    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Who has it makes a file; who comes meanwhile finds it made."""
+def address(link: Link[File]) -> str:
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", link.target.name)  # for the eye: the answer's header names the file
+    return f"{base_path()}{_PATH}/{link.token}/{name}"
 
 
 class Downloads:
@@ -112,8 +87,7 @@ class Downloads:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # for moments: no file is made, read or deleted under it
-        self._sessions: dict[str, Session] = {}
-        self._links: dict[str, tuple[Session, Link]] = {}
+        self.links: Links[File] = Links(_PATH)
         self._made: list[Made] = []
         self._folder: Path | None = None
         self._makers: ThreadPoolExecutor | None = None
@@ -127,75 +101,53 @@ class Downloads:
     async def serving(self) -> AsyncIterator[None]:
         """From here to the end of the block links are followed, and what nobody needs any more goes."""
 
-        async def keep_tidy() -> None:
-            while True:
-                await asyncio.sleep(30)
-                await asyncio.to_thread(self.tidy)
-
         self._makers = ThreadPoolExecutor(MAKERS, thread_name_prefix="download")
-        tidying = asyncio.create_task(keep_tidy())
         try:
-            yield
+            async with tidied(self.tidy):
+                yield
         finally:
-            tidying.cancel()
             self._makers.shutdown(wait=False, cancel_futures=True)
             self._makers = None
+            self.links.clear()
             with self._lock:
-                self._sessions, self._links, self._made = {}, {}, []
+                self._made = []
                 folder, self._folder = self._folder, None
             if folder is not None:
                 home.delete(folder)
 
-    def link(self, session: str, key: str, bearer: str, content: Content, file_name: str, mime: str) -> Link:
-        """The link at this place of the session's page: redrawn, it keeps its address and leads to the new content."""
-        with self._lock:
-            page = self._sessions.setdefault(session, Session())
-            page.seen = time.monotonic()
-            before = page.links.pop(key, None)
-            token = before.token if before is not None and before.bearer == bearer else secrets.token_urlsafe(24)
-            dropped = [] if before is None else [before]
-            while len(page.links) >= LINKS:
-                dropped.append(page.links.pop(next(iter(page.links))))
-            for old in dropped:
-                del self._links[old.token]
-            link = page.links[key] = Link(token, bearer, content, file_name, mime)
-            self._links[token] = page, link
-        return link
-
     async def answer(self, request: Request) -> Response:
         """The file, or the ranges of it that are asked for."""
-        match = _ADDRESS.fullmatch(request.scope["path"].removeprefix(base_path()))
-        with self._lock:
-            session, link = self._links.get(match["token"] if match else "", (None, None))
-        if session is None or link is None or link.bearer != bearer(owner.of_request(request.scope), request.cookies):
-            return _refused(_NOTHING, 404)
+        there = self.links.followed(request)
+        if there is None:
+            return refused(_NOTHING, 404)
+        session, file = there[0], there[1].target
         if request.method not in ("GET", "HEAD"):
-            return _refused("A file can only be read.", 405)
+            return refused("A file can only be read.", 405)
         headers = dict(_HEADERS)
-        path = link.content
+        path = file.content
         if not isinstance(path, Path):
             try:
-                made = await self._ready(session, link)
+                made = await self._ready(session, file)
             except Exception as error:  # of whatever makes the file; the log has it whole
-                return _refused(guard.noted(error, f"the file {link.file_name}")[1], 500)
+                return refused(guard.noted(error, f"the file {file.name}")[1], 500)
             path, headers["etag"] = made.path, f'"{made.etag}"'
         try:
             about = await asyncio.to_thread(os.stat, path)
         except OSError:  # a job or an upload that was deleted
-            return _refused(_NOTHING, 404)
-        return FileResponse(path, 200, headers, link.mime, filename=link.file_name, stat_result=about)
+            return refused(_NOTHING, 404)
+        return FileResponse(path, 200, headers, file.mime, filename=file.name, stat_result=about)
 
-    async def _ready(self, session: Session, link: Link) -> Made:
-        """What the link's maker makes, once for all who ask for it."""
+    async def _ready(self, session: Session[File], file: File) -> Made:
+        """What the file's maker makes, once for all who ask for it."""
         async with session.turn:
-            if link.made is None or not link.made.path.exists():
-                link.made = await asyncio.get_running_loop().run_in_executor(self._makers, self._make, link)
-            link.made.used = time.monotonic()
-            return link.made
+            if file.made is None or not file.made.path.exists():
+                file.made = await asyncio.get_running_loop().run_in_executor(self._makers, self._make, file)
+            file.made.used = time.monotonic()
+            return file.made
 
-    def _make(self, link: Link) -> Made:
-        assert not isinstance(link.content, Path)
-        content = link.content()
+    def _make(self, file: File) -> Made:
+        assert not isinstance(file.content, Path)
+        content = file.content()
         path = self._place() / home.new_id()  # which nobody knows before it is complete
         try:
             path.write_bytes(content)
@@ -229,19 +181,9 @@ class Downloads:
 
     def tidy(self) -> None:
         """Drops links whose session has ended, and files that nobody has asked for lately."""
+        self.links.tidy()
         now = time.monotonic()
         with self._lock:
-            left = []
-            for id, session in self._sessions.items():
-                if exists() and get_instance().is_active_session(id):
-                    session.seen = now
-                else:
-                    left.append(id)
-            left.sort(key=lambda id: self._sessions[id].seen, reverse=True)
-            for place, id in enumerate(left):
-                if place >= LEFT or now - self._sessions[id].seen > LEFT_SECONDS:
-                    for link in self._sessions.pop(id).links.values():
-                        del self._links[link.token]
             gone = [made for made in self._made if now - made.used > MADE_SECONDS]
         self._unmake(gone)
 
@@ -264,7 +206,7 @@ class Route:
         self._downloads = downloads
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"].startswith(f"{base_path()}/download/"):
+        if scope["type"] == "http" and scope["path"].startswith(f"{base_path()}{_PATH}/"):
             response = await self._downloads.answer(Request(scope))
             await response(scope, receive, send)
         else:
@@ -291,26 +233,5 @@ def button(
             md(label), data, file_name, mime, key, help or None, "ignore", type=type, icon=":material/download:"
         )
         return
-    who = bearer(owner.get(), st.context.cookies)
-    link = DOWNLOADS.link(context.session_id, key, who, content, file_name, mime)
-    download(label, link.address, key=key, type=type, help=help)
-
-
-def bearer(who: Owner | None, cookies: Mapping[str, str]) -> str:
-    """Who may follow a link: the owner, or, where there is none that lasts, the browser with Streamlit's token against foreign
-    requests. A browser that takes no cookies at all is known by nothing but the address."""
-    if who is not None and who.kind != "session":
-        return who.id
-    sent = cookies.get(XSRF_COOKIE_NAME, "")
-    token, _ = decode_xsrf_token_string(sent) if isinstance(sent, str) else (None, None)
-    return f"visitor {token.hex()}" if token else "visitor"
-
-
-def base_path() -> str:
-    """Where the app begins on its server (server.baseUrlPath), such as /seqscope; "" for all of it."""
-    path = str(st.get_option("server.baseUrlPath") or "").strip("/")
-    return f"/{path}" if path else ""
-
-
-def _refused(words: str, status: int) -> Response:
-    return PlainTextResponse(words, status, headers={"cache-control": "no-store"})
+    link = DOWNLOADS.links.link(context.session_id, key, visitor(), File(content, file_name, mime))
+    download(label, address(link), key=key, type=type, help=help)

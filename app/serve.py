@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from streamlit import net_util
 from streamlit.starlette import App
 
-from app import door, downloads, keys, owner, received
+from app import door, downloads, early, keys, links, owner, received
 from app.door import Door
 from app.frontend import Frontend, modules_of_widgets
 from engine.errors import SeqscopeError
@@ -99,7 +99,7 @@ async def life(served: App) -> AsyncGenerator[dict[str, Any]]:
     begun = loop.run_in_executor(None, begin)
     begun.add_done_callback(lambda _: loop.run_in_executor(None, warm_up))
     try:
-        async with downloads.DOWNLOADS.serving():
+        async with downloads.DOWNLOADS.serving(), early.serving():
             yield {"begun": begun}
     finally:
         if store := await begun:
@@ -124,7 +124,7 @@ class Begun:
 # Streamlit asks an address service on the internet who it is; nothing of ours calls outward.
 net_util.get_external_ip = lambda: None
 
-_root = downloads.base_path()
+_root = links.base_path()
 app = App(
     Path(__file__).parent / "main.py",
     lifespan=life,
@@ -133,6 +133,7 @@ app = App(
         Middleware(Door, root=_root),
         Middleware(door.Health, address=f"{_root}/_stcore/health"),
         Middleware(downloads.Route),
+        Middleware(early.Route),
         Middleware(keys.KeyCookie, needed=needs_key),
         Middleware(Frontend, root=_root),
         Middleware(Begun),

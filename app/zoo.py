@@ -141,13 +141,23 @@ def _places() -> dict[str, Place]:
     return places
 
 
+def folder(name: str) -> str:
+    """Where the dataset lies, for `open_folder`. Raises SeqscopeError: "no such dataset" where it is another visitor's."""
+    return _folder(name)
+
+
+def open_folder(path: str) -> Zoo:
+    """As `open_zoo`, of a `folder` that the visitor was found to see: for work that goes on without a session."""
+    return _OPEN.get(path).zoo.sound()
+
+
 def open_zoo(name: str) -> Zoo:
     """The models of one dataset but those that came to no end; opened anew where its folder has changed. Raises SeqscopeError."""
     seen: dict[str, Zoo] | None = getattr(_run, "seen", None)
     if seen is None:
-        return _OPEN.get(_folder(name)).zoo.sound()
+        return open_folder(_folder(name))
     if name not in seen:
-        seen[name] = _OPEN.get(_folder(name)).zoo.sound()
+        seen[name] = open_folder(_folder(name))
     return seen[name]
 
 

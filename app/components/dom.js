@@ -38,3 +38,41 @@ function redraw(root, made) {
   const same = made.querySelector(`[aria-label="${CSS.escape(active.getAttribute("aria-label"))}"]`)
   ;(same ?? others[Math.min(place, others.length - 1)])?.focus({ preventScroll: true })
 }
+
+// Draws data in `root`, unless that is what it shows.
+function drawnOnce(root, data, draw) {
+  const text = JSON.stringify(data)
+  if (root.shown === text) return
+  root.shown = text
+  draw(data)
+}
+
+// --- an edit of the history is answered, and drawn, before the page is run (app/early.py)
+
+const SOON = 500 // ms that the answer may take: then the page is run without it
+// Of all components together: the address of the answers, how each part of them is drawn, and when the edit before has been told.
+const early = (window.seqscopeEarly ??= { address: "", parts: {}, turn: Promise.resolve() })
+
+// name: of the part of an answer that `draw` draws in `root`.
+function drawsEarly(name, root, draw) {
+  early.parts[name] = { root, draw: data => root.isConnected && drawnOnce(root, data, draw) }
+}
+
+// act: what edits the history; tell: tells Streamlit of it, whose run draws the whole page.
+function edit(act, tell) {
+  early.turn = early.turn.then(async () => {
+    const { address, parts } = early
+    early.address = "" // it answers for the history that was
+    if (address && parts.lists?.root.isConnected) await drawAnswer(address, act).catch(() => {})
+    tell()
+  })
+}
+
+async function drawAnswer(address, act) {
+  const words = encodeURIComponent(JSON.stringify(act))
+  const answer = await fetch(`${address}?act=${words}`, { signal: AbortSignal.timeout(SOON) })
+  if (!answer.ok) return
+  for (const [name, data] of Object.entries(await answer.json())) early.parts[name]?.draw(data)
+  // once that is on the screen; a tab that nobody looks at has no frames
+  await new Promise(done => (requestAnimationFrame(() => setTimeout(done)), setTimeout(done, 100)))
+}

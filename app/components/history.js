@@ -5,6 +5,13 @@ const again = new WeakMap() // which button to focus after the chips were drawn 
 
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".root")
+  root.report = setTriggerValue
+  const draw = chips => drawn(chips, root)
+  drawsEarly("chips", root, draw)
+  drawnOnce(root, data, draw)
+}
+
+function drawn(data, root) {
   root.linked?.abort() // Streamlit calls this again when the data change, and does not stop what ran before
   root.linked = new AbortController()
   const items = data?.items ?? []
@@ -15,9 +22,12 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const list = element("ol", "history")
   list.tabIndex = -1
   list.setAttribute("aria-label", data.label)
-  const act = (act, place, more, focus) => {
+  const act = (name, place, more, focus) => {
     if (focus) again.set(root, focus)
-    setTriggerValue("act", { do: act, place, id: items[place].id, ...more })
+    const act = { do: name, place, id: items[place].id, ...more }
+    if (name === "select") return root.report("act", act)
+    root.shown = null // a chip that was dragged stands elsewhere: what comes is drawn, even where it is the same
+    edit(act, () => root.report("act", act))
   }
   const move = (place, to, focus) => {
     const end = Math.min(Math.max(to, 0), items.length - 1)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from typing import Any
 
 import streamlit as st
 
 from app import examples, guard, zoo
 from app.components import item_picker, widgets
-from app.session import state
+from app.session import history_edits, state
 from app.text import clean, count, label, md
 from engine.runtime import Zoo
 
@@ -23,13 +24,7 @@ def show(beside: Callable[[], None] | None = None, on_add: Callable[[str], None]
     models = zoo.open_zoo(now.dataset)
     with st.container(border=True, key="history_strip", gap="small"):
         sides()
-        widgets.history(
-            [_entry(models, item) for item in state.numbers(models, now.current)],
-            key="history_chips",
-            on_act=guard.callback(_edit),
-            label=f"History {now.a_or_b}".strip(),
-            empty="The history is empty: add an item, or choose an example.",
-        )
+        widgets.history(chips(models, now), key="history_chips", on_act=guard.callback(_edit))
         with st.container(horizontal=True, vertical_alignment="top", gap="xsmall"):
             with st.container(width=240):
                 item_picker.search(
@@ -44,6 +39,15 @@ def show(beside: Callable[[], None] | None = None, on_add: Callable[[str], None]
             st.button("Clear", on_click=guard.callback(state.clear), disabled=not now.current, key="history_clear")
             if beside is not None:
                 beside()
+
+
+def chips(models: Zoo, now: state.State) -> dict[str, Any]:
+    """The history that is looked at, for `widgets.history`."""
+    return {
+        "items": [_entry(models, item) for item in state.numbers(models, now.current)],
+        "label": f"History {now.a_or_b}".strip(),
+        "empty": "The history is empty: add an item, or choose an example.",
+    }
 
 
 def choose() -> None:
@@ -153,16 +157,12 @@ def _edit() -> None:
 
 def edit(act: dict[str, object]) -> None:
     """Does what was clicked on a chip, if the history still is what the visitor saw."""
-    place, history = act.get("place"), state.get().current
-    if not isinstance(place, int) or not 0 <= place < len(history) or history[place] != act.get("id"):
-        return
-    to = act.get("to")
-    if act.get("do") == "remove":
-        state.remove(place)
-    elif act.get("do") == "move" and isinstance(to, int):
-        state.move(place, to - place)
-    elif act.get("do") == "select":
-        state.select(history[place])
+    place, now = act.get("place"), state.get()
+    after = history_edits.clicked(now.current, act)
+    if after is not None:
+        state.edit(after)
+    elif act.get("do") == "select" and isinstance(place, int) and act.get("id") in now.current[place : place + 1]:
+        state.select(now.current[place])
 
 
 def _load_example() -> None:

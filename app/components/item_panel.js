@@ -90,7 +90,7 @@ function head(data, report) {
 function about(data, report) {
   const bar = element("div", "actions")
   const add = action("strong", data.added ? "Add once more" : "Add to history", null, "add")
-  add.onclick = once(() => report("add", { added: data.added }))
+  add.onclick = once(() => edit({ do: "add", id: data.id, known: data.added }, () => report("add", { added: data.added })))
   bar.append(add)
   if (data.added) {
     const remove = action("", "Remove from history", null, "remove")

@@ -3,6 +3,18 @@ const sorted = new WeakMap() // the title of the model by which each table is so
 
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".root")
+  root.report = setTriggerValue
+  const draw = table => drawnTable(table, root, parentElement)
+  const { early: address, ...table } = data
+  if (address) {
+    early.address = address
+    drawsEarly("lists", root, draw)
+  }
+  drawnOnce(root, table, draw)
+}
+
+function drawnTable(data, root, parentElement) {
+  const report = act => (act.do === "add" ? edit(act, () => root.report("act", act)) : root.report("act", act))
   const frame = element("div", "ranks")
   frame.tabIndex = 0
   frame.setAttribute("role", "region")
@@ -15,7 +27,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const sort = column => {
     sorted.set(root, data.models[column]?.title)
     const rows = [...data.rows].sort((a, b) => value(a, column) - value(b, column) || a.mean - b.mean)
-    body.replaceChildren(...rows.map(row => drawn(row, data, setTriggerValue)))
+    body.replaceChildren(...rows.map(row => drawn(row, data, report)))
     ;[...head.cells].slice(1).forEach((cell, place) => cell.setAttribute("aria-sort", place - 1 === column ? "ascending" : "none"))
   }
   head.append(header(element("span", "", "Item")))
@@ -51,7 +63,7 @@ function drawn(item, data, report) {
   if (item.chosen) row.classList.add("chosen")
   const title = action("title", item.title, `Details: ${called(item)}`)
   title.title = "Details of this item"
-  title.onclick = () => report("act", { do: "explain", id: item.id })
+  title.onclick = () => report({ do: "explain", id: item.id })
   if (item.detail) title.append(" ", element("span", "detail", item.detail))
   const name = element("th")
   name.scope = "row"
@@ -62,7 +74,7 @@ function drawn(item, data, report) {
   else {
     const add = action("add", "+", `Add to the history: ${called(item)}`)
     add.title = "Add to the history"
-    add.onclick = once(() => report("act", { do: "add", id: item.id, known: item.known }))
+    add.onclick = once(() => report({ do: "add", id: item.id, known: item.known }))
     words.append(add)
   }
   name.append(words)

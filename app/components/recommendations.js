@@ -1,14 +1,25 @@
 // Ranked lists of several models side by side. Python holds them; this draws them and reports clicks.
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".root")
+  root.report = setTriggerValue
+  const draw = ({ models }) => drawn(models, root, parentElement)
+  if (data?.early) {
+    early.address = data.early
+    drawsEarly("lists", root, draw)
+  }
+  drawnOnce(root, { models: data?.models ?? [] }, draw)
+}
+
+function drawn(models, root, parentElement) {
+  const report = act => (act.do === "add" ? edit(act, () => root.report("act", act)) : root.report("act", act))
   const grid = element("div", "models")
   grid.tabIndex = -1
-  const many = data?.models?.length ?? 0
-  const sides = data?.models?.some(model => model.before)
+  const many = models.length
+  const sides = models.some(model => model.before)
   const even = most => Math.ceil(many / Math.ceil(many / most)) || 1 // cards in a row, so that rows are about equally long
   grid.style.setProperty("--wide", even(sides ? 3 : 6))
   grid.style.setProperty("--narrow", even(3))
-  for (const model of data?.models ?? []) {
+  for (const model of models) {
     const card = element("section", "model")
     const heading = element("h2")
     const sign = element("span", "sign", model.sign)
@@ -22,12 +33,12 @@ export default function ({ data, parentElement, setTriggerValue }) {
     else if (model.before) {
       const both = element("div", "both")
       both.style.setProperty("--rows", 1 + Math.max(model.before.length, model.rows.length))
-      both.append(pinned(model.before), edited(ranked(model, setTriggerValue)))
+      both.append(pinned(model.before), edited(ranked(model, report)))
       card.append(both)
-    } else card.append(ranked(model, setTriggerValue))
+    } else card.append(ranked(model, report))
     grid.append(card)
   }
-  const firsts = (data?.models ?? []).filter(model => !model.cannot && model.rows.length).map(model => `${model.title}: ${called(model.rows[0])}`)
+  const firsts = models.filter(model => !model.cannot && model.rows.length).map(model => `${model.title}: ${called(model.rows[0])}`)
   const status = parentElement.querySelector("[role=status]")
   const words = `First in each list. ${firsts.join("; ")}`
   if (status.textContent !== words) status.textContent = words
@@ -86,7 +97,7 @@ function ranked(model, report) {
     const words = element("div", "words")
     const title = action("title", item.title, `Why this item? ${called(item)} (${model.title})`)
     title.title = "Why this item?"
-    title.onclick = () => report("act", { do: "explain", id: item.id, model: model.name })
+    title.onclick = () => report({ do: "explain", id: item.id, model: model.name })
     if (item.detail) title.append(" ", element("span", "detail", item.detail))
     words.append(title)
     if (item.tie) words.append(" ", tag("tie", item.tie, item.tie_help))
@@ -98,7 +109,7 @@ function ranked(model, report) {
     if (!item.known || model.repeats) {
       const add = action("add", "+", `Add to the history: ${called(item)} (${model.title})`)
       add.title = "Add to the history"
-      add.onclick = once(() => report("act", { do: "add", id: item.id, model: model.name, known: item.known }))
+      add.onclick = once(() => report({ do: "add", id: item.id, model: model.name, known: item.known }))
       line.append(add)
     }
     words.append(line)

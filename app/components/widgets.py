@@ -99,18 +99,18 @@ def terms(words: Mapping[str, str], *, alt: str) -> None:
     st.table({f"**{term}**": text for term, text in words.items()}, border="horizontal", hide_header=True, alt=alt)
 
 
-def history(items: list[dict[str, Any]], *, key: str, on_act: Callable[[], None], label: str, empty: str) -> None:
+def history(chips: dict[str, Any], *, key: str, on_act: Callable[[], None]) -> None:
     """A history as chips: each can be moved (by dragging or the arrow keys), removed and looked at.
 
-    items: {"id", "title", "detail", "event" (as figures call it, `events_of`)} oldest first.
-    label: what it is, for those who do not see it. empty: words where it is.
+    chips: {"items", "label" (what it is, for those who do not see it), "empty" (words where it is)}; items: {"id", "title",
+    "detail", "event" (as figures call it, `events_of`)} oldest first.
     Acts: {"do": "remove" | "select", "place", "id"} and {"do": "move", "place", "to", "id"}.
     """
-    _HISTORY(key=key, data={"items": items, "label": label, "empty": empty}, on_act_change=on_act)
+    _HISTORY(key=key, data=chips, on_act_change=on_act)
 
 
-def recommendations(models: list[dict[str, Any]], *, key: str, on_act: Callable[[], None]) -> None:
-    """Lists of several models side by side.
+def recommendations(models: list[dict[str, Any]], *, key: str, on_act: Callable[[], None], early: str = "") -> None:
+    """Lists of several models side by side. early: the address that answers edits of the history (`app.early`).
 
     models: {"name", "title", "sign", "colour", "note", "can" (term → words, of what it can and cannot do), "cannot" (why there
     are no rows, or None), "rows", "before" (the rows of A in a what-if, or None): {"id", "rank", "title", "detail", "dropped" (B
@@ -120,7 +120,7 @@ def recommendations(models: list[dict[str, Any]], *, key: str, on_act: Callable[
     next), "chosen" (it is explained), "known" (how often it is in the history), "beyond" (after a gap)}.
     Acts: {"do": "explain", "id", "model"}, {"do": "add", "id", "model", "known"}.
     """
-    _RECOMMENDATIONS(key=key, data={"models": models}, on_act_change=on_act)
+    _RECOMMENDATIONS(key=key, data={"models": models, "early": early}, on_act_change=on_act)
 
 
 def rank_table(
@@ -148,15 +148,15 @@ def rank_table(
     _RANK_TABLE(key=key, data={**data, "chosen": chosen, "action": action, "opens": opens}, on_act_change=on_act)
 
 
-def item_ranks(table: dict[str, Any], *, key: str, on_act: Callable[[], None]) -> None:
-    """The rank of each item in each model, sorted by any of them in the browser.
+def item_ranks(table: dict[str, Any], *, key: str, on_act: Callable[[], None], early: str = "") -> None:
+    """The rank of each item in each model, sorted by any of them in the browser. early: as of `recommendations`.
 
     table: {"k", "mean" (what the mean rank is, in words), "models": [{"title", "sign", "colour", "note"}], "rows"}; rows: {"id",
     "title", "detail", "mean", "truth", "chosen", "known", "cells"}; cells, one a model: None where its rank is not known, else
     {"rank", "words", "exact", and of a what-if "change" ("up", "down", "new") and "moved"}.
     Acts: {"do": "explain", "id"}, {"do": "add", "id", "known"}.
     """
-    _ITEM_RANKS(key=key, data=table, on_act_change=on_act)
+    _ITEM_RANKS(key=key, data={**table, "early": early}, on_act_change=on_act)
 
 
 def item_panel(data: dict[str, Any], *, key: str, on_act: Callable[[], None]) -> None:

@@ -6,6 +6,7 @@ import random
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from app.limits import MAX_HISTORY
 from engine.errors import SeqscopeError
 
 if TYPE_CHECKING:
@@ -28,6 +29,32 @@ def moved(history: Ids, place: int, by: int) -> Ids:
     rest = list(without(history, place))
     rest.insert(min(max(0, place + by), len(rest)), history[place])
     return tuple(rest)
+
+
+def longer(history: Ids, item_id: str) -> Ids:
+    """One more at the end; the oldest goes where there would be too many."""
+    return (*history, item_id)[-MAX_HISTORY:]
+
+
+def clicked(history: Ids, act: Mapping[str, Any]) -> Ids | None:
+    """The history after a click, on a chip of it or on a +, that was made while this very history was shown; else, or where it
+    edits nothing, None.
+
+    act: {"do": "add", "id", "known" (how often the history had it)}, {"do": "remove", "place", "id"} or {"do": "move", "place",
+    "to", "id"}. Comes from outside: checked here, but for whether there is such an item.
+    """
+    item_id, place, to = (act.get(name) for name in ("id", "place", "to"))
+    if act.get("do") == "add":  # a second click adds nothing
+        return (
+            longer(history, item_id)
+            if isinstance(item_id, str) and act.get("known") == history.count(item_id)
+            else None
+        )
+    if not isinstance(place, int) or not 0 <= place < len(history) or history[place] != item_id:
+        return None
+    if act.get("do") == "remove":
+        return without(history, place)
+    return moved(history, place, to - place) if act.get("do") == "move" and isinstance(to, int) else None
 
 
 def swapped(history: Ids, first: int, second: int) -> Ids:

@@ -122,10 +122,10 @@ def selected(models: Zoo) -> int | None:
     return None if item_id is None else models.position(item_id)
 
 
-def target(models: Zoo) -> int | None:
+def target(models: Zoo, now: State | None = None) -> int | None:
     """The held-out item that truly came next; None where the history is not that of a user of the dataset, or items have no
-    order."""
-    row = examples.user_row(models, get().user)
+    order. now: the visitor's state, or another."""
+    row = examples.user_row(models, (now or get()).user)
     return None if row is None else models.next_item(row)
 
 
@@ -138,31 +138,42 @@ def warn(words: str) -> None:
 # --- changing, from callbacks
 
 
-def update(**changes: object) -> None:
-    """Changes the state and writes the address. A changed history is no longer that of a user of the dataset, and one that is
-    given takes the place of B, too, even where it is A already."""
-    before = get()
+def changed(before: State, **changes: object) -> State:
+    """The state with other values. A changed history is no longer that of a user of the dataset, and one that is given takes the
+    place of B, too, even where it is A already."""
     if "history" in changes:
         changes = {"variant": None, **changes}
     if changes.get("history", before.history) != before.history:
         changes = {"user": None, **changes}
     if changes.get("variant", before.variant) is None:
         changes["shows_a"] = False
-    st.session_state[_KEY] = dataclasses.replace(before, **{"problems": (), **changes})  # type: ignore[arg-type]
+    return dataclasses.replace(before, **{"problems": (), **changes})  # type: ignore[arg-type]
+
+
+def edited(before: State, history: Ids, **changes: object) -> State:
+    """The state with another history in place of the one that is looked at, A or B."""
+    if before.a_or_b == "B":
+        return changed(before, variant=history, **changes)
+    return changed(before, **{"history": history, "variant": before.variant, **changes})
+
+
+def update(**changes: object) -> None:
+    """`changed`, and written into the address."""
+    st.session_state[_KEY] = changed(get(), **changes)
     publish()
 
 
 def edit(history: Ids, **changes: object) -> None:
-    """Changes the history that is looked at, A or B."""
-    now = get()
-    update(**({"variant": history} if now.a_or_b == "B" else {"history": history, "variant": now.variant}), **changes)
+    """`edited`, and written into the address."""
+    st.session_state[_KEY] = edited(get(), history, **changes)
+    publish()
 
 
 def add(item_id: str, **changes: object) -> None:
     """Puts an item at the end of the history; the oldest goes, and the page says so, where it would be longer than allowed."""
-    longer = (*get().current, item_id)
-    edit(longer[-MAX_HISTORY:], **changes)
-    if len(longer) > MAX_HISTORY:
+    before = get().current
+    edit(history_edits.longer(before, item_id), **changes)
+    if len(before) >= MAX_HISTORY:
         warn(f"A history may have {MAX_HISTORY} items: the oldest made room for what was added.")
 
 

@@ -73,6 +73,37 @@ def test_a_recommendation_can_be_added_and_taken_back(go: Callable[[str], Page])
     assert page.url.endswith("/?ds=toys&h=toy-1~toy-2")
 
 
+_ORDER = """() => {
+  const order = (window.order = [])
+  const send = WebSocket.prototype.send
+  WebSocket.prototype.send = function (...words) { order.push("run"); return send.apply(this, words) }
+  for (const name of ["model", "history"]) {
+    const root = [...document.querySelectorAll("*")].find(part => part.shadowRoot?.querySelector(`.${name}`)).shadowRoot
+    new MutationObserver(() => order.at(-1) === name || order.push(name)).observe(root, { childList: true, subtree: true })
+  }
+}"""
+
+
+def test_lists_and_chips_are_drawn_once_and_before_the_page_is_run(go: Callable[[str], Page]) -> None:
+    page = go("/?ds=toys&h=toy-1~toy-2")
+    settle(page)
+    page.evaluate(_ORDER)
+    page.locator(".model").first.locator(".add").first.click()
+    until(page, lambda: page.url.count("~"), 2)
+    settle(page)
+    assert page.evaluate("order")[:3] == ["model", "history", "run"]
+    assert sorted(set(page.evaluate("order")[3:])) in ([], ["run"])
+
+
+def test_an_edit_that_is_not_answered_before_is_drawn_by_the_run(go: Callable[[str], Page]) -> None:
+    page = go("/?ds=toys&h=toy-1~toy-2")
+    before = lists(page)
+    page.route("**/early/**", lambda route: route.abort())
+    page.locator(".model").first.locator(".add").first.click()
+    until(page, lambda: len(history(page)), 3)
+    until(page, lambda: lists(page) != before, True)
+
+
 def test_a_second_click_before_the_first_is_answered_adds_nothing(go: Callable[[str], Page]) -> None:
     page = go("/?ds=toys&h=toy-1~toy-2")
     page.locator(".model").first.locator(".add").first.evaluate("button => [1, 2].map(() => button.click())")

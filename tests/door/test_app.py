@@ -4,10 +4,12 @@ takes away uploads that are not finished."""
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import websockets
@@ -110,3 +112,61 @@ def test_the_app_stands_behind_the_door_and_calls_nobody(root: Path, served: Ser
     assert not served.outward.exists(), served.outward.read_text()
     open_to_others = [str(path) for path in served.home.path.rglob("*") if path.stat().st_mode & 0o077]
     assert open_to_others == []
+
+
+@pytest.mark.parametrize(
+    ("address", "act", "edited"),
+    [
+        ("h=toy-1~toy-2", {"do": "add", "id": "toy-3", "known": 0}, "h=toy-1~toy-2~toy-3"),
+        ("h=toy-1~toy-2&view=ranks", {"do": "remove", "place": 0, "id": "toy-1"}, "h=toy-2&view=ranks"),
+        ("h=toy-1~toy-2&b=toy-5", {"do": "add", "id": "toy-5", "known": 1}, "h=toy-1~toy-2&b=toy-5~toy-5"),
+        ("h=toy-1~toy-2&b=toy-5&s=a&view=ranks", {"do": "move", "place": 0, "to": 1, "id": "toy-1"},
+         "h=toy-2~toy-1&b=toy-5&s=a&view=ranks"),
+        ("u=u3", {"do": "add", "id": "toy-3", "known": 0}, None),
+    ],
+)  # fmt: skip
+def test_an_edit_is_answered_as_the_run_after_it_draws_it(
+    served: Served, address: str, act: dict[str, Any], edited: str | None
+) -> None:
+    key = "compare_ranks" if "view=ranks" in address else "compare_lists"
+
+    def shown(who: clients.Visitor) -> dict[str, Any]:
+        """As an answer has it; and the address of answers."""
+        lists, chips = json.loads(who.widget(key).json), json.loads(who.widget("history_chips").json)
+        return {"early": lists.pop("early"), "lists": lists, "chips": chips}
+
+    async def edit() -> None:
+        async with visitor(served.url) as anna:
+            await anna.run(f"ds=toys&k=3&{address}")
+            before = shown(anna)
+            answer = await anna.http.get(before["early"], params={"act": json.dumps(act)})
+            assert answer.status_code == 200
+            history = edited or "h=" + "~".join(chip["id"] for chip in answer.json()["chips"]["items"])
+            await anna.run(f"ds=toys&k=3&{history}")
+            after = shown(anna)
+            assert after.pop("early") == before.pop("early") and after == answer.json() != before
+
+    asyncio.run(edit())
+
+
+def test_an_edit_that_is_none_or_not_ones_own_is_not_answered(served: Served) -> None:
+    async def ask() -> None:
+        async with visitor(served.url) as anna, visitor(served.url) as ben:
+            await anna.run("ds=toys&h=toy-1~toy-2")
+            early = json.loads(anna.widget("compare_lists").json)["early"]
+            add = {"do": "add", "id": "toy-3", "known": 0}
+            stale: list[dict[str, Any]] = [
+                {**add, "known": 1}, {**add, "id": "no such toy"}, {**add, "id": 3}, {"do": "select", "place": 0, "id": "toy-1"},
+                {"do": "remove", "place": 1, "id": "toy-1"}, {"do": "remove", "place": 9, "id": "toy-1"},
+                {"do": "move", "place": 0, "to": "1", "id": "toy-1"}, {},
+            ]  # fmt: skip
+            for who, act, status in [
+                (ben, json.dumps(add), 404), (anna, json.dumps(add), 200),
+                (anna, "no JSON", 400), (anna, "[]", 400),
+                (anna, "", 400), (anna, "[" * 1_500, 400), (anna, json.dumps({**add, "more": "x" * 2_000}), 400),
+                *((anna, json.dumps(act), 409) for act in stale),
+            ]:  # fmt: skip
+                assert (await who.http.get(early, params={"act": act})).status_code == status, act
+            assert (await anna.http.post(early, params={"act": json.dumps(add)})).status_code == 405
+
+    asyncio.run(ask())

@@ -7,17 +7,16 @@ import hashlib
 import re
 import secrets
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from starlette.requests import Request
-from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_token_string
 
 from app import downloads, keys
-from app.downloads import Downloads
-from app.owner import Owner
+from app.downloads import Downloads, File
 from tests import clients
 from tests.clients import Visitor
 from tests.door.conftest import LARGE
@@ -171,6 +170,11 @@ KEY = keys.make()
 OWNER = keys.owner(KEY)
 
 
+def link_to(served: Downloads, key: str, make: Callable[[], bytes]) -> str:
+    """The address of a file that is made."""
+    return downloads.address(served.links.link("session", key, OWNER, File(make, "a.txt", "text/plain")))
+
+
 def status(served: Downloads, address: str) -> Any:
     headers = [(b"cookie", f"{keys.COOKIE}={KEY}".encode())]
     scope = {"type": "http", "method": "GET", "path": address, "query_string": b"", "headers": headers}
@@ -188,15 +192,15 @@ def test_a_file_is_made_once_until_nobody_asks_for_it(monkeypatch: pytest.Monkey
     async def ask() -> None:
         served = Downloads()
         async with served.serving():
-            link = served.link("session", "key", OWNER, make, "a.txt", "text/plain")
-            answers = await asyncio.gather(*(status(served, link.address) for _ in range(5)))
+            link = link_to(served, "key", make)
+            answers = await asyncio.gather(*(status(served, link) for _ in range(5)))
             assert [answer.status_code for answer in answers] == [200] * 5 and len(made) == 1
             path = Path(answers[0].path)
             assert path.read_bytes() == b"abc" and hashlib.sha256(b"abc").hexdigest()[:32] in answers[0].headers["etag"]
             monkeypatch.setattr(downloads, "MADE_SECONDS", -1.0)
             served.tidy()
             assert not path.exists()
-            assert (await status(served, link.address)).status_code == 200 and len(made) == 2
+            assert (await status(served, link)).status_code == 200 and len(made) == 2
         assert not path.parent.exists()
 
     asyncio.run(ask())
@@ -208,46 +212,8 @@ def test_what_is_made_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     async def ask() -> list[bool]:
         served = Downloads()
         async with served.serving():
-            links = [
-                served.link("session", str(number), OWNER, lambda: bytes(1_000), "a", "text/plain")
-                for number in range(4)
-            ]
-            answers = [await status(served, link.address) for link in links]
+            links = [link_to(served, str(number), lambda: bytes(1_000)) for number in range(4)]
+            answers = [await status(served, link) for link in links]
             return [Path(answer.path).exists() for answer in answers]
 
     assert asyncio.run(ask()) == [False, False, True, True]
-
-
-def test_links_go_with_their_session_and_the_oldest_of_very_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(downloads, "LINKS", 3)
-
-    async def ask() -> None:
-        served = Downloads()
-        async with served.serving():
-            links = [served.link("session", str(n), OWNER, lambda: b"", "a", "text/plain") for n in range(4)]
-            assert [(await status(served, link.address)).status_code for link in links] == [404, 200, 200, 200]
-            served.tidy()
-            assert (await status(served, links[3].address)).status_code == 200
-            monkeypatch.setattr(downloads, "LEFT_SECONDS", -1.0)  # since its connection ended
-            served.tidy()
-            assert (await status(served, links[3].address)).status_code == 404
-
-    asyncio.run(ask())
-
-
-def test_links_of_the_latest_alone_are_kept_of_those_who_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(downloads, "LEFT", 2)
-    served = Downloads()
-    for session in ("first", "second", "third"):
-        served.link(session, "key", "anna", lambda: b"", "a.txt", "text/plain")
-    served.tidy()
-    assert set(served._sessions) == {"second", "third"} and len(served._links) == 2
-
-
-def test_who_has_neither_key_nor_account_is_known_by_the_token_of_the_browser() -> None:
-    def sent(token: bytes) -> dict[str, str]:
-        return {"_streamlit_xsrf": generate_xsrf_token_string(token)}  # masked anew each time
-
-    tab = Owner("of this tab", "session")  # as pages know a browser that keeps no key
-    assert downloads.bearer(tab, sent(b"a" * 16)) == downloads.bearer(None, sent(b"a" * 16))
-    assert len({downloads.bearer(None, jar) for jar in (sent(b"a" * 16), sent(b"b" * 16), {})}) == 3

@@ -81,5 +81,5 @@ def act(click: Mapping[str, Any]) -> None:
         return
     if click.get("do") == "explain":
         state.select(item_id)
-    elif click.get("do") == "add" and click.get("known") == now.current.count(item_id):  # a second click adds nothing
+    elif click.get("do") == "add" and history_edits.clicked(now.current, click) is not None:
         state.add(item_id)

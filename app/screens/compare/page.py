@@ -7,12 +7,12 @@ from typing import Any
 
 import streamlit as st
 
-from app import examples, export, glossary, guard, run_queue, styles, zoo
+from app import early, examples, export, glossary, guard, run_queue, styles, zoo
 from app.analysis import model_card, next_in_log, recommend
 from app.analysis.recommend import BARS
 from app.components import choice, history, sections, widgets
 from app.figures import compare
-from app.screens.compare import SECTIONS, VIEWS, actions
+from app.screens.compare import SECTIONS, VIEWS, actions, lists
 from app.screens.compare import beam_search as beams
 from app.session import history_edits, state
 from app.text import clean, count, md
@@ -22,10 +22,9 @@ from engine.runtime import Zoo
 def show() -> None:
     now = state.get()
     models = zoo.open_zoo(now.dataset)
-    pinned = None if now.variant is None else state.numbers(models, now.history)
-    current = state.numbers(models, now.history if now.variant is None else now.variant)
+    question = lists.Question.of(models, now)
+    current, pinned, target = question
     looked_at = state.numbers(models, now.current)
-    target = state.target(models)
 
     _head(models, now, looked_at)
     next_item = st.empty()
@@ -38,46 +37,39 @@ def show() -> None:
         st.info("No model of this dataset can be opened, so there is nothing to compare.", icon=":material/info:")
         return
     names, view = _chosen_models(models)
-    answers = recommend.ask(models, names, current, now.k, pinned=pinned, target=target)
+    answers = lists.ask(models, names, now, question)
     if target is not None:
         next_item.markdown(compare.truth_words(models, answers, target, side="" if pinned is None else "B"))
     with st.container(key="compare_answers"):
-        _lists(models, answers, current, pinned, target, view)
+        _lists(models, answers, question, view)
     run_queue.RUNS.others_first()
     _refused(models)
     _sections(models, answers, current)
     actions.reveal_answers("compare_answers")
 
 
-def _lists(
-    models: Zoo,
-    answers: list[recommend.Answer],
-    current: tuple[int, ...],
-    pinned: tuple[int, ...] | None,
-    target: int | None,
-    view: str,
-) -> None:
+def _lists(models: Zoo, answers: list[recommend.Answer], question: lists.Question, view: str) -> None:
     """Side by side, or as one table of ranks."""
-    k, chosen = state.get().k, state.selected(models)
-    key = f"compare_{view}"
-    if pinned is not None:
+    now, key = state.get(), f"compare_{view}"
+    if question.pinned is not None:
         sides = {
             "lists": "Recommendations for B compared with those for A",
             "ranks": "Ranks for B; arrows compare with A",
         }
         st.caption(f"{sides[view]}. The sections below look at B.")
     act = guard.callback(partial(actions.clicked, key))
+    drawn = lists.drawn(models, answers, now, question, view)
+    names = [answer.name for answer in answers]
+    answered = partial(lists.after, folder=zoo.folder(now.dataset), names=names, now=now, view=view)
+    address = early.offer(answered, key="compare")
     if view == "lists":
-        cards = compare.cards(models, answers, current, target=target, chosen=chosen)
-        widgets.recommendations(cards, key=key, on_act=act)
+        widgets.recommendations(drawn["models"], key=key, on_act=act, early=address)
         st.caption(f"{BARS} Click a title for details.", help=_SHARE)
     else:
-        table = recommend.rank_table(models, answers, current, k, pinned=pinned, target=target)
-        shown = compare.rank_table(models, table, current, k, target=target, chosen=chosen)
-        widgets.item_ranks(shown, key=key, on_act=act)
+        widgets.item_ranks(drawn, key=key, on_act=act, early=address)
         st.caption(
             "Rank of each item in each model, also beyond its list; stronger colour is nearer the top. "
-            f"In the mean, ranks beyond {k} count as {k + 1}. Click a title for details."
+            f"In the mean, ranks beyond {now.k} count as {now.k + 1}. Click a title for details."
         )
 
 

@@ -1,0 +1,102 @@
+"""What an edit of the history brings, asked for and drawn before the page is run.
+
+    early.offer(answer, key="compare")      the address at which the browser asks; "" where nobody answers
+
+A run of a page takes several times as long as the models' answers. So a click that edits the history asks for these first, the
+browser draws them (app/components/dom.js), and only then tells Streamlit, whose run has the answers in the cache and draws the
+same. An edit that cannot be answered so, or not soon, is drawn by the run alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from types import SimpleNamespace
+from typing import Any, TypeAlias
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+from app import guard, run_queue, zoo
+from app.links import Links, base_path, refused, tidied, visitor
+
+Answer: TypeAlias = Callable[[Mapping[str, Any]], dict[str, Any] | None]
+"""What was clicked, which comes from outside → what is drawn, by the names of components; None where nothing changes. Called in a
+thread, without a session. It holds no models: those of a dataset that was deleted leave the memory."""
+
+_PATH = "/early"
+_LONGEST = 2_000
+"""Characters of a click."""
+_links: Links[Answer] = Links(_PATH)
+_server = SimpleNamespace(answers=False)
+
+
+@contextlib.asynccontextmanager
+async def serving() -> AsyncIterator[None]:
+    """From here to the end of the block clicks are answered; `streamlit run app/main.py` has no addresses of ours."""
+    _server.answers = True
+    try:
+        async with tidied(_links.tidy):
+            yield
+    finally:
+        _server.answers = False
+        _links.clear()
+
+
+def offer(answer: Answer, *, key: str) -> str:
+    """The address at which the visitor's clicks are answered until the page is drawn again. key: unique on the page."""
+    context = get_script_run_ctx()
+    if context is None or not _server.answers:
+        return ""
+    return f"{base_path()}{_PATH}/{_links.link(context.session_id, key, visitor(), answer).token}"
+
+
+class Route:
+    """Middleware: answers at /early."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"].startswith(f"{base_path()}{_PATH}/"):
+            response = await _respond(Request(scope))
+            await response(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+
+async def _respond(request: Request) -> Response:
+    followed = _links.followed(request)
+    if followed is None:
+        return refused("There is nothing to answer here, or not for this browser.", 404)
+    if request.method != "GET":
+        return refused("It can only be read.", 405)
+    act = _act(request.query_params.get("act", ""))
+    if act is None:
+        return refused("This is no click.", 400)
+    try:
+        drawn = await asyncio.to_thread(_drawn, followed[1].target, act)
+    except Exception as error:  # the run says on the page what is wrong; the log has it whole
+        return refused(guard.noted(error, "the answer to an edit")[1], 500)
+    return (
+        refused("Nothing changes.", 409)
+        if drawn is None
+        else JSONResponse(drawn, headers={"cache-control": "no-store"})
+    )
+
+
+def _act(text: str) -> dict[str, Any] | None:
+    try:
+        act = json.loads(text) if len(text) <= _LONGEST else None
+    except (ValueError, RecursionError):
+        return None
+    return act if isinstance(act, dict) else None
+
+
+def _drawn(answer: Answer, act: Mapping[str, Any]) -> dict[str, Any] | None:
+    with run_queue.RUNS.turn(), zoo.looked_at_once():
+        return answer(act)
