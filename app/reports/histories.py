@@ -256,7 +256,7 @@ def _load(
         split = _list_of_line if form.format == "jsonl" else str.split
         return _of_rows(con, query, models, limits, split, "one history per line, item ids alone")
     columns = choose(path, head, named)
-    read = {columns.user, columns.items, columns.time}
+    read = {columns.user, columns.items, columns.time, columns.clock}
     roles = [column.model_copy(update={"role": "text" if column.name in read else "skip"}) for column in form.columns]
     load_rows(
         con, work, path, form.model_copy(update={"columns": tuple(roles)}), path.name, findings, limits, strict=True
@@ -273,7 +273,7 @@ def _load(
             return models.position(item_id) is not None
 
         return _of_rows(con, query, models, limits, lambda text: list_of(text, known), str(columns))
-    moment = cell[columns.time] if columns.time else "NULL::VARCHAR"
+    moment = " || ' ' || ".join(cell[name] for name in (columns.time, columns.clock) if name) or "NULL::VARCHAR"
     return _of_events(con, user, cell[columns.items], moment, models, str(columns))
 
 
