@@ -268,6 +268,8 @@ def _load(
         query = (
             f"SELECT coalesce({user}, line::VARCHAR) AS name, {cell[columns.items]} AS items FROM rows ORDER BY line"
         )
+        if columns.user:
+            _refuse_second_rows(con, user)
 
         def known(item_id: str) -> bool:
             return models.position(item_id) is not None
@@ -282,6 +284,20 @@ def _refuse_bad_rows(findings: Findings) -> None:
     for finding in findings.first(1):
         if finding.kind != "warning":
             raise SeqscopeError(f"{finding}. {PROBLEMS[finding.problem].fix}")
+
+
+def _refuse_second_rows(con: duckdb.DuckDBPyConnection, user: str) -> None:
+    """Raises Refused with the first user who has several histories: each would get a list, all under one name."""
+    first = con.execute(
+        f"SELECT coalesce({user}, line::VARCHAR) AS name, min(line) AS line, min(line, 2)[2] FROM rows GROUP BY name "
+        "HAVING count(*) > 1 ORDER BY 2 LIMIT 1"
+    ).fetchone()
+    if first is not None:
+        name, line, second = first
+        raise Refused(
+            f"Lines {line:,} and {second:,}: two histories of “{short(name, 40)}”. Join them to one row, or read no column of "
+            "users: then each history is named after its line."
+        )
 
 
 # --- histories that come whole

@@ -196,6 +196,8 @@ def test_no_column_need_be_the_time_or_the_user(models: Zoo, tmp_path: Path) -> 
     assert read(models, path, tmp_path, time="")[0] == {"x": ["toy-12", "toy-9", "toy-20"]}
     path.write_text('user,items\nx,"[""toy-9""]"\n', "utf-8")
     assert read(models, path, tmp_path, user="")[0] == {"2": ["toy-9"]}
+    path.write_text('user,items\nx,"[""toy-9""]"\nx,"[""toy-12""]"\n', "utf-8")
+    assert read(models, path, tmp_path, user="")[0] == {"2": ["toy-9"], "3": ["toy-12"]}
 
 
 def test_a_file_whose_days_could_be_months_is_refused(models: Zoo, tmp_path: Path) -> None:
@@ -239,6 +241,8 @@ def test_many_events_of_few(models: Zoo, tmp_path: Path, monkeypatch: pytest.Mon
         ("a.csv", b"user,item\n1,toy-9\n,toy-9\n", "Line 3: event without a user"),
         ("a.jsonl", b'{"user": "x", "item": "toy-9"}\n{"item": "toy-9"}\n', "Line 2: event without a user"),
         ("a.txt", b"\xff\xfe\x00", "UTF-16"),
+        ("a.csv", b"user,items\nx,[1]\ny,[1]\ny,[2]\nx,[2]\n", "Lines 2 and 5: .*“x”"),
+        ("a.csv", b"user,items\nx,[1]\n2,[1]\ny,[1]\n,[2]\n5,[3]\n", "Lines 5 and 6: .*“5”"),
     ],
 )
 def test_what_cannot_be_read(models: Zoo, tmp_path: Path, name: str, content: bytes, words: str) -> None:
