@@ -36,7 +36,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   frame.append(table)
 
   const status = parentElement.querySelector("[role=status]")
-  const words = `First by mean rank: ${data.rows.slice(0, 3).map(called).join("; ")}`
+  const words = data.rows.length ? `First by mean rank: ${data.rows.slice(0, 3).map(called).join("; ")}` : "No model gives a list."
   if (status.textContent !== words) status.textContent = words
   const scrolled = root.querySelector(".ranks")
   const [top, left] = [scrolled?.scrollTop ?? 0, scrolled?.scrollLeft ?? 0]
