@@ -282,7 +282,10 @@ def models_hang() -> str:
     """Why, in words; "" where they do not."""
     from engine.runtime import time_limit  # a server answers before models can
 
-    limit = time_limit.limit()
+    try:
+        limit = time_limit.limit()
+    except SeqscopeError as error:  # each question to a model ends with it
+        return f"Models are not answered: {error}"
     if (seconds := time_limit.stalled()) > HANGS * limit:
         held = f"all {time_limit.PLACES} places have been held by the same questions for {seconds:.0f} s."
         return f"Models are not answered: {held}"

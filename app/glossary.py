@@ -39,8 +39,8 @@ METRICS = (
     ),
     *(Entry(metric.title, metric.meaning, metric.source) for metric in judge.BEYOND.values()),
     Entry(
-        "95 % interval",
-        "Users are resampled with replacement 2,000 times, and the middle 95 % of the results is kept. "
+        "95% interval",
+        "Users are resampled with replacement 2,000 times, and the middle 95% of the results is kept. "
         "It covers the choice of users, "
         "not the luck of one training run.",
         "Efron & Tibshirani 1993, chapter 13",
@@ -56,7 +56,7 @@ METRICS = (
     Entry(
         "Holm's correction",
         "With several comparisons at once, some look significant by chance; p-values are raised so that the "
-        "chance of any false positive is at most 5 %. "
+        "chance of any false positive is at most 5%. "
         "It needs no assumption about how the comparisons depend on each other.",
         "Holm 1979",
         ("holm",),
@@ -159,7 +159,7 @@ VIEWS = (
     ),
     Entry(
         "Rank-biased overlap",
-        "How much two lists agree, the top counting more. At p = 0.9 the first ten places carry 86 % of the weight.",
+        "How much two lists agree, the top counting more. At p = 0.9 the first ten places carry 86% of the weight.",
         "Webber, Moffat & Zobel, TOIS 2010",
         ("RBO", "Order (RBO)"),
     ),

@@ -8,6 +8,7 @@ judged on the test items; the time of a held-out item is never used.
 from __future__ import annotations
 
 import argparse
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +27,8 @@ WINDOWS = (3, 7, 14, 30, 90)
 AGES = (0, 1, 3, 7, 14, 30, 60, 120, 240, 480)
 """Days since an item's first event, which part the ages into groups. Below 0 it has none yet; when it will have is not read."""
 EPOCHS, PARTS, RATE, HIDDEN = 6, 40, 0.01, 32
+SCALES = 2.0 ** np.arange(-8, 5)
+"""What scores are multiplied by at first: the one of these that makes the best probabilities of them."""
 EXCLUDED = -1e9
 """A score that no softmax sees, and finite, so that its gradient is 0."""
 
@@ -85,7 +88,7 @@ class Trend(nn.Module):
 
     def __init__(self, hidden: int) -> None:
         super().__init__()
-        self.scale = nn.Parameter(torch.ones(()))
+        self.log_scale = nn.Parameter(torch.zeros(()))
         self.counts, self.ages = (
             nn.Linear(len(WINDOWS) + 1, max(hidden, 1)),
             nn.Embedding(len(AGES) + 1, max(hidden, 1)),
@@ -97,12 +100,14 @@ class Trend(nn.Module):
     def forward(self, scores: Tensor, counts: Tensor, ages: Tensor) -> Tensor:
         added = self.counts(counts) + self.ages(ages)
         added = added if self.out is None else self.out(F.relu(added))
-        return self.scale * scores + added[..., 0]
+        return self.log_scale.exp() * scores + added[..., 0]
 
 
 def learn(cases: Cases, days: Days, hidden: int) -> Trend:
     torch.manual_seed(0)
     trend = Trend(hidden)
+    likeliest = min(SCALES, key=lambda scale: float(F.cross_entropy(float(scale) * cases.scores, cases.targets)))
+    nn.init.constant_(trend.log_scale, math.log(likeliest))
     optimiser = torch.optim.Adam(trend.parameters(), RATE)
     order = torch.randperm(len(cases.targets))
     for _ in range(EPOCHS):

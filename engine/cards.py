@@ -78,7 +78,8 @@ class OnPage:
     """The recipe of the stage that is trained before it."""
     first_title: str = ""
     batch: int = 0
-    """This and the titles are those of the recipes, filled in by `seqscope cards`."""
+    times: bool = False
+    """It reads when events were. This, the batch and the titles are those of the recipes, filled in by `seqscope cards`."""
 
 
 @dataclass(frozen=True)

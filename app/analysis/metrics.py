@@ -31,7 +31,7 @@ SAMPLES = 2_000
 ENOUGH = int(2 / LEVEL)
 """Samples for each of many comparisons: p is 2 / samples at least, which Holm would raise above LEVEL with fewer."""
 
-INTERVALS = f"95 %, bootstrap over users, {SAMPLES:,} samples, seed {SEED}."
+INTERVALS = f"95%, bootstrap over users, {SAMPLES:,} samples, seed {SEED}."
 SIGNIFICANCE = (
     "Paired bootstrap over the same users, p-values adjusted by Holm. Not significantly different: adjusted p > .05, or an "
     "interval of the difference that contains 0."

@@ -86,7 +86,7 @@ def how_sure(study: Study, results: pd.DataFrame) -> str:
     """What intervals say and what they do not, in a sentence. results: of `table`."""
     people = count(study.people or 0, "user")
     seeds = len(study.variants[0].outcomes)
-    words = f"Paired over the same {people}, 95 % bootstrap; p adjusted by Holm for {count(len(results) - 1, 'comparison')}. "
+    words = f"Paired over the same {people}, 95% bootstrap; p adjusted by Holm for {count(len(results) - 1, 'comparison')}. "
     if seeds == 1:
         return words + "One seed each: the intervals do not cover the variance between trainings."
     apart = results["spread"].max()
@@ -231,7 +231,7 @@ def beside(study: Study, number: int) -> pd.DataFrame:
     order, beside the paper's table `study.published[number]`.
 
     Changes are in per cent of the baseline, each of its own table's; NaN of the baseline itself, and where there is no figure.
-    lowest, highest: the 95 % interval over users; NaN where a figure is of no users. level: as the verdict of `table` has it.
+    lowest, highest: the 95% interval over users; NaN where a figure is of no users. level: as the verdict of `table` has it.
     """
     entry, baseline = study.published[number], study.variant(study.baseline)
     measure, none = entry.measure, float("nan")
@@ -307,7 +307,7 @@ def _cell(change: float, figure: str, baseline: bool, ends: tuple[float, float] 
     if baseline or np.isnan(change):
         return f"{'baseline' if baseline else '–'} :small[({figure})]"
     interval = "" if ends is None or np.isnan(ends[0]) else f"{_ends(*ends, '+.1f')}; "
-    return f"{judge.signed(change, '+.1f')}\u00a0% :small[({interval}{figure})]"
+    return f"{judge.signed(change, '+.1f')}% :small[({interval}{figure})]"
 
 
 def beside_words(study: Study) -> list[str]:

@@ -48,7 +48,7 @@ function drawnTable(data, root, parentElement) {
   frame.append(table)
 
   const status = parentElement.querySelector("[role=status]")
-  const words = `First by mean rank: ${data.rows.slice(0, 3).map(called).join("; ")}`
+  const words = data.rows.length ? `First by mean rank: ${data.rows.slice(0, 3).map(called).join("; ")}` : "No model gives a list."
   if (status.textContent !== words) status.textContent = words
   const scrolled = root.querySelector(".ranks")
   const [top, left] = [scrolled?.scrollTop ?? 0, scrolled?.scrollLeft ?? 0]

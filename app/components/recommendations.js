@@ -40,7 +40,7 @@ function drawn(models, root, parentElement) {
   }
   const firsts = models.filter(model => !model.cannot && model.rows.length).map(model => `${model.title}: ${called(model.rows[0])}`)
   const status = parentElement.querySelector("[role=status]")
-  const words = `First in each list. ${firsts.join("; ")}`
+  const words = firsts.length ? `First in each list. ${firsts.join("; ")}` : "No model gives a list."
   if (status.textContent !== words) status.textContent = words
   const scrolled = root.querySelector(".models")?.scrollLeft ?? 0
   redraw(root, grid)

@@ -34,6 +34,7 @@ def _component(name: str, *styles: str, html: str = '<div class="root"></div>') 
 _HISTORY = _component("history", "lists.css")
 _ANNOUNCED = '<div class="root"></div><p class="unseen" role="status"></p>'  # the second says what changed
 _RECOMMENDATIONS = _component("recommendations", "lists.css", html=_ANNOUNCED)
+_SPOKEN = _component("announced", html='<p role="status"></p>')
 _RANK_TABLE = _component("rank_table", "rank_table.css")
 _ITEM_RANKS = _component("item_ranks", "lists.css", html=_ANNOUNCED)
 _ITEM_PANEL = _component("item_panel", "item_panel.css", html=_ANNOUNCED)
@@ -163,6 +164,11 @@ def item_panel(data: dict[str, Any], *, key: str, on_act: Callable[[], None]) ->
     """The details of one item: see `app.figures.item_panel`. Acts: {"do", "id" (of the item that the panel showed), "to" (what
     it is done with)}; see `app.components.item_panel`."""
     _ITEM_PANEL(key=key, data=data, on_act_change=on_act)
+
+
+def announced(words: str, *, key: str) -> None:
+    """Words that a screen reader says when they change; they are not seen. It must be there before they change."""
+    _SPOKEN(key=f"announced_{key}", data={"words": words}, height=1)
 
 
 def preview(around: str, *, key: str, on_act: Callable[[], None]) -> None:

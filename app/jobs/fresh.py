@@ -51,6 +51,12 @@ def count(folder: Path, kind: str) -> int:
     return number if isinstance(number, int) else 0
 
 
+def has_times(folder: Path) -> bool | None:
+    """Whether the events of a prepared dataset say when they were; None where that cannot be said."""
+    times = read_json(folder / "dataset.json").get("time")
+    return times.get("first") is not None if isinstance(times, dict) else None
+
+
 def _counts(folder: Path) -> dict[str, Any]:
     counts = read_json(folder / "dataset.json").get("counts")
     return counts if isinstance(counts, dict) else {}

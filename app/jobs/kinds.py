@@ -114,6 +114,11 @@ def choose(folder: Path, model: str, settings: Mapping[str, int | float | str | 
     """The training of a model on the dataset in `folder`, with what comes before it. Raises SeqscopeError where it cannot be."""
     chosen = {**batches(model, fresh.count(folder / "data", "users")), **settings}
     page = models()[model].page
+    if page.times and fresh.has_times(folder / "data") is False:
+        raise SeqscopeError(
+            "It reads when events were, and this log has no times. Upload the log with a column of times, or choose models that "
+            "read the order alone."
+        )
     if page.identifiers:
         if not (folder / "runs" / page.identifiers / "identifiers.json").is_file():
             raise SeqscopeError(

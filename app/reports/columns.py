@@ -17,7 +17,8 @@ from pydantic import BaseModel, ConfigDict
 from app.text import clean, listed, short
 from engine.errors import SeqscopeError
 from engine.tabular.columns import NAMES as KNOWN
-from engine.tabular.columns import called
+from engine.tabular.columns import Values, called
+from engine.tabular.roles import holds_clock
 
 NAMES = {
     "user": (*KNOWN["user"], "person", "historyid", "history"),
@@ -29,6 +30,8 @@ NAMES = {
 LOOKED_AT = 50
 """Rows that columns are told by."""
 _PARTS = re.compile(r"'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"|([^,\s'\"]+)")
+_DAY = re.compile(r"\d{8}|(?!\d+(\.\d+)?$)[^:]+")
+"""A time without a time of day: no other number than 20240331."""
 _SEPARATORS = ("|", ";", ",", "\t", " ")
 
 
@@ -43,10 +46,13 @@ class Columns(BaseModel):
     items: str
     """The column of items: one per row, or a list."""
     time: str | None = None
+    clock: str | None = None
+    """The column of the time of day, where that of `time` has days alone."""
     unread: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         parts = [("user", self.user), ("item" if self.per_row == "event" else "items", self.items), ("time", self.time)]
+        parts.append(("time of day", self.clock))
         text = f"one {self.per_row} per row; " + ", ".join(f"{role} = {_quoted(name)}" for role, name in parts if name)
         return text + (f"; not read: {_told(self.unread)}" if self.unread else "")
 
@@ -77,8 +83,16 @@ def choose(path: Path, rows: Mapping[str, Sequence[str]], named: Mapping[str, st
                 f"command line: --{role}-column" + ("; a column of lists: --items-column)." if role == "item" else ").")
             )
     assert item is not None
-    time = named.get("time", match([name for name in rest if name not in (user, item)], "time")) or None
-    return Columns(per_row="event", user=user, items=item, time=time, unread=_unread(names, user, item, time))
+    rest = [name for name in rest if name not in (user, item)]
+    clocks = [name for name in rest if holds_clock(Values(name, list(rows[name])))]
+    time = (
+        named.get("time", match([name for name in rest if name not in clocks], "time") or match(rest, "time")) or None
+    )
+    days = time is not None and all(_DAY.fullmatch(text) for text in rows[time] if text)
+    clock = clocks[0] if clocks and days else None
+    return Columns(
+        per_row="event", user=user, items=item, time=time, clock=clock, unread=_unread(names, user, item, time, clock)
+    )
 
 
 def match(names: Sequence[str], role: str) -> str | None:

@@ -256,7 +256,7 @@ def _load(
         split = _list_of_line if form.format == "jsonl" else str.split
         return _of_rows(con, query, models, limits, split, "one history per line, item ids alone")
     columns = choose(path, head, named)
-    read = {columns.user, columns.items, columns.time}
+    read = {columns.user, columns.items, columns.time, columns.clock}
     roles = [column.model_copy(update={"role": "text" if column.name in read else "skip"}) for column in form.columns]
     load_rows(
         con, work, path, form.model_copy(update={"columns": tuple(roles)}), path.name, findings, limits, strict=True
@@ -268,12 +268,14 @@ def _load(
         query = (
             f"SELECT coalesce({user}, line::VARCHAR) AS name, {cell[columns.items]} AS items FROM rows ORDER BY line"
         )
+        if columns.user:
+            _refuse_second_rows(con, user)
 
         def known(item_id: str) -> bool:
             return models.position(item_id) is not None
 
         return _of_rows(con, query, models, limits, lambda text: list_of(text, known), str(columns))
-    moment = cell[columns.time] if columns.time else "NULL::VARCHAR"
+    moment = " || ' ' || ".join(cell[name] for name in (columns.time, columns.clock) if name) or "NULL::VARCHAR"
     return _of_events(con, user, cell[columns.items], moment, models, str(columns))
 
 
@@ -282,6 +284,20 @@ def _refuse_bad_rows(findings: Findings) -> None:
     for finding in findings.first(1):
         if finding.kind != "warning":
             raise SeqscopeError(f"{finding}. {PROBLEMS[finding.problem].fix}")
+
+
+def _refuse_second_rows(con: duckdb.DuckDBPyConnection, user: str) -> None:
+    """Raises Refused with the first user who has several histories: each would get a list, all under one name."""
+    first = con.execute(
+        f"SELECT coalesce({user}, line::VARCHAR) AS name, min(line) AS line, min(line, 2)[2] FROM rows GROUP BY name "
+        "HAVING count(*) > 1 ORDER BY 2 LIMIT 1"
+    ).fetchone()
+    if first is not None:
+        name, line, second = first
+        raise Refused(
+            f"Lines {line:,} and {second:,}: two histories of “{short(name, 40)}”. Join them to one row, or read no column of "
+            "users: then each history is named after its line."
+        )
 
 
 # --- histories that come whole

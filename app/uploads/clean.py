@@ -84,7 +84,10 @@ def write_items_of_log(con: duckdb.DuckDBPyConnection, reading: Reading, folder:
     joins = " ".join(f"LEFT JOIN {cell.split('.')[0]} USING (item)" for cell in cells if cell.startswith("commonest"))
     con.execute(f"CREATE OR REPLACE TABLE rows AS SELECT line, line AS last, {', '.join(cells)} FROM of_log {joins}")
     con.execute("CREATE OR REPLACE TABLE good AS SELECT line FROM rows")
-    roles: dict[Role, Role] = {"item": "item_id", **dict.fromkeys(("user", "time", "weight", "quantity"), "skip")}
+    roles: dict[Role, Role] = {
+        "item": "item_id",
+        **dict.fromkeys(("user", "time", "clock", "weight", "quantity"), "skip"),
+    }
     columns = tuple(
         column.model_copy(update={"role": roles.get(column.role, column.role)}) for column in reading.columns
     )

@@ -33,7 +33,7 @@ from engine.tabular.reading import (
     texts,
 )
 from engine.tabular.roles import guess_roles, seems
-from engine.tabular.rows import read_text, with_keys
+from engine.tabular.rows import join_clock, read_text, with_keys
 from engine.tabular.text import Plain, blocks, content_kind, guess_encoding, read_as, scan, write_plain
 
 LOOKED_AT = 2_000
@@ -149,13 +149,16 @@ def _whole(
     """load: makes the table `rows` of all rows of the file."""
 
     def settle(reading: Reading, choice: ReadingChoice) -> ReadingChoice:
-        narrow = tuple(c if c.role == "time" else c.model_copy(update={"role": "skip"}) for c in reading.columns)
+        narrow = tuple(
+            c if c.role in ("time", "clock") else c.model_copy(update={"role": "skip"}) for c in reading.columns
+        )
         index = next(index for index, column in enumerate(narrow) if column.role == "time")
         with connect(work, limits, readable=readable) as con:
             try:
                 load(con, reading.model_copy(update={"columns": narrow}))
             except Refused:  # the check will say why
                 return choice
+            join_clock(con, reading)
             return times.settle(con, choice, f"c{index}")
 
     return settle
@@ -248,15 +251,27 @@ def _time(
     column = reading.column("time")
     if column is None:
         return reading, None
-    column_values = next(values for values in columns if values.name == column.name)
-    choice = _chosen(fixed, "time", None) or times.guess(con, column_values.values)
+    clock = reading.column("clock")
+    values_of = {values.name: values.values for values in columns}
+    moments = values_of[column.name]
+    if clock is not None:
+        pairs = zip(moments, values_of[clock.name], strict=True)
+        moments = [f"{day} {hour}" if day and hour else "" for day, hour in pairs]
+    choice = _chosen(fixed, "time", None) or times.guess(con, moments)
     if choice is not None and not (choice.value in TIMES or PATTERN.fullmatch(choice.value)):
         raise Refused("This is no format of times. Write a pattern such as %d.%m.%Y %H:%M.")
     if choice is None:
         role: Role = "skip"
-        why = f"The column “{column.name[:60]}” holds no times that can be read, so the order of the rows is the order of events."
+        named = (
+            f"The column “{column.name[:60]}” holds"
+            if clock is None
+            else (f"The columns “{column.name[:60]}” and “{clock.name[:60]}” together hold")
+        )
+        why = f"{named} no times that can be read, so the order of the rows is the order of events."
         choice = ReadingChoice(about="time", value="", sure="unsure", why=why)
-        return reading.with_role(column.name, role), choice
+        for unread in filter(None, (column, clock)):
+            reading = reading.with_role(unread.name, role)
+        return reading, choice
     if times.is_ambiguous(choice):
         choice = settle(reading, choice)
     return reading.model_copy(update={"time": choice.value}), choice

@@ -72,15 +72,18 @@ def _cards(kinds: Mapping[str, Any], load: Callable[..., Any]) -> dict[str, Card
 
 
 def _filled_in(card: Card, load: Callable[..., Any]) -> Card:
+    from engine.registry import MODELS
+
     def recipe(name: str) -> Any:
         return load(name, "default", None, [])
 
     def page(variant: Variant) -> OnPage | None:
         if variant.page is None:
             return None
-        batch = recipe(variant.page.recipe or variant.name).training.batch_size
+        settings = recipe(variant.page.recipe or variant.name)
+        times = settings.family in MODELS and "times" in MODELS[settings.family].needs_of(settings.model)
         first = recipe(variant.page.first).title if variant.page.first else ""
-        return replace(variant.page, batch=batch, first_title=first)
+        return replace(variant.page, batch=settings.training.batch_size, first_title=first, times=times)
 
     variants = (
         replace(variant, title=recipe(variant.name).title or card.title, page=page(variant))

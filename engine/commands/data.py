@@ -100,6 +100,7 @@ def _configure_import(actions: argparse._SubParsersAction[argparse.ArgumentParse
         ("user", "log"),
         ("item", "log"),
         ("time", "log; - for none"),
+        ("clock", "log: the time of day, where times are days"),
         ("rating", "log"),
         ("quantity", "log"),
         ("item-id", "item file"),

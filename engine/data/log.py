@@ -15,11 +15,12 @@ import pyarrow as pa
 from engine.data.options import ImportOptions
 from engine.errors import SeqscopeError, UsageError
 from engine.tabular import times
-from engine.tabular.columns import lowest_liked
+from engine.tabular.columns import Values, lowest_liked
 from engine.tabular.database import SQL_BLANKS, value
 from engine.tabular.findings import Findings
 from engine.tabular.problems import Rule, finite, id_rules, quantity_rules, time_rules, weight_rules
 from engine.tabular.reading import UNITS, UNLIMITED, Reading, Role
+from engine.tabular.roles import holds_clock
 from engine.tabular.rows import load_rows, read_lines
 from engine.tabular.text import named, write_plain
 
@@ -194,12 +195,16 @@ def _map_items(con: duckdb.DuckDBPyConnection, item_map: pa.Table | None) -> Non
 
 
 def _time_form(con: duckdb.DuckDBPyConnection, file: str) -> str:
-    """The form of the times, as `times.seconds` takes it. Raises UsageError where day and month could be either way round."""
+    """The form of the times, as `times.seconds` takes it. Raises UsageError where day and month could be either way round, and
+    where there is no day."""
     rows = "SELECT time, row_number() OVER () AS place FROM parsed WHERE time IS NOT NULL"
     step = max(1, value(con, "SELECT count(time) FROM parsed") // 1_000)
-    choice = times.guess(
-        con, [row[0] for row in con.execute(f"SELECT time FROM ({rows}) WHERE place % {step} = 0").fetchall()]
-    )
+    some = [row[0] for row in con.execute(f"SELECT time FROM ({rows}) WHERE place % {step} = 0").fetchall()]
+    choice = times.guess(con, some)
+    if choice is None and holds_clock(Values("time", some)):
+        raise UsageError(
+            f"{file}: its times are times of day. Name the column of the days with --time-column, and theirs with --clock-column"
+        )
     if choice is not None and times.is_ambiguous(choice):
         choice = times.settle(con, choice, "time", "parsed")
         if times.is_ambiguous(choice):

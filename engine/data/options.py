@@ -26,6 +26,8 @@ class Columns:
     item: str | None = None
     time: str | None = None
     """"-" says that the rows have no time and stand in order."""
+    clock: str | None = None
+    """The time of day, where `time` has days alone."""
     rating: str | None = None
     quantity: str | None = None
     """Negative ones are cancellations."""

@@ -246,7 +246,7 @@ _GROUPS: dict[Kind, tuple[str, str]] = {
     "unseen": ("items that no counts lead to", "those that never did"),
 }
 """Of held-out items and of the people they are of: as the sentence calls them, and the table."""
-GROUP_COLUMNS = ("slice", "users", "share", "difference", "95 % interval")
+GROUP_COLUMNS = ("slice", "users", "share", "difference", "95% interval")
 """Of `group_rows`."""
 
 
@@ -312,7 +312,7 @@ def _alone(verdict: Verdict, side: Side, title: str) -> str:
 
 def _outcome(verdict: Verdict, neural: Side, untrained: Side, ours: str, theirs: str) -> str:
     assert verdict.difference is not None and verdict.low is not None and verdict.high is not None
-    ends = f"95 % interval of the difference {signed(verdict.low)} to {signed(verdict.high)}"
+    ends = f"95% interval of the difference {signed(verdict.low)} to {signed(verdict.high)}"
     figures = f"{neural.mean:.4f} against {untrained.mean:.4f}; {ends} over {_people(verdict)}{_seeds(neural)}"
     ours, theirs = ours + _best(neural), theirs + _best(untrained)
     few = " An interval over so few users says little." if verdict.people < FEW else ""

@@ -71,8 +71,9 @@ def carry(
 ) -> Carried:
     """Write the model of the bundle `source` for the items of `dataset` as the bundle `out`/<name>.
 
-    cache: where rows are kept by content (default: <dataset>/words, where that can be written). What is there already, of the
-    same bundle and the same words, is left alone. Where people have held-out items, they are ranked, as `seqscope evaluate` does.
+    cache: where rows are kept by content (default: <dataset>/words, where that can be written); users: how many are offered at
+    most. What is there already, of the same bundle and the same words, is left alone; the table of users is written anew where
+    it has more or fewer. Where people have held-out items, they are ranked, as `seqscope evaluate` does.
 
     Raises SeqscopeError where the model knows items by their numbers, where it was trained on this very dataset, or where `out`
     belongs to other data.
@@ -100,6 +101,9 @@ def carry(
     unknown = round(heard.share, 4)
     there = _there(out / name, data, about, title, unknown)
     if there is not None:
+        offered = out / "users.parquet"
+        if offered.exists() and pq.read_metadata(offered).num_rows != min(users, len(data.cases("test"))):
+            staging.write_dataset_side(data, out, users)
         table = there.map_table()
         return Carried(out / name, data.num_items, cut, 0 if table is None else table.num_rows, True, heard)
     rows = _rows(bundle, words, cache if cache is not None else data.path / "words", data.path)

@@ -40,6 +40,7 @@ NAMES: dict[str, tuple[str, ...]] = {
         "createdat", "created", "day", "orderdate", "purchasedate", "invoicedate", "transactiondate", "orderedat",
         "purchasedat", "viewedat", "occurredat", "시간", "일시", "날짜", "日時", "zeit", "datum", "fecha",
     ),
+    "clock": ("timeofday", "clocktime", "uhrzeit"),
     "rating": _RATING_NAMES,
     "weight": ("weight", *_RATING_NAMES, "count", "playcount", "value"),
     "quantity": ("quantity", "lineitemquantity", "qty", "units", "수량", "数量", "menge", "anzahl", "quantité", "cantidad"),

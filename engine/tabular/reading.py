@@ -17,23 +17,25 @@ FileKind = Literal["catalogue", "log"]
 KINDS: tuple[FileKind, ...] = ("catalogue", "log")
 Format = Literal["delimited", "jsonl", "json", "parquet"]
 """jsonl: an object per line; json: one document of them (engine/tabular/json_rows.py)."""
-Role = Literal["item_id", "title", "text", "list", "flag", "user", "item", "time", "weight", "quantity", "skip"]
+Role = Literal[
+    "item_id", "title", "text", "list", "flag", "user", "item", "time", "clock", "weight", "quantity", "skip"
+]
 """item_id, title: of a catalogue; text, list, flag: its attributes (list: several values in one field; flag: 0 or 1, many of
-which become one list of the columns' names); user, item, time, weight (such as a rating), quantity (negative: a cancellation): of
-a log, which may say item_id's title and attributes, too; skip: not read."""
+which become one list of the columns' names); user, item, time, clock (the time of day, where `time` has days alone), weight (such
+as a rating), quantity (negative: a cancellation): of a log, which may say item_id's title and attributes, too; skip: not read."""
 Sure = Literal["certain", "likely", "unsure"]
 
 ROLES: dict[str, tuple[Role, ...]] = {
     "catalogue": ("item_id", "title", "text", "list", "flag", "skip"),
-    "log": ("user", "item", "time", "weight", "quantity", "title", "text", "list", "flag", "skip"),
+    "log": ("user", "item", "time", "clock", "weight", "quantity", "title", "text", "list", "flag", "skip"),
 }
 """A log may say what its items are called, too: where there is no catalogue, one is made of it."""
 NEEDED: dict[str, tuple[Role, ...]] = {"catalogue": ("item_id", "title"), "log": ("user", "item")}
-ONCE: tuple[Role, ...] = ("item_id", "title", "user", "item", "time", "weight", "quantity")
+ONCE: tuple[Role, ...] = ("item_id", "title", "user", "item", "time", "clock", "weight", "quantity")
 ROLE_WORDS: dict[str, str] = {
     "item_id": "item id", "title": "title", "text": "attribute", "list": "attribute with several values",
-    "flag": "yes or no", "user": "user", "item": "item", "time": "time", "weight": "rating or weight",
-    "quantity": "quantity", "skip": "not used",
+    "flag": "yes or no", "user": "user", "item": "item", "time": "time", "clock": "time of day",
+    "weight": "rating or weight", "quantity": "quantity", "skip": "not used",
 }  # fmt: skip
 ENCODINGS: dict[str, str] = {
     "utf-8": "UTF-8", "utf-16": "UTF-16", "utf-16-le": "UTF-16 (LE)", "utf-16-be": "UTF-16 (BE)",
@@ -141,6 +143,8 @@ class Reading(Record):
                 faults.append("The delimiter must be one to four characters.")
             if self.quote not in QUOTES or self.quote == self.delimiter:
                 faults.append("The quote must be \" or ' or none, and not the delimiter.")
+        if "clock" in roles and "time" not in roles:
+            faults.append("Choose the column of the days that the times of day belong to as the time.")
         if "time" in roles and (self.time is None or not (self.time in TIMES or PATTERN.fullmatch(self.time))):
             faults.append("Choose the format of the times: a unit, ISO 8601, or a pattern such as %d.%m.%Y %H:%M.")
         return faults

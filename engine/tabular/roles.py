@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from engine.tabular.columns import COMMON, LISTS, NAMES, Values, called, plain_name
 from engine.tabular.reading import NEEDED, FileKind, ReadingChoice, Role, Sure, UploadColumn
@@ -51,6 +51,9 @@ def guess_roles(
         _catalogue_roles(missing, free) if kind == "catalogue" else _log_roles(missing, free, user, named, is_time)
     )
     roles |= {name: role for role, name in by_value.items()}
+    if kind == "log" and (clock := _clock(columns, roles, is_time)):
+        by_value["clock"] = clock
+        roles[clock] = "clock"
     spare = [column for column in columns if column.name not in roles]
     if kind == "catalogue":
         roles |= _attributes(spare, named)
@@ -156,7 +159,7 @@ def _log_roles(
         if weights:
             chosen["weight"] = min(weights, key=lambda column: len(column.distinct)).name
             rest = [column for column in rest if column.name != chosen["weight"]]
-    rest = [column for column in rest if column.share(lambda value: bool(_OF_DAY.fullmatch(value))) < 0.9]
+    rest = [column for column in rest if not holds_clock(column)]
     # Who comes before what they took, nearly everywhere.
     ids = [column for column in rest if max(map(len, column.filled)) <= _LONGEST_ID and len(column.distinct) > 1]
     ids.sort(key=_never_again)
@@ -182,6 +185,24 @@ def _log_roles(
         titles = called(NAMES["title"], [column.name for column in free if column.name not in chosen.values()])
         chosen |= {"item": titles[0]} if titles else {}
     return chosen
+
+
+def _clock(
+    columns: Sequence[Values], roles: Mapping[str, Role], is_time: Callable[[Sequence[str]], bool]
+) -> str | None:
+    """The column of the time of day, where the one of the time has days alone."""
+    day = next((column for column in columns if roles.get(column.name) == "time"), None)
+    for column in columns:
+        if day is not None and column.name not in roles and holds_clock(column):
+            pairs = zip(day.values, column.values, strict=True)
+            if is_time([f"{date} {clock}" for date, clock in pairs if date and clock]):
+                return column.name
+    return None
+
+
+def holds_clock(column: Values) -> bool:
+    """Whether nearly all of its values are times of day."""
+    return column.share(lambda value: bool(_OF_DAY.fullmatch(value))) >= 0.9
 
 
 _THINGS_CALLED = [

@@ -47,6 +47,7 @@ def load_rows(
         for column in strange:
             if not strict:
                 findings.add(name, "column_bytes", column=column)
+        join_clock(con, reading)
         return total
     if reading.format == "json":
         source, path = path, work / f"{name}.jsonl"
@@ -65,7 +66,16 @@ def load_rows(
         raise Refused(too_many_rows(plain.lines - reading.header, limits))
     total = read_text(con, plain, reading, name, findings, limits, keys=not strict)
     plain.path.unlink()
+    join_clock(con, reading)
     return total
+
+
+def join_clock(con: duckdb.DuckDBPyConnection, reading: Reading) -> None:
+    """Puts the time of day behind the day in the table `rows`, where the file has a column of each. A row with one of them alone
+    has no time then."""
+    cell_of = {column.role: f"c{index}" for index, column in enumerate(reading.columns)}
+    if "clock" in cell_of:
+        con.execute(f"UPDATE rows SET {cell_of['time']} = {cell_of['time']} || ' ' || {cell_of['clock']}")
 
 
 def read_text(

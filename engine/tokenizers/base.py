@@ -20,7 +20,9 @@ import pyarrow as pa
 import torch
 
 from engine.cards import TOKENIZERS, Card, require
+from engine.data.identifiers import NONE
 from engine.data.ragged import Ragged
+from engine.errors import SeqscopeError, first_line
 from engine.plugins import classes
 from engine.training.optimiser import OptimiserConfig
 
@@ -148,7 +150,8 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def identify(self, material: Material) -> Codes:
-        """int32 [items, levels], −1 in trailing places; items that collide are not told apart yet."""
+        """int32 [items, levels], each code from 0 to the size of its level less 1, or −1 in trailing places; items that collide
+        are not told apart yet."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -177,6 +180,33 @@ class Tokenizer(ABC):
     @classmethod
     @abstractmethod
     def restore(cls, config: Any, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> Self: ...
+
+
+def codes_of(tokenizer: Tokenizer, material: Material) -> Codes:
+    """int32 [items, levels]: what `tokenizer.identify` answers. Raises SeqscopeError, with its name, where these are no
+    codes of its levels."""
+    answer = tokenizer.identify(material)
+    try:
+        codes = np.asarray(answer)
+    except ValueError as error:
+        raise SeqscopeError(f"the tokenizer {tokenizer.name} gives items no codes: {first_line(error)}") from None
+    shape, sizes = (len(material), len(tokenizer.sizes)), np.array(tokenizer.sizes)
+    if codes.shape != shape or codes.dtype.kind not in "iu":
+        raise SeqscopeError(
+            f"the tokenizer {tokenizer.name} gives codes of {codes.dtype} {list(codes.shape)}; they must be whole numbers, "
+            f"{list(shape)}: a row for each item, a column for each level"
+        )
+    absent = codes == NONE
+    bad = (codes < NONE) | (codes >= sizes)
+    bad[:, :1] |= absent[:, :1]
+    bad[:, 1:] |= absent[:, :-1] & ~absent[:, 1:]
+    if bad.any():
+        item, level = np.argwhere(bad)[0]
+        raise SeqscopeError(
+            f"the tokenizer {tokenizer.name} gives item {item} the codes {codes[item].tolist()}; on level {level + 1} they go "
+            f"from 0 to {sizes[level] - 1}, and {NONE} stands in trailing places alone"
+        )
+    return codes.astype(np.int32, copy=False)
 
 
 # --- Item vectors brought to a common scale, by the mean and deviation of the catalogue that a tokenizer was fitted to.

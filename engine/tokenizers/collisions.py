@@ -15,7 +15,7 @@ import numpy as np
 
 from engine.data.identifiers import LEVELS, NONE, Identifiers
 from engine.tokenizers import sinkhorn
-from engine.tokenizers.base import Codes, Material, Tokenizer
+from engine.tokenizers.base import Codes, Material, Tokenizer, codes_of
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class CollisionsConfig:
 
 def settle(tokenizer: Tokenizer, material: Material, config: CollisionsConfig, about: dict[str, Any]) -> Identifiers:
     """The identifiers of the catalogue that `tokenizer` was fitted to. Raises ValueError where the policy does not fit it."""
-    codes, sizes, names = tokenizer.identify(material), tokenizer.sizes, tokenizer.names
+    codes, sizes, names = codes_of(tokenizer, material), tokenizer.sizes, tokenizer.names
     if config.policy in ("append", "needed"):
         codes, sizes = append(codes, sizes, shared=tokenizer.shared, always=config.policy == "append")
         names = (*names, *("number" for _ in sizes[len(names) :]))
@@ -47,7 +47,7 @@ def extend(tokenizer: Tokenizer, known: Identifiers, material: Material, config:
 
     A number that counts a group goes on counting; where the vocabulary has no higher number, the last one is shared.
     """
-    codes = tokenizer.identify(material)
+    codes = codes_of(tokenizer, material)
     if config.policy in ("append", "needed"):
         base = np.array([*tokenizer.sizes, *[0] * (known.levels - len(tokenizer.sizes))])
         known_codes = np.where(known.codes >= base, NONE, known.codes)[:, : codes.shape[1]]

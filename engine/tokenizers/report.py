@@ -27,7 +27,7 @@ from engine.evaluation.metrics import ndcg
 from engine.evaluation.protocols import history_excluded
 from engine.models import Recommender
 from engine.tokenizers import teacher
-from engine.tokenizers.base import Codes, Material, Tokenizer, Vectors
+from engine.tokenizers.base import Codes, Material, Tokenizer, Vectors, codes_of
 from engine.tokenizers.recipe import TokenizerRecipe
 
 Array = npt.NDArray[Any]
@@ -274,7 +274,7 @@ def describe(
     codes = identifiers.codes[:, : len(tokenizer.sizes)]  # without a number that only counts
     codes = np.where(codes >= np.array(tokenizer.sizes), -1, codes)
     report = figures(codes, tokenizer.sizes, dataset.popularity, categories(material.items), judge)
-    raw = tokenizer.identify(material)
+    raw = codes_of(tokenizer, material)
     quantised = tokenizer.quantised(codes)
     report["before"] = collisions(raw)
     report["after"] = collisions(identifiers.codes)

@@ -158,7 +158,9 @@ def _reported(
 
 def open_tokenizer(folder: Path) -> tuple[Tokenizer, Identifiers, TokenizerRecipe, dict[str, Any]]:
     """The tokenizer of a finished run, the identifiers it gave, its recipe and its record."""
-    record = _stored_record(folder)
+    record = _stored_record(
+        folder, "{} is the run of a model, and no run of a tokenizer. Name one of `seqscope tokenize`."
+    )
     if not record:
         raise SeqscopeError(f"{folder} is no finished run of a tokenizer. Run `seqscope tokenize` first.")
     try:
@@ -230,7 +232,10 @@ def _digest(array: np.ndarray) -> str:
     return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
 
 
-def _stored_record(folder: Path) -> dict[str, Any]:
+def _stored_record(
+    folder: Path, refusal: str = "{} holds a run of a model, not of a tokenizer. Give another --out."
+) -> dict[str, Any]:
+    """refusal: of a model's run, with {} for the folder."""
     try:
         record = json.loads((folder / RECORD).read_text("utf-8"))
     except FileNotFoundError:
@@ -238,7 +243,7 @@ def _stored_record(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise SeqscopeError(f"{folder / RECORD} cannot be read ({error}). Run `seqscope tokenize` with --restart.")
     if not isinstance(record, dict) or record.get("kind") != "tokenizer":
-        raise SeqscopeError(f"{folder} holds a run of a model, not of a tokenizer. Give another --out.")
+        raise SeqscopeError(refusal.format(folder))
     return record
 
 

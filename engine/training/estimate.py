@@ -26,12 +26,11 @@ from engine.errors import SeqscopeError, UsageError
 from engine.evaluation.ranks import full_ranks, search_width
 from engine.models import Recommender
 from engine.registry import MODELS
-from engine.training import checkpoint
 from engine.training import compute as devices
 from engine.training.loop import Trainer
 from engine.training.materials import gather
 from engine.training.recipe import Recipe
-from engine.training.run import Selection, build_model, build_trainer, for_order, training_log, validation
+from engine.training.run import Selection, begun, build_model, build_trainer, for_order, training_log, validation
 
 WARM = 3
 """Steps that are not counted: the first ones make kernels and memory ready."""
@@ -135,8 +134,7 @@ def estimate(
             recipe, dataset, model, Path(temporary), where, epochs=None if selection is None else selection.epochs
         )
         start = since_start()
-        path = folder / "checkpoint.safetensors"
-        before = checkpoint.read_state(path) if path.exists() else checkpoint.State()
+        before = begun(recipe, dataset, materials, folder, selection)
         trainer.state.compute = before.compute
         trainer.choose_compute()
         return _learning(recipe, trainer, before.epoch, start, cases)

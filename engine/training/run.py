@@ -27,7 +27,7 @@ from engine.errors import SeqscopeError, UsageError
 from engine.evaluation.negatives import frozen
 from engine.evaluation.protocols import history_excluded, main
 from engine.evaluation.tables import COST, ELSEWHERE, EVALUATION
-from engine.files import claimed, contents, write_json
+from engine.files import claimed, contents, read_json, write_json
 from engine.machine import keep_memory, now
 from engine.models import Recommender
 from engine.models.mult_vae import SetAutoencoder
@@ -190,26 +190,46 @@ def _lengthen(recipe: Recipe, dataset: Dataset, materials: Materials, folder: Pa
     """Where `folder` holds the finished run of `recipe` with fewer epochs, it becomes one of `recipe`, as no step of those epochs
     would have been another: an interrupted one, without what was computed of its model, unless patience had run out."""
     paths = [folder / name for name in ("best.safetensors", "checkpoint.safetensors")]
-    if recipe.optimiser.decay in OVER_ALL_EPOCHS or not all(path.exists() for path in (*paths, folder / "run.json")):
-        return
-    try:
-        before = int(json.loads((folder / "run.json").read_text("utf-8"))["recipe"]["training"]["epochs"])
-        shorter = replace(recipe, training=replace(recipe.training, epochs=before))
-    except (ValueError, KeyError, TypeError):
+    shorter = _shorter(recipe, folder)
+    if shorter is None or not all(path.exists() for path in paths):
         return
     keys = {identity(each, dataset, materials) for each in (shorter, recipe)}
-    if before >= recipe.training.epochs or any(checkpoint.read_state(path).identity not in keys for path in paths):
+    if any(checkpoint.read_state(path).identity not in keys for path in paths):
         return
     over = 0 < recipe.training.patience <= checkpoint.read_state(paths[1]).worse
     for path in paths:
         checkpoint.hand_on(path, identity(recipe, dataset, materials), finished=over)
     if over:
-        note(f"{folder}: validation had settled within {before} epochs, so more change nothing")
+        note(f"{folder}: validation had settled within {shorter.training.epochs} epochs, so more change nothing")
         return
-    note(f"{folder} was trained for {before} epochs and goes on to {recipe.training.epochs}")
+    note(f"{folder} was trained for {shorter.training.epochs} epochs and goes on to {recipe.training.epochs}")
     shutil.rmtree(folder / ELSEWHERE, ignore_errors=True)
     for name in (*EVALUATION, COST, "run.json"):
         (folder / name).unlink(missing_ok=True)
+
+
+def _shorter(recipe: Recipe, folder: Path) -> Recipe | None:
+    """`recipe` with the epochs of the finished run in `folder`, where these are fewer; None elsewhere, and where every step would
+    be another one with other epochs."""
+    before = read_json(folder / "run.json")
+    try:
+        epochs = int(before["recipe"]["training"]["epochs"])
+        shorter = replace(recipe, training=replace(recipe.training, epochs=epochs))
+    except (ValueError, KeyError, TypeError):
+        return None
+    return None if recipe.optimiser.decay in OVER_ALL_EPOCHS or epochs >= recipe.training.epochs else shorter
+
+
+def begun(
+    recipe: Recipe, dataset: Dataset, materials: Materials, folder: Path, selection: Selection | None = None
+) -> State:
+    """The counters of the training of `recipe` that was begun in `folder`, with fewer epochs perhaps; those of a new one where
+    the folder holds none or another one."""
+    path = folder / "checkpoint.safetensors"
+    state = checkpoint.read_state(path) if path.exists() else State()
+    shorter = None if selection is not None else _shorter(recipe, folder)
+    keys = [identity(each, dataset, materials, selection) for each in (recipe, shorter) if each is not None]
+    return state if state.identity in keys else State()
 
 
 def training_log(dataset: Dataset) -> tuple[torch.Tensor, torch.Tensor]:

@@ -73,3 +73,10 @@ def test_models_that_hang_are_said_although_pages_are_answered(ask: Ask, monkeyp
     assert answer.status_code == 503 and "Models are not answered" in answer.text
     monkeypatch.setattr(time_limit, "stalled", lambda: 0.0)
     assert ask().text == "ok"
+
+
+@pytest.mark.parametrize("seconds", ["many", "-1"])
+def test_a_limit_that_cannot_be_read_is_said(ask: Ask, monkeypatch: pytest.MonkeyPatch, seconds: str) -> None:
+    monkeypatch.setenv(time_limit.LIMIT, seconds)
+    answer = ask()
+    assert answer.status_code == 503 and f"{time_limit.LIMIT} is '{seconds}'" in answer.text

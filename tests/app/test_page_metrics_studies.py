@@ -119,7 +119,7 @@ def test_a_paper_and_this_study_are_each_set_against_their_own_baseline(found: d
     grid = studies.beside_grid(pieces)
     assert list(grid.columns) == ["Variant", "Here, NDCG@10", "ML-\\<b\\>1M, NDCG@\u206010"]
     assert grid.iloc[0].tolist() == ["plain", f"baseline :small[({here:.4f})]", "baseline :small[(0.5000)]"]
-    assert grid.iloc[1, 2] == "+20.0\u00a0% :small[(0.6000)]" and grid.iloc[2, 2] == "–"
+    assert grid.iloc[1, 2] == "+20.0% :small[(0.6000)]" and grid.iloc[2, 2] == "–"
     assert "A & B 2018, table 4, among 100 negatives. Another log." in studies.beside_words(pieces)[1]
     assert studies.beside_words(found["width"]) == []
 
@@ -138,7 +138,7 @@ def test_other_figures_than_those_of_the_file_stand_beside_a_paper_s() -> None:
     assert [column.replace("\u2060", "").partition(",")[2].strip() for column in grid.columns[1:]] == [
         "HR@20", "Recall@20", "time", "training time", "Code similarity", "code similarity",
     ]  # fmt: skip
-    changes = [cell.partition("\u00a0%")[0] for cell in grid.iloc[1, 1:]]
+    changes = [cell.partition("%")[0] for cell in grid.iloc[1, 1:]]
     assert changes == ["0.0", "+100.0", "+200.0", "+900.0", "0.0", "+100.0"]
     assert "known by the vectors that they were trained with" in studies.judged_by(both)
 

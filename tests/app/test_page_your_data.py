@@ -187,6 +187,14 @@ def test_what_the_models_that_need_no_training_found(tmp_path: Path) -> None:
     assert "1,234" in words and words.index("**Markov** 0.0625") < words.index("Popularity 0.0500")
 
 
+def test_every_model_that_can_be_trained_and_does_not_answer_yet_is_listed(tmp_path: Path) -> None:
+    (tmp_path / "sasrec").mkdir()
+    (tmp_path / "sasrec" / "manifest.json").write_text("{}")
+    listed = {able.name: able.words for able in abilities.waiting(tmp_path, True)}
+    assert {*kinds.models()} - {*listed} == {kinds.UNASKED, "sasrec"}
+    assert "texts" in listed["tfidf"] and "log" not in listed["tfidf"]
+
+
 def test_any_page_is_drawn_anew_when_a_job_has_made_something(monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = ready(ANNA, "My log", events=60)
     row, exports, drawn = work.baselines(ANNA, dataset.id), home.here().dataset(ANNA, dataset.id).exports, []

@@ -146,6 +146,20 @@ def test_the_time_column_is_looked_at_when_it_is_chosen(root: Path) -> None:
     assert "Nothing is wrong" in test.success[0].value
 
 
+def test_the_time_of_day_has_a_column_of_its_own_or_none(root: Path) -> None:
+    test = page(root, ANNA)
+    rows = "".join(f"u{n % 5},i{n % 7},{13 + n % 9}.02.2026,{n % 24:02d}:05\n" for n in range(40))
+    drop(test, "log", f"user,item,date,time\n{rows}".encode())
+    assert test.selectbox(key="upload_role_log_clock_0").value == "time" and "“time” is the time of day" in said(test)
+    assert test.selectbox(key="upload_choice_log_time_0").value == "%d.%m.%Y %H:%M"
+    test.selectbox(key="upload_role_log_clock_0").select("").run()
+    assert test.selectbox(key="upload_choice_log_time_0").value == "%d.%m.%Y"
+    test.selectbox(key="upload_role_log_clock_0").select("time").run()
+    assert test.selectbox(key="upload_choice_log_time_0").value == "%d.%m.%Y %H:%M"
+    test.selectbox(key="upload_role_log_time_0").select("").run()
+    assert test.selectbox(key="upload_role_log_clock_0").value == "" and not test.warning
+
+
 def test_another_file_is_taken_for_one_that_cannot_be_read_and_a_catalogue_goes_on_without_a_log_that_stops(
     root: Path,
 ) -> None:

@@ -47,8 +47,11 @@ def test_search_while_typing_hostile_titles_a_filter_by_keyboard_and_paging(
     until(page, lambda: rows(page)[:6], hostile)
     assert len(rows(page)) == 20
     box = page.get_by_label("Search titles and attributes")
+    said = page.get_by_role("status").filter(has_text="items")  # for a screen reader
+    expect(said).to_have_text("40 items")
     box.press_sequentially("기생")
     until(page, lambda: rows(page), ["기생충 (1963)"])
+    expect(said).to_have_text("1 of 40 items")
     box.fill("flim 17")  # mistyped
     page.get_by_text("Nearest: film 17").wait_for()
     until(page, lambda: "Film 17 (1977)" in rows(page), True)

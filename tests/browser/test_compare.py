@@ -104,6 +104,12 @@ def test_an_edit_that_is_not_answered_before_is_drawn_by_the_run(go: Callable[[s
     until(page, lambda: lists(page) != before, True)
 
 
+@pytest.mark.parametrize("view", ["lists", "ranks"])
+def test_a_screen_reader_is_told_that_there_is_no_list(visit: Callable[[str], Page], view: str) -> None:
+    page = visit(f"/?ds=toys&view={view}&h=" + "~".join(f"toy-{i}" for i in range(40)))
+    expect(page.get_by_role("status").filter(has_text="list")).to_have_text("No model gives a list.")
+
+
 def test_a_second_click_before_the_first_is_answered_adds_nothing(go: Callable[[str], Page]) -> None:
     page = go("/?ds=toys&h=toy-1~toy-2")
     page.locator(".model").first.locator(".add").first.evaluate("button => [1, 2].map(() => button.click())")

@@ -52,6 +52,15 @@ def test_events_within_a_second_are_in_order_and_no_duplicates(bench: Bench, wri
     assert again.info.counts["events"] == len(twice) and again.info.left_out == {}
 
 
+def test_the_time_of_day_in_a_column_of_its_own(bench: Bench) -> None:
+    rows = "".join(f"{u},{i},{utc(s):%Y-%m-%d},{utc(s):%H:%M:%S}\n" for u, i, s in PAIRS)
+    log = bench.write("log.csv", f"user,item,date,time\n{rows}")
+    dataset = bench.load(log, "--time-column", "date", "--clock-column", "time")
+    assert dataset.timestamps is not None and dataset.timestamps.tolist() == MOMENTS
+    assert "--time-column" in bench.fails(log, "--time-column", "-", "--clock-column", "time", code=2)
+    assert "--clock-column" in bench.fails(log, code=2)  # by its name, the column called time has the times
+
+
 def test_days(bench: Bench) -> None:
     dataset = bench.load(bench.write("log.csv", csv_log([(u, i, utc(s).date()) for u, i, s in PAIRS])))
     assert dataset.info.time["unit"] == "day"

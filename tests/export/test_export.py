@@ -21,7 +21,7 @@ from engine.evaluation.evaluate import evaluate
 from engine.export import bundle, graphs, vectors
 from engine.export.bundle import export_run
 from engine.export.staging import exported as staged_export
-from engine.export.staging import write_dataset_side
+from engine.export.staging import staged, write_dataset_side
 from engine.runtime import Zoo
 from engine.training.materials import gather
 from engine.training.run import build_model, open_run, train
@@ -254,6 +254,25 @@ def test_an_export_folder_that_was_deleted_meanwhile_is_not_brought_back(dataset
     with pytest.raises(SeqscopeError), staged_export(out / "popularity", dataset, out, 10):
         shutil.rmtree(out)
     assert not out.exists()
+
+
+@pytest.mark.parametrize("moved", ["nothing", "the old one", "both"])
+def test_what_a_killed_export_left_is_cleared_by_the_next(tmp_path: Path, moved: str) -> None:
+    """Killed while it wrote, between the two moves that put the folder in place, or after them."""
+    bundle = tmp_path / "popularity"
+    left = tmp_path / ".staging-1"
+    places = {"nothing": (left, bundle), "the old one": (left, left / ".old"), "both": (tmp_path, left / ".old")}
+    new, old = places[moved]
+    for folder, words in ((new / "popularity", "new"), (old, "old")):
+        folder.mkdir(parents=True)
+        (folder / "manifest.json").write_text(words)
+    left.mkdir(exist_ok=True)
+    with staged(tmp_path / "other"):
+        during = list(tmp_path.glob(".staging-*"))
+        with staged(tmp_path / "beside"):
+            assert {*during} < {*tmp_path.glob(".staging-*")}  # of a process that lives
+    assert not list(tmp_path.glob(".staging-*")) and {"other", "beside"} <= {path.name for path in tmp_path.iterdir()}
+    assert (bundle / "manifest.json").read_text() == ("old" if moved == "nothing" else "new")
 
 
 def test_so_many_people_are_offered(dataset: Any, tmp_path: Path) -> None:

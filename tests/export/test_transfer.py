@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 from onnx import numpy_helper
@@ -97,6 +98,18 @@ def test_people_with_held_out_items_are_ranked(base: Path, carried: Bundle, run_
         metrics.accuracy(table["rank"].to_numpy().astype(np.float64))["NDCG@10"]
     )
     assert carried.exposure_table() is not None and carried.curve_table() is None
+
+
+def test_other_users_are_offered_beside_a_bundle_that_is_there(base: Path, source: Path, carried: Bundle) -> None:
+    data, out = base / "other", base / "other-exports"
+
+    def offered() -> int:
+        return pq.read_metadata(out / "users.parquet").num_rows
+
+    everybody, stamp = offered(), Zoo.stamp(out)
+    assert carry(source, data, out).found and Zoo.stamp(out) == stamp
+    assert carry(source, data, out, users=3).found and offered() == 3 < everybody
+    assert carry(source, data, out).found and offered() == everybody
 
 
 def test_what_it_says_of_itself(source: Path, carried: Bundle) -> None:

@@ -220,6 +220,19 @@ def test_tiger_writes_the_identifiers_of_a_tokenizer(tmp_path: Path) -> None:
     assert steps[2].words == prepared.words  # the same as the preparation's: nothing is done again
 
 
+@pytest.mark.parametrize("model", ["hstu-time", "recent-popularity"])
+def test_what_reads_times_is_refused_in_words_of_the_page_where_there_are_none(tmp_path: Path, model: str) -> None:
+    (tmp_path / "data").mkdir()
+    about = tmp_path / "data" / "dataset.json"
+    about.write_text(json.dumps({"time": {"unit": "order", "first": None, "last": None}}))
+    with pytest.raises(SeqscopeError, match="no times") as error:
+        kinds.choose(tmp_path, model, {})
+    assert "--" not in str(error.value)
+    assert kinds.choose(tmp_path, "hstu", {}).model == "hstu"
+    about.write_text(json.dumps({"time": {"unit": "day", "first": 0, "last": 86_400}}))
+    assert kinds.choose(tmp_path, model, {}).model == model
+
+
 def test_bundles_of_a_dataset_without_its_log_stay_until_the_new_are_there(tmp_path: Path) -> None:
     place = place_of(tmp_path)
 

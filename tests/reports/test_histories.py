@@ -168,6 +168,14 @@ def test_times_in_words_are_moments(models: Zoo, tmp_path: Path, earlier: str, l
             read(models, path, tmp_path)
 
 
+def test_the_time_of_day_in_a_column_of_its_own_tells_the_order_within_a_day(models: Zoo, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    rows = "x,toy-12,02.02.2026,08:00\nx,toy-9,01.02.2026,14:05\nx,toy-20,01.02.2026,09:30\n"
+    for names in ("date,time", "time,at o'clock", "created,time"):
+        path.write_text(f"user,item,{names}\n{rows}x,toy-20,13.02.2026,07:00\n", "utf-8")
+        assert read(models, path, tmp_path)[0] == {"x": ["toy-20", "toy-9", "toy-12", "toy-20"]}, names
+
+
 def test_a_column_of_times_that_is_empty_leaves_the_order_to_the_rows(models: Zoo, tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("user,item,time\nx,toy-12,\nx,toy-9,\n", "utf-8")
@@ -188,6 +196,8 @@ def test_no_column_need_be_the_time_or_the_user(models: Zoo, tmp_path: Path) -> 
     assert read(models, path, tmp_path, time="")[0] == {"x": ["toy-12", "toy-9", "toy-20"]}
     path.write_text('user,items\nx,"[""toy-9""]"\n', "utf-8")
     assert read(models, path, tmp_path, user="")[0] == {"2": ["toy-9"]}
+    path.write_text('user,items\nx,"[""toy-9""]"\nx,"[""toy-12""]"\n', "utf-8")
+    assert read(models, path, tmp_path, user="")[0] == {"2": ["toy-9"], "3": ["toy-12"]}
 
 
 def test_a_file_whose_days_could_be_months_is_refused(models: Zoo, tmp_path: Path) -> None:
@@ -231,6 +241,8 @@ def test_many_events_of_few(models: Zoo, tmp_path: Path, monkeypatch: pytest.Mon
         ("a.csv", b"user,item\n1,toy-9\n,toy-9\n", "Line 3: event without a user"),
         ("a.jsonl", b'{"user": "x", "item": "toy-9"}\n{"item": "toy-9"}\n', "Line 2: event without a user"),
         ("a.txt", b"\xff\xfe\x00", "UTF-16"),
+        ("a.csv", b"user,items\nx,[1]\ny,[1]\ny,[2]\nx,[2]\n", "Lines 2 and 5: .*“x”"),
+        ("a.csv", b"user,items\nx,[1]\n2,[1]\ny,[1]\n,[2]\n5,[3]\n", "Lines 5 and 6: .*“5”"),
     ],
 )
 def test_what_cannot_be_read(models: Zoo, tmp_path: Path, name: str, content: bytes, words: str) -> None:

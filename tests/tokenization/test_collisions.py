@@ -2,15 +2,51 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from engine.data.identifiers import NONE
+from engine.errors import SeqscopeError
 from engine.tokenizers import sinkhorn
+from engine.tokenizers.base import Material
 from engine.tokenizers.collisions import CollisionsConfig, append, extend, settle
+from engine.tokenizers.random import Random, RandomConfig
 from tests.tokenization.tiny import fitted, material
 
 CODES = np.array([[1, 0], [0, 2], [1, 0], [1, 0], [0, 1]], np.int32)
+
+
+@pytest.mark.parametrize(
+    "codes",
+    [[[0, 1], [1, -1], [-1, -1]], [[0, 1], [1, 2], [0, 3]], [[0, 1], [1, -2], [0, 0]], [[-1, 1], [0, 1], [0, 0]], [[0, 1]],
+     [[0], [1], [0]], [[0, 1, 0]] * 3, [0, 1, 0], [[0.0, 1.0]] * 3, [[0, 1], [1], [0, 0]], [["a", "b"]] * 3, None],
+)  # fmt: skip
+@pytest.mark.parametrize("policy", ["append", "keep"])
+def test_codes_that_are_none_of_a_tokenizer_s_levels_are_refused_in_its_name(codes: Any, policy: Any) -> None:
+    class Strange(Random):
+        sizes = (2, 3)
+
+        def identify(self, material: Material) -> Any:
+            try:
+                return np.array(codes)
+            except ValueError:  # rows of several lengths
+                return codes
+
+    with pytest.raises(SeqscopeError, match="random") as error:
+        settle(Strange(RandomConfig(2, 3), ""), material(3), CollisionsConfig(policy), {})
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("kind", ["int64", "uint8"])
+def test_codes_may_be_whole_numbers_of_any_width(kind: str) -> None:
+    class Wide(Random):
+        def identify(self, material: Material) -> Any:
+            return np.array([[0, 1], [1, 2]], kind)
+
+    found = settle(Wide(RandomConfig(2, 3), ""), material(2), CollisionsConfig("keep"), {})
+    assert found.codes.dtype == np.int32 and found.codes.tolist() == [[0, 1], [1, 2]]
 
 
 def test_tiger_counts_the_items_of_a_group() -> None:

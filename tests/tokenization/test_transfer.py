@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -82,7 +83,13 @@ def test_an_encoder_trained_on_the_first_catalogue_reads_the_other(
 
 
 def test_what_does_not_fit_is_refused(
-    dataset: Dataset, vectors: Path, fitted: Path, grown: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    dataset: Dataset,
+    vectors: Path,
+    fitted: Path,
+    grown: Path,
+    run_of: Callable[[str], Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     def refused(*words: str, status: int = 2) -> str:
         assert main(["tokenize", *words, "--out", str(tmp_path / "out"), "--device", "cpu"]) == status
@@ -94,6 +101,8 @@ def test_what_does_not_fit_is_refused(
     assert "name of a recipe" in refused("rqvae", "--from", str(fitted), *new)
     assert "--set" in refused("--from", str(fitted), *new, "--set", "tokenizer.codes=4")
     assert "no finished run" in refused("--from", str(tmp_path), *new, status=1)
+    of_a_model = refused("--from", str(run_of("sasrec")), *new, status=1)
+    assert "no run of a tokenizer" in of_a_model and "--out" not in of_a_model
     np.save(tmp_path / "few.npy", np.zeros((31, 3), np.float32))
     assert "3" in refused("--from", str(fitted), *new, "--vectors", str(tmp_path / "few.npy"))
     by_file = tmp_path / "by-file"

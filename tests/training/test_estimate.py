@@ -78,6 +78,10 @@ def test_what_was_done_before_is_not_to_be_done_again(dataset: Dataset, tmp_path
     rest = estimate(longer, dataset, tmp_path / "run", device="cpu")
     assert (whole.done, rest.done) == (0, 4) and not rest.at_most
     assert rest.train == pytest.approx(whole.train * 2 / 6)
+    wider = recipe("sasrec", model={"dropout": 0.4}, training={"epochs": 6, "patience": 0})
+    assert estimate(wider, dataset, tmp_path / "run", device="cpu").done == 0
+    shorter = recipe("sasrec", training={"epochs": 3, "patience": 0})
+    assert estimate(shorter, dataset, tmp_path / "run", device="cpu").done == 0
 
 
 def test_what_cannot_be_trained(dataset: Dataset, tmp_path: Path) -> None:

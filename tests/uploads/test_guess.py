@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -327,8 +328,34 @@ def test_dates_whose_first_rows_do_not_tell_the_day_are_times(desk: Desk) -> Non
         f"{n // 250 + 1:02d}/01/2024,{n % 1440 // 60:02d}:{n % 60:02d},m{n % 50},w{n % 70}\n" for n in range(4_000)
     )
     guess = desk.guess(f"Date,Time,Member,Ware\n{rows}", "log")
-    assert roles(guess) == {"Date": "time", "Time": "skip", "Member": "user", "Ware": "item"}
-    assert guess.reading.time == "%d/%m/%Y"
+    assert roles(guess) == {"Date": "time", "Time": "clock", "Member": "user", "Ware": "item"}
+    assert guess.reading.time == "%d/%m/%Y %H:%M"
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_a_day_and_a_time_of_day_in_two_columns_are_one_moment(desk: Desk, form: str, tmp_path: Path) -> None:
+    cells = [(f"u{n % 4}", f"i{n % 5}", f"2024-03-0{1 + n // 20}", f"{n % 20:02d}:05:0{n % 7}") for n in range(40)]
+    if form == "csv":
+        content = ("user,item,date,time\n" + "".join(",".join(row) + "\n" for row in cells)).encode()
+    else:
+        names = ("user", "item", "date", "time")
+        pq.write_table(pa.table(dict(zip(names, zip(*cells, strict=True), strict=True))), tmp_path / "log.parquet")
+        content = (tmp_path / "log.parquet").read_bytes()
+    guess = desk.guess(content, "log")
+    assert roles(guess) == {"user": "user", "item": "item", "date": "time", "time": "clock"}
+    desk.check()
+    start = datetime.fromisoformat("2024-03-01T00:05:00+00:00").timestamp()
+    assert [row["time"] for row in desk.log()] == [
+        start + 86_400 * (n // 20) + 3_600 * (n % 20) + n % 7 for n in range(40)
+    ]
+    alone = desk.guess(content, "log", fixed={"role:time": "skip"})
+    assert alone.reading.time == "iso" and roles(alone)["date"] == "time"
+
+
+def test_a_time_of_day_without_a_day_is_no_time(desk: Desk) -> None:
+    rows = "".join(f"u{n % 5},i{n % 7},{n % 24}:0{n % 10}\n" for n in range(30))
+    guess = desk.guess(f"user,item,time\n{rows}", "log", fixed={"role:time": "clock"})
+    assert any("time" in fault for fault in guess.reading.faults("log"))
 
 
 def test_the_day_of_a_month_is_no_time(desk: Desk) -> None:

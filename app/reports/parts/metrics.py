@@ -395,7 +395,7 @@ def _floor_left_out(content: Metrics, families: Mapping[str, str]) -> bool:
 def protocol_words(content: Metrics, report: Report) -> str:
     text = (
         f"{content.words} Split: {split_words(report.dataset.split)}; {analysis.users_words(content.people, content.protocol)}. "
-        f"Intervals: 95 %, bootstrap over users, {content.samples:,} samples, seed {content.seed}; ≈: not significantly "
+        f"Intervals: 95%, bootstrap over users, {content.samples:,} samples, seed {content.seed}; ≈: not significantly "
         f"different from the best, by a paired bootstrap and Holm's correction.{analysis.left_out(content.left_out)}"
     )
     if content.absent:
@@ -434,7 +434,7 @@ def _figure(content: Metrics, report: Report) -> Figure | None:
         row: with_users(model.style) if row.endswith(analysis.USERS) else model.style for row, model in models.items()
     }
     models_shown = count(len({model.name for model in models.values()}), "model")
-    alt = f"{name} of {models_shown} with 95 % intervals: those that need no training, then best on top"
+    alt = f"{name} of {models_shown} with 95% intervals: those that need no training, then best on top"
 
     def draw(font: str) -> Any:
         counted = floor.best(dict(zip(rows, frame["mean"], strict=True)), families)

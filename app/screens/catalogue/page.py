@@ -8,7 +8,7 @@ import streamlit as st
 from app import export, guard, zoo
 from app.analysis import facets as views
 from app.analysis import item_card
-from app.components import choice, item_picker
+from app.components import choice, item_picker, widgets
 from app.screens.catalogue import ROWS, chosen_filters, parameters_of
 from app.session import state
 from app.store.attributes import caption
@@ -74,7 +74,9 @@ def results(models: Zoo, catalogue: Catalogue, facets: list[Facet], text: str, f
     if number > pages > 0:  # of a link from before: the last one that there is
         number = pages
         page = catalogue.page(text, filters, sort=column, descending=descending, limit=ROWS, offset=(number - 1) * ROWS)
-    headline.markdown(md(views.headline(page.total, len(models), bool(text or filters))), width="content")
+    total = views.headline(page.total, len(models), bool(text or filters))
+    headline.markdown(md(total), width="content")
+    widgets.announced(total, key="catalogue")
     if not page.total:
         nothing(models, text, filters)
         return

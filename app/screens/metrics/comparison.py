@@ -39,7 +39,7 @@ def _standing(this: MetricsChoices) -> pd.DataFrame:
 
 
 def _intervals(this: MetricsChoices) -> None:
-    sections.heading(f"{this.metric}, 95 % interval")
+    sections.heading(f"{this.metric}, 95% interval")
     with st.container(height="content" if widgets.on_phone() else _CHOICE, border=False):
         st.caption("Dotted: the best model that needs no training.")
     table = _standing(this)
@@ -47,7 +47,7 @@ def _intervals(this: MetricsChoices) -> None:
     export.figure(
         export.shared_figure(figures.dots, part, this.metric, this.titles, this.looks, this.families),
         key="metrics_dots",
-        alt=f"{this.metric} of {count(len(metrics.models_of(part['model'])), 'model')} with 95 % intervals: those that need no "
+        alt=f"{this.metric} of {count(len(metrics.models_of(part['model'])), 'model')} with 95% intervals: those that need no "
         "training first, then the best on top.",
         table=this.named(table),
         name=f"metrics {this.protocol} {this.k}",
@@ -79,7 +79,7 @@ def _against(this: MetricsChoices) -> None:
     export.figure(
         export.shared_figure(figures.differences, table, rows, baseline, this.metric, this.titles, this.looks),
         key="metrics_differences",
-        alt=f"Difference in {this.metric} to {clean(this.titles[baseline])}, with 95 % intervals.",
+        alt=f"Difference in {this.metric} to {clean(this.titles[baseline])}, with 95% intervals.",
         table=this.named(table),
         name=f"against {baseline} {this.metric}",
         columns=dict.fromkeys(("difference", "low", "high"), widgets.SIGNED)

@@ -29,7 +29,7 @@ DRAWN = {
 def page() -> None:
     st.title("Metrics")
     models = zoo.open_zoo(state.get().dataset)
-    st.markdown("Next-item accuracy on held-out interactions, with 95\u00a0% confidence intervals.")
+    st.markdown("Next-item accuracy on held-out interactions, with 95% confidence intervals.")
     protocols = evaluation.protocols(models)
     if not protocols:
         st.info(
@@ -102,13 +102,13 @@ def _table(this: MetricsChoices) -> None:
         column_config=columns,
         row_height=_ROW,
         height=_ROW * (len(table) + 1) + 8,
-        alt=f"Metrics of {count(len(metrics.models_of(this.rows)), 'model')} at {this.k}, with 95 % intervals.",
+        alt=f"Metrics of {count(len(metrics.models_of(this.rows)), 'model')} at {this.k}, with 95% intervals.",
         key="metrics_table",
     )
     of_all = " of all kinds" * (len(standing) < len(every))
     marks = f" **Bold**: the best{of_all}; ≈: not significantly different from it (paired bootstrap, Holm)."
     words = [
-        "In brackets: 95 % interval." + marks * bool(standing["mark"].any()),
+        "In brackets: 95% interval." + marks * bool(standing["mark"].any()),
         this.beams(),
         this.below(floor.learned(this.people, this.families)).strip(),
     ]

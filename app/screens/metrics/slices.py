@@ -37,7 +37,7 @@ def show(this: MetricsChoices) -> None:
             figures.slices, table[table["model"].isin(drawn)], this.metric, this.titles, this.looks, widgets.on_phone()
         ),
         key="metrics_slices",
-        alt=f"{this.metric} of {len(drawn)} models by {clean(options[by], 80).lower()}, with 95 % intervals.",
+        alt=f"{this.metric} of {len(drawn)} models by {clean(options[by], 80).lower()}, with 95% intervals.",
         table=this.named(table),
         name=f"slices {by} {this.metric}",
         columns={"mean": widgets.FOUR_DIGITS, "low": widgets.FOUR_DIGITS, "high": widgets.FOUR_DIGITS},

@@ -115,14 +115,14 @@ def _ablation(study: Study, metric: str, counted: list[views.Counted]) -> None:
     export.figure(
         export.shared_figure(figures.differences, table, views.singles(study, metric), metric, baseline),
         key=f"metrics_study_{study.name}",
-        alt=f"{clean(study.title)}: difference in {metric} to {clean(baseline)}, with 95 % intervals.",
+        alt=f"{clean(study.title)}: difference in {metric} to {clean(baseline)}, with 95% intervals.",
         table=_plain(table),
         name=f"study {study.name} {metric}",
         columns=_COLUMNS,
     )
     st.table(
         views.grid(study, table, metric, counted), border="horizontal", hide_index=True,
-        alt=f"{clean(study.title)}: {metric} of every variant, with 95 % intervals.",
+        alt=f"{clean(study.title)}: {metric} of every variant, with 95% intervals.",
     )  # fmt: skip
     st.caption(md(f"{views.how_sure(study, table)} Open marker: n.s. against {clean(baseline)}.", 1_000))
 
@@ -176,7 +176,7 @@ def _ranked(models: Zoo, studies: list[Study], metric: str) -> None:
                 st.plotly_chart(
                     export.shared_figure(figures.sweep, table, metric, study.axis.title, figures.reach(ends)),
                     key=f"metrics_study_{study.name}",
-                    alt=f"{metric} along {clean(study.axis.title)}, with 95 % intervals; the table below has the numbers.",
+                    alt=f"{metric} along {clean(study.axis.title)}, with 95% intervals; the table below has the numbers.",
                     config=export.config(f"study {study.name}"),
                 )
                 st.caption(
@@ -191,7 +191,7 @@ def _ranked(models: Zoo, studies: list[Study], metric: str) -> None:
     st.caption(
         "Diamond: the recipe's own value, with which the others are compared. Pale: n.s. "
         + ("All panels have one scale. " if len(studies) > 1 else "")
-        + "Intervals: 95 %, over users"
+        + "Intervals: 95%, over users"
         + (
             "; one seed each: they do not cover the variance between trainings."
             if seeds == {1}

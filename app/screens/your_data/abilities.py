@@ -17,6 +17,7 @@ from engine.files import read_json
 from engine.runtime import judge, protocols
 
 _COUNTS = "Interactions are counted, so a log is needed."
+_COMPARES = "Items' texts are compared; nothing is learned from interactions."
 _NUMBERS = "Items are known by their ids alone; all about them is learned from a log."
 _WRITES = "The semantic ID of the next item is generated; which one follows is learned from a log."
 _LEARNED = "Trained on your log."
@@ -138,7 +139,7 @@ def waiting(exports: Path, has_log: bool) -> list[Able]:
     untrained = [
         Able(name, model.title, f"{_why(model.declaration)} {soon if model.page.at_once else mend}")
         for name, model in models.items()
-        if model.declaration.needs_log and not (exports / name / "manifest.json").is_file()
+        if name != kinds.UNASKED and not (exports / name / "manifest.json").is_file()
     ]
     # they take hours, and several runs before them
     mend = "With a log, train on the command line (seqscope train)."
@@ -153,9 +154,9 @@ def waiting(exports: Path, has_log: bool) -> list[Able]:
 
 
 def _why(model: Declaration) -> str:
-    """Why it has to learn from a log."""
+    """What it has to do before it answers."""
     if not model.learns:
-        return _COUNTS
+        return _COUNTS if model.needs_log else _COMPARES
     if "identifiers" in model.needs:
         return _WRITES
     return _TASTE if model.unseen_items else _NUMBERS

@@ -19,6 +19,7 @@ _ROLES: dict[FileKind, tuple[tuple[Role, str], ...]] = {
         ("user", "User"),
         ("item", "Item"),
         ("time", "Time (optional)"),
+        ("clock", "Time of day (optional)"),
         ("weight", "Rating or weight (optional)"),
         ("quantity", "Quantity (optional)"),
         ("title", "Item title (optional)"),
@@ -155,18 +156,20 @@ def _map(draft: Draft, kind: FileKind, role: Role, key: str) -> None:
     before = reading.column(role)
     spare: Role = "text" if kind == "catalogue" else "skip"
     draft.changed()
+    other: Role = spare
     if name == _NONE:
-        if before is not None:
-            draft.readings[kind] = reading.with_role(before.name, spare)
+        for column in reading.columns:
+            if column.role == role or (role == "time" and column.role == "clock"):
+                reading = reading.with_role(column.name, spare)
+    elif name in {column.name for column in reading.columns}:
+        other = next(column.role for column in reading.columns if column.name == name)
+        reading = reading.with_role(name, role)
+        if before is not None and other in dict(_ROLES[kind]) and before.name != name:
+            reading = reading.with_role(before.name, other)  # the two change places
+    else:
         return
-    if name not in {column.name for column in reading.columns}:
-        return
-    other = next(column.role for column in reading.columns if column.name == name)
-    reading = reading.with_role(name, role)
-    if before is not None and other in dict(_ROLES[kind]) and before.name != name:
-        reading = reading.with_role(before.name, other)  # the two change places
     draft.readings[kind] = reading
-    if role == "time" or other == "time":
+    if "clock" in (role, other) or ("time" in (role, other) and name != _NONE):
         roles = {f"role:{column.name}": column.role for column in reading.columns}
         choices = {name: value for name, value in draft.fixed.get(kind, {}).items() if name != "time"}
         upload_file.read(draft, kind, {**choices, **roles})

@@ -16,7 +16,9 @@ from engine.tabular.reading import UNLIMITED, Reading, Role, UploadColumn
 from engine.tabular.text import content_kind, named
 
 DELIMITERS = (",", "\t", ";", "|")
-_OPTIONS: dict[Role, str] = {"user": "user", "item": "item", "time": "time", "weight": "rating", "quantity": "quantity"}
+_OPTIONS: dict[Role, str] = {
+    "user": "user", "item": "item", "time": "time", "clock": "clock", "weight": "rating", "quantity": "quantity",
+}  # fmt: skip
 """Role → what `ImportOptions.columns` calls it."""
 
 
@@ -78,7 +80,7 @@ def choose_columns(path: Path, names: list[str], options: ImportOptions, worksho
     chosen: dict[str, str | None] = {}
     guessed = []
     for role, name in given.items():
-        if name == "-" and role in ("time", "rating", "quantity"):
+        if name == "-" and role in ("time", "clock", "rating", "quantity"):
             chosen[role] = None
         elif name is not None:
             if name not in names:
@@ -104,6 +106,8 @@ def choose_columns(path: Path, names: list[str], options: ImportOptions, worksho
         workshop.say(
             f"{path.name}: no time column, so the order of the rows is the order of events (--time-column names one)"
         )
+    if chosen["clock"] is not None and chosen["time"] is None:
+        raise UsageError("--clock-column needs the column of the days; name it with --time-column")
     if options.min_rating is not None and chosen["rating"] is None:
         raise UsageError(
             f"--min-rating needs a rating column; name it with --rating-column; there are {', '.join(names)}"
