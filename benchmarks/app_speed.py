@@ -6,8 +6,9 @@ Cold start: from the command to the first lists on screen, in a browser that was
 it is answered. Warm: the same page for a new visitor, from the request to the frame that shows the lists, as the page itself
 takes the time; beside it, taking turns, a page of Streamlit's with one line, which is what any page takes here. Adding: from
 the click on a recommendation's + to the next lists on screen; beside it, taking turns, from a button of that page to its next
-line; once more with a generator's beam drawn below. Map: frames while the map is dragged, and the processor time of the page's
-own thread per step of it (without a GPU, the points are drawn by the processor, in another thread). Sessions: as many visitors,
+line; once more with a generator's beam drawn below. Map: frames while the map is dragged and zoomed, also one of 50,000 points,
+and the processor time of the page's own thread per step of it (without a GPU, the points are drawn by the processor, in another
+thread). Sessions: as many visitors,
 each on a connection of its own as a browser opens it, build different histories at the same time; memory is the server's
 resident set before, with all of them there, after they left, and with as many new ones (what was given back is not taken
 again).
@@ -29,12 +30,14 @@ import numpy as np
 from engine.doctor import find_chromium
 from engine.runtime import Zoo
 from tests import clients
+from tests.browser import datasets
 from tests.clients import Server
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 ROOT = Path(__file__).resolve().parents[1]
+MANY = 50_000  # points of a second map
 LEFT_AFTER = 3  # seconds until a visitor who left is forgotten; the app's own setting is longer
 LISTS = ".models ol"
 ONE_LINE = """
@@ -198,7 +201,12 @@ def in_a_browser(exports: Path, adds: int) -> None:
                 tell(f"the same with the beam of {writer} drawn", [add(page) for _ in range(adds)])
             page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
             pan(page, f"{url}/map?v=1&ds={quote(zoo.path.name)}")
-            browser.close()
+        with tempfile.TemporaryDirectory() as folder:
+            datasets.many(Path(folder, "exports", "many"), MANY)
+            with clients.running(Path(folder, "exports")) as server:
+                print(f"with {MANY:,} points:")
+                pan(page, f"{server.url}/map?ds=many")
+        browser.close()
 
 
 def pan(page: Page, address: str, steps: int = 40) -> None:

@@ -8,6 +8,7 @@ import duckdb
 
 from engine.data.dataset import DatasetInfo
 
+FINGERPRINT = "0" * 64
 _LETTERS = "'abcdefghiklmnoprstuvwy'"
 
 
@@ -41,7 +42,7 @@ def make(path: Path, items: int, *, words: int = 45) -> Path:
         name=path.name, title=f"{items:,} items", source="Made for a test.", licence="None.", simulated=True, counts=counts,
         lengths={"min": 0.0, "median": 0.0, "mean": 0.0, "max": 0.0}, sparsity=1.0,
         time={"unit": "order", "first": None, "last": None, "ties": 0}, split={"kind": "none"}, options={}, left_out={},
-        fingerprint="0" * 64, created="2026-01-01T00:00:00+00:00", created_by="a test",
+        fingerprint=FINGERPRINT, created="2026-01-01T00:00:00+00:00", created_by="a test",
         attributes=["brand", "genres", "year", "description"],
     )  # fmt: skip
     (path / "dataset.json").write_text(info.to_json(), "utf-8")

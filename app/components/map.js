@@ -7,6 +7,9 @@ const MARK = 10 // pixels around the middle of what stands out
 const CLOSE = 0.6 // of the whole map's width on the screen, from which the names of fine regions come as well
 const OUTLIERS = 0.02 // of the items that another map shows, on each side: they need not come into view
 const MARGIN = 0.06 // of what is zoomed to, on each side
+const MANY = 20_000 // points, from which a turn of the wheel enlarges the picture of them, which is drawn anew once the wheel rests
+const RESTS = 150 // ms without a further turn
+const FURTHEST = 40 // times that a picture is enlarged or made smaller at most
 const HOVERED = "seqscope-map-hovered"
 const MOVED = "seqscope-map-moved"
 
@@ -17,6 +20,7 @@ export default function ({ data, parentElement, setStateValue }) {
   let waiting = null
   let frame = 0
   let following = false // another map's zoom
+  let enlarged = null // {scale, left, top, timer}: how the picture lies over the part of the screen that it is drawn for
   let ringed // the id that is pointed at on another map
   let places = null // id → [x, y] of the figure that is drawn
 
@@ -37,13 +41,20 @@ export default function ({ data, parentElement, setStateValue }) {
     if (!xaxis?.range || !yaxis?.range) return null
     const [around, figure] = [root.getBoundingClientRect(), plot.getBoundingClientRect()]
     const [left, top] = [figure.x - around.x + xaxis._offset, figure.y - around.y + yaxis._offset]
-    const [[west, east], [south, north]] = [xaxis.range, yaxis.range]
+    const [[west, east], [south, north]] = ranges(xaxis, yaxis)
     const [right, bottom] = [left + xaxis._length, top + yaxis._length]
     const at = (x, y) => [
       left + ((x - west) / (east - west)) * xaxis._length,
       top + ((north - y) / (north - south)) * yaxis._length,
     ]
     return { at, left, top, right, bottom, west, east, south, north }
+  }
+  // What is on the screen: Plotly's ranges, but for an enlarged picture.
+  const ranges = (xaxis, yaxis) => {
+    const { scale, left, top } = enlarged ?? { scale: 1, left: 0, top: 0 }
+    const part = ({ range: [low, high], _length }, begins, ends) => [begins, ends].map(pixel => low + (pixel / _length) * (high - low))
+    const across = part(xaxis, -left / scale, (xaxis._length - left) / scale)
+    return [across, part(yaxis, yaxis._length + (top - yaxis._length) / scale, yaxis._length + top / scale)]
   }
   // Boxes of what Plotly says about the point that is pointed at: no name is written over it.
   const words = () => {
@@ -132,6 +143,41 @@ export default function ({ data, parentElement, setStateValue }) {
     places = null
     redraw()
   }
+  // --- the wheel, where points are many: Plotly would draw all of them for each of its turns
+
+  const lay = () => {
+    const { xaxis, yaxis } = plot._fullLayout
+    for (const { style } of plot.querySelectorAll(".gl-container canvas, .cartesianlayer")) {
+      style.transformOrigin = `${xaxis._offset}px ${yaxis._offset}px`
+      style.transform = enlarged ? `translate(${enlarged.left}px, ${enlarged.top}px) scale(${enlarged.scale})` : ""
+    }
+  }
+  const settle = async () => {
+    if (!enlarged) return
+    clearTimeout(enlarged.timer)
+    const { xaxis, yaxis } = plot._fullLayout
+    const [across, up] = ranges(xaxis, yaxis)
+    enlarged = null
+    lay()
+    await window.Plotly.relayout(plot, { "xaxis.range": across, "yaxis.range": up })
+  }
+  const turned = event => {
+    const { xaxis, yaxis } = plot._fullLayout
+    if (!event.target.closest?.(".nsewdrag") || points().size < MANY) return
+    event.preventDefault()
+    event.stopImmediatePropagation()
+    const figure = plot.getBoundingClientRect()
+    const [x, y] = [event.clientX - figure.x - xaxis._offset, event.clientY - figure.y - yaxis._offset]
+    const before = enlarged ?? { scale: 1, left: 0, top: 0 }
+    clearTimeout(before.timer)
+    const step = Math.exp(-Math.sign(event.deltaY) * Math.min(Math.abs(event.deltaY), 20) / 200) // as Plotly's
+    const scale = Math.min(Math.max(before.scale * step, 1 / FURTHEST), FURTHEST)
+    const more = scale / before.scale
+    enlarged = { scale, left: x - more * (x - before.left), top: y - more * (y - before.top), timer: setTimeout(settle, RESTS) }
+    lay()
+    redraw()
+  }
+
   const handlers = {
     plotly_relayout: moved,
     plotly_relayouting: redraw,
@@ -141,6 +187,8 @@ export default function ({ data, parentElement, setStateValue }) {
   }
   const detach = () => {
     for (const [event, handler] of Object.entries(handlers)) plot?.removeListener?.(event, handler)
+    plot?.removeEventListener("wheel", turned, true)
+    plot?.removeEventListener("pointerdown", settle, true)
   }
   const attach = () => {
     const chart = document.querySelector(`.st-key-${CSS.escape(data.chart)} .js-plotly-plot`)
@@ -148,6 +196,9 @@ export default function ({ data, parentElement, setStateValue }) {
     detach()
     plot = chart
     for (const [event, handler] of Object.entries(handlers)) plot.on(event, handler)
+    plot.addEventListener("wheel", turned, { capture: true, passive: false })
+    plot.addEventListener("pointerdown", settle, true)
+    enlarged = null
     drawn()
   }
   attach()

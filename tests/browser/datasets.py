@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tests import large
 from tests.app.conftest import HOSTILE, ODD_IDS, rename
 from tests.app.readers import make_readers
 from tests.app.test_page_catalogue import films
@@ -25,6 +26,7 @@ def write(exports: Path) -> None:
     make_zoo(exports, name="toys")
     hostile(exports)
     codes(exports)
+    many(exports / "many", 20_100)
     make_readers(exports / "made", TITLES).rename(exports / "readers")
     (exports / "made").rmdir()
 
@@ -45,6 +47,13 @@ def hostile(exports: Path) -> Path:
     toy_studies(path)
     (path / "broken").mkdir()
     (path / "broken" / "manifest.json").write_text("{}")
+    return path
+
+
+def many(path: Path, items: int) -> Path:
+    """A catalogue without models, on a map."""
+    large.make(path, items, words=5)
+    write_space(path, items=items, dataset=path.name, fingerprint=large.FINGERPRINT)
     return path
 
 

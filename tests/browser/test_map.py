@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from playwright.sync_api import expect
@@ -154,6 +154,40 @@ def test_two_maps_are_linked_and_bars_filter_both(visit: Callable[[str], Page]) 
     page.get_by_role("button", name=re.compile("^Horror: ")).click()
     page.wait_for_url(re.compile(r"[?&]only=genres(~|%7E)Horror(&|$)"))
     until(page, lambda: shown(left) < items and shown(right) < items, True)
+
+
+def test_many_points_are_enlarged_as_a_picture_and_drawn_anew_when_the_wheel_rests(
+    visit: Callable[[str], Page],
+) -> None:
+    page = visit("/map?ds=many")
+    plot = ".st-key-map_space-minilm .js-plotly-plot"
+    drawn = f"document.querySelector('{plot}')?._fullLayout?.xaxis?.range && document.querySelector('{plot} canvas')"
+    page.wait_for_function(drawn, timeout=30_000)
+    settle(page)
+    pointer = {"x": 300, "y": 250}
+    look = """([plot, {x, y}]) => {
+      const part = document.querySelector(plot), { xaxis, yaxis } = part._fullLayout
+      const [across, down] = [xaxis.p2d(x - xaxis._offset), yaxis.p2d(y - yaxis._offset)]
+      const { transform } = part.querySelector(".gl-container canvas").style
+      return { across, down, transform, span: xaxis.range[1] - xaxis.range[0] }
+    }"""
+
+    def seen() -> dict[str, Any]:
+        return dict(page.evaluate(look, [plot, pointer]))
+
+    def turned() -> bool:
+        page.mouse.wheel(0, -200)
+        return "scale(1.1" in seen()["transform"]
+
+    before = seen()
+    page.locator(plot).hover(position=pointer)  # type: ignore[arg-type]
+    until(page, turned, True)
+    until(page, lambda: seen()["transform"], "")
+    after = seen()
+    assert after["span"] < 0.95 * before["span"]  # what the pointer is on has stayed there
+    assert (after["across"], after["down"]) == pytest.approx(
+        (before["across"], before["down"]), abs=1e-3 * before["span"]
+    )
 
 
 def lasso(page: Page, plot: str) -> None:

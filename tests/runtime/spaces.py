@@ -26,12 +26,18 @@ def toy_vectors(seed: int = 0, items: int = ITEMS, without: tuple[int, ...] = ()
 
 
 def write_space(
-    root: Path, name: str = "minilm", *, seed: int = 0, without: tuple[int, ...] = (), **changes: Any
+    root: Path,
+    name: str = "minilm",
+    *,
+    items: int = ITEMS,
+    seed: int = 0,
+    without: tuple[int, ...] = (),
+    **changes: Any,
 ) -> Path:
     """root: the dataset's folder. changes: entries of about.json."""
     folder = root / "spaces" / name
     folder.mkdir(parents=True)
-    vectors = toy_vectors(seed, without=without)
+    vectors = toy_vectors(seed, items, without)
     np.save(folder / "vectors.npy", vectors)
     some = np.flatnonzero(vectors.any(axis=1))
     xy = np.random.default_rng(seed + 1).normal(size=(2, len(some))).astype(np.float32)
