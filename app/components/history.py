@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import streamlit as st
 
@@ -26,7 +26,7 @@ def show(beside: Callable[[], None] | None = None, on_add: Callable[[str], None]
         widgets.history(
             [_entry(models, item) for item in state.numbers(models, now.current)],
             key="history_chips",
-            on_act=guard.callback(_edit),
+            on_act=edit,
             label=f"History {now.a_or_b}".strip(),
             empty="The history is empty: add an item, or choose an example.",
         )
@@ -147,11 +147,7 @@ def _entry(models: Zoo, item: int) -> dict[str, str]:
 # --- what a click does; nothing that comes from the browser is believed
 
 
-def _edit() -> None:
-    edit(widgets.act("history_chips"))
-
-
-def edit(act: dict[str, object]) -> None:
+def edit(act: Mapping[str, object]) -> None:
     """Does what was clicked on a chip, if the history still is what the visitor saw."""
     place, history = act.get("place"), state.get().current
     if not isinstance(place, int) or not 0 <= place < len(history) or history[place] != act.get("id"):

@@ -66,15 +66,14 @@ def _lists(
             "ranks": "Ranks for B; arrows compare with A",
         }
         st.caption(f"{sides[view]}. The sections below look at B.")
-    act = guard.callback(partial(actions.clicked, key))
     if view == "lists":
         cards = compare.cards(models, answers, current, target=target, chosen=chosen)
-        widgets.recommendations(cards, key=key, on_act=act)
+        widgets.recommendations(cards, key=key, on_act=actions.act)
         st.caption(f"{BARS} Click a title for details.", help=_SHARE)
     else:
         table = recommend.rank_table(models, answers, current, k, pinned=pinned, target=target)
         shown = compare.rank_table(models, table, current, k, target=target, chosen=chosen)
-        widgets.item_ranks(shown, key=key, on_act=act)
+        widgets.item_ranks(shown, key=key, on_act=actions.act)
         st.caption(
             "Rank of each item in each model, also beyond its list; stronger colour is nearer the top. "
             f"In the mean, ranks beyond {k} count as {k + 1}. Click a title for details."

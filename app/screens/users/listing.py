@@ -34,12 +34,12 @@ def show(models: Zoo, shown: users.UserFilter, rows: users.Ints, row: int | None
     pages = -(-len(rows) // PER_PAGE)
     page_number = min(int(state.get().own.get("page", 1)), pages)
     part = rows[(page_number - 1) * PER_PAGE :][:PER_PAGE]
-    table, key = users.table(models), f"users_table_{state.get().dataset}"
+    table = users.table(models)
     widgets.rank_table(
         _columns(models, shown),
         [_line(models, table, shown, int(listed)) for listed in part],
-        key=key,
-        on_act=guard.callback(_clicked),
+        key=f"users_table_{state.get().dataset}",
+        on_act=act,
         label="Users with a held-out item, and its rank in each model",
         sort=shown.sort,
         falling=shown.falling,
@@ -107,10 +107,6 @@ def _rank(table: users.UserTable, name: str, row: int, items: int) -> dict[str, 
     if math.isinf(rank):
         return {"text": f"> {table.width(name):,}", "help": "beyond the beam, where no rank is known"}
     return {"text": user.rank_words(rank), "shade": max(0.0, 1 - math.log(rank) / math.log(max(items, 2)))}
-
-
-def _clicked() -> None:
-    act(widgets.act(f"users_table_{state.get().dataset}"))
 
 
 def act(click: Mapping[str, Any]) -> None:
