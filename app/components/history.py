@@ -100,7 +100,8 @@ def sides() -> None:
             "Discard B",
             key="history_discard",
             icon=":material/undo:",
-            on_click=guard.callback(_discard),
+            on_click=guard.callback(state.update),
+            kwargs={"variant": None},
             help="Back to A",
         )
 
@@ -178,10 +179,6 @@ def _keep() -> None:
     now = state.get()
     if now.variant is not None:
         state.update(history=now.variant, variant=None)
-
-
-def _discard() -> None:
-    state.update(variant=None)
 
 
 def _random_user() -> None:
