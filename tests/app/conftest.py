@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from streamlit.components.v2 import manifest_scanner
@@ -19,7 +18,7 @@ from streamlit.util import calc_hash
 from app import zoo
 from app.session.state import State
 from engine.runtime import Zoo
-from tests.runtime.bundles import make_zoo
+from tests.runtime.bundles import make_zoo, rewrite
 
 if TYPE_CHECKING:
     from tests.app.own import Nobody
@@ -42,11 +41,9 @@ ODD_IDS = ["a.b", "a,b", "a~b", "a%2Cb", "", "%", "ключ", "a b&c=d#e"]
 def rename(path: Path, titles: list[str], item_ids: list[str]) -> None:
     """Gives the first items of a zoo other titles and ids."""
     items = pq.read_table(path / "items.parquet")
-    for name, values in (("title", titles), ("item_id", item_ids)):
-        column = items[name].to_pylist()
-        column[: len(values)] = values
-        items = items.set_column(items.column_names.index(name), name, pa.array(column))
-    pq.write_table(items, path / "items.parquet")
+    first = {"title": titles, "item_id": item_ids}
+    columns = {name: [*values, *items[name].to_pylist()[len(values) :]] for name, values in first.items()}
+    rewrite(path / "items.parquet", **columns)
 
 
 def at_page(root: Path, page: str, **address: str) -> AppTest:
