@@ -56,16 +56,23 @@ def at_page(root: Path, page: str, **address: str) -> AppTest:
 
 
 def alone(page: str, **address: str) -> AppTest:
-    """A page without the frame around it, before its first run."""
+    """A page without the frame around it, before its first run. What a test puts into the session as "clicked", a module and a
+    click, goes to the `act` of that module before the page is drawn."""
 
     def script(name: str) -> None:
+        import importlib
         import runpy
+
+        import streamlit as st
 
         from app import zoo
         from app.screens import PAGES
         from app.session import state
 
         state.sync(list(zoo.datasets()), zoo.open_zoo, PAGES[name])
+        if "clicked" in st.session_state:
+            module, click = st.session_state.pop("clicked")
+            importlib.import_module(module).act(click)
         runpy.run_path(str(PAGES[name].script), run_name=name)
 
     test = AppTest.from_function(script, default_timeout=120, args=(page,))

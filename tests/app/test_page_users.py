@@ -18,7 +18,7 @@ from app.components import widgets
 from app.figures import metrics as figures
 from app.styles import Style
 from engine.runtime import Zoo, judge
-from tests.app.conftest import run_without_fault
+from tests.app.conftest import alone, run_without_fault
 from tests.runtime.bundles import describe, make_zoo, rewrite, seal
 
 HISTORIES = [[1, 2, 3, 4], [2, 3, 4, 5, 2], [9], [1, 30]]
@@ -129,27 +129,9 @@ def draw(changed: Path, monkeypatch: pytest.MonkeyPatch) -> Draw:
 
     def drawn(change: Callable[[Path], object] = lambda path: None, **address: str) -> Drawn:
         change(changed)
-        page = AppTest.from_function(_script, default_timeout=60)
-        page.query_params.update(address)
-        return run_without_fault(page), tables
+        return run_without_fault(alone("users", **address)), tables
 
     return drawn
-
-
-def _script() -> None:
-    import runpy
-
-    import streamlit as st
-
-    from app import zoo
-    from app.screens import PAGES
-    from app.screens.users import listing
-    from app.session import state
-
-    state.sync(list(zoo.datasets()), zoo.open_zoo, PAGES["users"])
-    if "click" in st.session_state:
-        listing.act(st.session_state.pop("click"))
-    runpy.run_path("app/screens/users/page.py", run_name="users")
 
 
 def test_the_page_shows_what_the_address_says(draw: Draw) -> None:
@@ -179,7 +161,7 @@ def test_clicks_in_the_table(draw: Draw) -> None:
         ({"do": "sort", "by": "rank.beta"}, {"sort": "rank.beta", "order": "up"}),
         ({"do": "choose", "id": "u2"}, {"user": "u2"}),
     ):
-        page.session_state["click"] = click
+        page.session_state["clicked"] = ("app.screens.users.listing", click)
         parameters |= changes
         assert run_without_fault(page).session_state["seqscope_state"].own == parameters
 
