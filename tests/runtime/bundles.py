@@ -241,16 +241,17 @@ def with_gates(folder: Path, toy: Toy, gates: int = 3, bias: float = 0.0) -> Non
     with_output(folder, toy, g, "gates", [gates], encoder={"gates": 3})
 
 
-def with_matches(folder: Path, toy: Toy, claimed: int = 2) -> None:
+def with_matches(folder: Path, toy: Toy, claimed: int = 2, **encoder: Any) -> None:
     """Gives a bundle two filters that match the latest item and the one before, and both in a row: the first by their numbers'
-    shares of the catalogue, the second by half of that. claimed: how many items the manifest says they slide over."""
+    shares of the catalogue, the second by half of that. claimed: how many items the manifest says they slide over.
+    encoder: what else it says of the encoder."""
     g = extended(toy)
     filled = g.add("Pad", "items", g.ints(0, 2, 0, 0), g.constant(0, np.int64))
     latest = g.add("Slice", filled, g.ints(-2), g.ints(2**31), g.ints(1))
     share = g.add("Div", g.add("Cast", latest, to=TensorProto.FLOAT), g.constant(toy.items, np.float32))
     rows = g.add("MatMul", share, g.constant([[1, 0, 0.5], [0, 1, 0.5]], np.float32))
     g.add("Mul", g.add("Unsqueeze", rows, g.ints(2)), g.constant([1, 0.5], np.float32), output="matches")
-    with_output(folder, toy, g, "matches", [3, 2], encoder={"matches": claimed})
+    with_output(folder, toy, g, "matches", [3, 2], encoder={"matches": claimed, **encoder})
 
 
 def as_refit(folder: Path, protocol: str = "full, refit") -> None:
