@@ -29,7 +29,7 @@ def _read(*files: str) -> str:
 
 
 def _component(name: str, *styles: str, html: str = '<div class="root"></div>') -> Any:
-    css, js = _read(*styles, "touch.css"), _read(f"{name}.js", "dom.js")
+    css, js = _read("base.css", *styles, "touch.css"), _read(f"{name}.js", "dom.js")
     return st.components.v2.component(f"seqscope_{name}", html=html, css=css, js=js)
 
 
