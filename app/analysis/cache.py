@@ -197,9 +197,6 @@ class Opened(Generic[T]):
         self._lock = threading.Lock()  # held for moments: never while something is opened
         self._entries: OrderedDict[str, _Folder[T]] = OrderedDict()
 
-    def __len__(self) -> int:
-        return len(self._entries)
-
     def __contains__(self, path: str) -> bool:
         return path in self._entries
 

@@ -228,10 +228,8 @@ def by_attribute(column: pa.ChunkedArray, targets: npt.NDArray[np.integer]) -> G
     return by_value(column, targets)
 
 
-def by_value(column: pa.ChunkedArray | pa.Array, targets: npt.NDArray[np.integer], most: int = MAX_SLICES) -> Groups:
+def by_value(column: pa.ChunkedArray, targets: npt.NDArray[np.integer], most: int = MAX_SLICES) -> Groups:
     """Groups by a category of the held-out item, or by each entry of a list; the largest, then the others together."""
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
     values = column.take(pa.array(targets)).to_pylist()
     entries = [
         [] if value is None or value == "" else value if isinstance(value, list) else [value] for value in values

@@ -304,14 +304,11 @@ def beyond(
 
 def curves(tables: Mapping[str, pa.Table | None]) -> pd.DataFrame:
     """model, step, epoch, seconds, loss, ndcg of every model that was trained step by step."""
-    frames = []
-    for name, table in tables.items():
-        if table is None or not table.num_rows:
-            continue
-        frame = pd.DataFrame({column: table[column].to_numpy() for column in ("step", "epoch", "seconds", "loss")})
-        frame["ndcg"] = table["valid_ndcg"].to_numpy()
-        frame.insert(0, "model", name)
-        frames.append(frame)
-    if not frames:
-        return pd.DataFrame(columns=["model", "step", "epoch", "seconds", "loss", "ndcg"])
-    return pd.concat(frames, ignore_index=True)
+    columns = {"step": "step", "epoch": "epoch", "seconds": "seconds", "loss": "loss", "valid_ndcg": "ndcg"}
+    frames = [
+        table.select(list(columns)).to_pandas().rename(columns=columns).assign(model=name)
+        for name, table in tables.items()
+        if table is not None and table.num_rows
+    ]
+    every = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+    return every.reindex(columns=["model", *columns.values()])

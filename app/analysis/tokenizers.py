@@ -104,11 +104,6 @@ class Written(NamedTuple):
     people: int
 
 
-def writers(models: Zoo) -> Mapping[str, Bundle]:
-    """Models that write identifiers, with both tables that generation bias is read from."""
-    return {name: bundle for name, bundle in models.bundles.items() if bundle.cannot("identifiers") is None}
-
-
 @cached(16, by=of_digest)
 def written(bundle: Bundle, k: int) -> Written | None:
     """None where the bundle was exported without its evaluation. k: the longest evaluated list of at most that many is taken, the

@@ -95,3 +95,19 @@ def searched(label: str, *, key: str, most: int = MAX_QUERY, clears: tuple[str, 
 def _take_search(key: str, most: int, clears: tuple[str, ...]) -> None:
     text = str(st.session_state.get(key) or "").strip()[:most]
     state.choose(**{**dict.fromkeys(clears), "find": text or None})
+
+
+def paged(pages: int, number: int, *, key: str, clears: tuple[str, ...] = (), **more: Any) -> None:
+    """The pages of a list, where there are several: the parameter page. number: of the one that is shown. more: for
+    st.pagination."""
+    if pages < 2:
+        return
+    if st.session_state.get(key, 1) != number:  # Streamlit warns of a value beside the default
+        st.session_state[key] = number
+    st.pagination(pages, key=key, on_change=guard.callback(_turn), args=(key, pages, clears), **more)
+
+
+def _turn(key: str, pages: int, clears: tuple[str, ...]) -> None:
+    number = st.session_state.get(key)
+    if isinstance(number, int) and 1 <= number <= pages:
+        state.choose(**{**dict.fromkeys(clears), "page": str(number)})

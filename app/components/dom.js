@@ -17,6 +17,14 @@ function action(name, text, label, focus) {
   return made
 }
 
+// The sign of a model in its colour. hidden: from those who do not see it, as its title stands beside it.
+function sign(model, hidden = true) {
+  const made = element("span", "sign", model.sign)
+  made.style.color = model.colour
+  if (hidden) made.setAttribute("aria-hidden", "true")
+  return made
+}
+
 // An item as labels name it: films of two years have one title.
 function called(item) {
   return [item.title, item.detail].filter(Boolean).join(" ")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import streamlit as st
@@ -24,7 +24,7 @@ def show(beside: Callable[[], None] | None = None, on_add: Callable[[str], None]
     models = zoo.open_zoo(now.dataset)
     with st.container(border=True, key="history_strip", gap="small"):
         sides()
-        widgets.history(chips(models, now), key="history_chips", on_act=guard.callback(_edit))
+        widgets.history(chips(models, now), key="history_chips", on_act=edit)
         with st.container(horizontal=True, vertical_alignment="top", gap="xsmall"):
             with st.container(width=240):
                 item_picker.search(
@@ -104,7 +104,8 @@ def sides() -> None:
             "Discard B",
             key="history_discard",
             icon=":material/undo:",
-            on_click=guard.callback(_discard),
+            on_click=guard.callback(state.update),
+            kwargs={"variant": None},
             help="Back to A",
         )
 
@@ -151,11 +152,7 @@ def _entry(models: Zoo, item: int) -> dict[str, str]:
 # --- what a click does; nothing that comes from the browser is believed
 
 
-def _edit() -> None:
-    edit(widgets.act("history_chips"))
-
-
-def edit(act: dict[str, object]) -> None:
+def edit(act: Mapping[str, object]) -> None:
     """Does what was clicked on a chip, if the history still is what the visitor saw."""
     place, now = act.get("place"), state.get()
     after = history_edits.clicked(now.current, act)
@@ -182,10 +179,6 @@ def _keep() -> None:
     now = state.get()
     if now.variant is not None:
         state.update(history=now.variant, variant=None)
-
-
-def _discard() -> None:
-    state.update(variant=None)
 
 
 def _random_user() -> None:

@@ -195,10 +195,9 @@ function why({ models, events, note, sums, cannot, waiting }, report) {
     top.append(element("th", "", "Rank now"))
     for (const model of models) {
       const cell = element("th", "number")
-      const sign = element("span", "sign", model.sign)
-      sign.style.color = model.colour
-      sign.setAttribute("aria-label", model.title)
-      cell.append(sign, element("span", "", model.rank))
+      const mark = sign(model, false)
+      mark.setAttribute("aria-label", model.title)
+      cell.append(mark, element("span", "", model.rank))
       cell.title = model.title
       top.append(cell)
     }
@@ -238,9 +237,7 @@ function codes({ rows }, report) {
   for (const tokenizer of rows) {
     const row = element("li")
     const name = element("span", "name")
-    const sign = element("span", "sign", tokenizer.sign)
-    sign.style.color = tokenizer.colour
-    name.append(sign, tokenizer.title)
+    name.append(sign(tokenizer, false), tokenizer.title)
     const path = element("span", "path")
     for (const code of tokenizer.codes) {
       const chip = action("chip", code.text, `${code.help} (${tokenizer.title})`, `${tokenizer.name} ${code.prefix}`)
@@ -287,10 +284,7 @@ function chosen(item, report) {
 function named(model) {
   const cell = element("th")
   cell.scope = "row"
-  const sign = element("span", "sign", model.sign)
-  sign.style.color = model.colour
-  sign.setAttribute("aria-hidden", "true")
-  cell.append(sign, model.title)
+  cell.append(sign(model), model.title)
   return cell
 }
 

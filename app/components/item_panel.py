@@ -58,7 +58,7 @@ def _panel(page: str) -> None:
             "links": _links(models, page),
             "sections": {name: {**_titled(name), **_section(name, models, now, item)} for name in _possible(models)},
         }
-        widgets.item_panel(data, key=_ACT, on_act=guard.callback(_clicked))
+        widgets.item_panel(data, key=_ACT, on_act=act)
 
 
 def _possible(models: Zoo) -> list[str]:
@@ -133,10 +133,6 @@ def _shows(models: Zoo, page: str) -> bool:
 
 
 # --- what a click does
-
-
-def _clicked() -> None:
-    act(widgets.act(_ACT))
 
 
 def act(clicked: Mapping[str, Any]) -> None:

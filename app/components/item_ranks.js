@@ -33,12 +33,7 @@ function drawnTable(data, root, parentElement) {
   head.append(header(element("span", "", "Item")))
   columns.forEach((column, place) => {
     const button = action("sort", "", `Sort by ${column.title}`)
-    if (column.sign) {
-      const sign = element("span", "sign", column.sign)
-      sign.style.color = column.colour
-      sign.setAttribute("aria-hidden", "true")
-      button.append(sign)
-    }
+    if (column.sign) button.append(sign(column))
     button.append(element("span", "name", column.title))
     button.title = column.note ?? ""
     button.onclick = () => sort(place - 1)

@@ -7,10 +7,7 @@ export default function ({ data, parentElement }) {
 function flow(model) {
   const row = element("section", "flow")
   const name = element("h2")
-  const sign = element("span", "sign", model.sign)
-  sign.style.color = model.colour
-  sign.setAttribute("aria-hidden", "true")
-  name.append(sign, element("span", "", model.title))
+  name.append(sign(model), element("span", "", model.title))
   const list = element("ol")
   list.style.setProperty("--colour", model.colour)
   for (const step of model.steps) {

@@ -2,7 +2,7 @@
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".root")
   const table = element("table")
-  table.append(element("caption", "", data.label), heads(data, setTriggerValue))
+  table.append(element("caption", "unseen", data.label), heads(data, setTriggerValue))
   const body = element("tbody")
   for (const row of data.rows) body.append(line(row, data, setTriggerValue, parentElement))
   table.append(body)
@@ -16,16 +16,9 @@ function heads(data, report) {
     cell.scope = "col"
     if (data.sort === column.by) cell.setAttribute("aria-sort", data.falling ? "descending" : "ascending")
     if (column.by) {
-      const button = element("button", "sort")
-      button.type = "button"
+      const button = action("sort", "", `Sort by ${column.title}`)
       button.title = column.help ?? ""
-      button.setAttribute("aria-label", `Sort by ${column.title}`)
-      if (column.sign) {
-        const sign = element("span", "sign", column.sign)
-        sign.style.color = column.colour
-        sign.setAttribute("aria-hidden", "true")
-        button.append(sign)
-      }
+      if (column.sign) button.append(sign(column))
       button.append(element("span", "", column.title))
       button.onclick = () => report("act", { do: "sort", by: column.by })
       cell.append(button)
@@ -58,33 +51,23 @@ function line(row, data, report, parentElement) {
     const cell = element(at ? "td" : "th", [column.wide && "wide", column.number && "number", column.text && "text"].filter(Boolean).join(" "))
     if (!at) {
       cell.scope = "row"
-      const button = element("button", "name")
-      button.append(value.text, element("span", "detail", row.detail))
-      button.type = "button"
-      button.setAttribute("aria-label", value.text)
+      const button = action("name", value.text, value.text)
+      button.append(element("span", "detail", row.detail))
       button.setAttribute("aria-pressed", row.id === data.chosen)
       button.onclick = choose
       cell.append(button)
     } else if (column.text) cell.append(element("span", "", value.text))
-    else cell.append(...marked(value))
+    else if (value.sign) cell.append(sign(value, false), " ", value.text)
+    else cell.append(value.text)
     if (value.shade) cell.style.setProperty("--shade", `${Math.round(45 * value.shade)}%`)
     if (value.help) cell.title = value.help
     made.append(cell)
   }
-  const open = element("button", "open", "→")
-  open.type = "button"
+  const open = action("open", "→", `${data.action}: ${row.cells[0].text}`)
   open.title = data.action
-  open.setAttribute("aria-label", `${data.action}: ${row.cells[0].text}`)
   open.onclick = () => report("act", { do: "open", id: row.id })
   const cell = element("td")
   cell.append(open)
   made.append(cell)
   return made
-}
-
-function marked(value) {
-  if (!value.sign) return [value.text]
-  const sign = element("span", "sign", value.sign)
-  sign.style.color = value.colour
-  return [sign, " ", value.text]
 }

@@ -22,10 +22,7 @@ function drawn(models, root, parentElement) {
   for (const model of models) {
     const card = element("section", "model")
     const heading = element("h2")
-    const sign = element("span", "sign", model.sign)
-    sign.style.color = model.colour
-    sign.setAttribute("aria-hidden", "true")
-    heading.append(sign, element("span", "", model.title))
+    heading.append(sign(model), element("span", "", model.title))
     card.append(heading, element("p", "note", model.note))
     card.setAttribute("aria-label", model.title)
     if (model.can) card.append(...told(model, grid))

@@ -2,7 +2,7 @@
 to a file, tables.
 
 Each list is one element however long it is, so that a rerun stays quick. Titles are put into the page as text, never as HTML.
-A click comes back as a dictionary in `st.session_state[key].act`; whoever handles it checks it, since it comes from outside.
+What was clicked goes to `on_act` as a dictionary. Whoever handles it checks it, since it comes from outside.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ import pandas as pd
 import streamlit as st
 from pandas.io.formats.style import Styler
 
+from app import guard
 from engine.runtime import judge
 
+OnAct = Callable[[Mapping[str, Any]], None]
 _HERE = Path(__file__).parent
 
 
@@ -27,7 +29,7 @@ def _read(*files: str) -> str:
 
 
 def _component(name: str, *styles: str, html: str = '<div class="root"></div>') -> Any:
-    css, js = _read(*styles, "touch.css"), _read(f"{name}.js", "dom.js")
+    css, js = _read("base.css", *styles, "touch.css"), _read(f"{name}.js", "dom.js")
     return st.components.v2.component(f"seqscope_{name}", html=html, css=css, js=js)
 
 
@@ -100,17 +102,17 @@ def terms(words: Mapping[str, str], *, alt: str) -> None:
     st.table({f"**{term}**": text for term, text in words.items()}, border="horizontal", hide_header=True, alt=alt)
 
 
-def history(chips: dict[str, Any], *, key: str, on_act: Callable[[], None]) -> None:
+def history(chips: dict[str, Any], *, key: str, on_act: OnAct) -> None:
     """A history as chips: each can be moved (by dragging or the arrow keys), removed and looked at.
 
     chips: {"items", "label" (what it is, for those who do not see it), "empty" (words where it is)}; items: {"id", "title",
     "detail", "event" (as figures call it, `events_of`)} oldest first.
     Acts: {"do": "remove" | "select", "place", "id"} and {"do": "move", "place", "to", "id"}.
     """
-    _HISTORY(key=key, data=chips, on_act_change=on_act)
+    _HISTORY(key=key, data=chips, on_act_change=_hands(key, on_act))
 
 
-def recommendations(models: list[dict[str, Any]], *, key: str, on_act: Callable[[], None], early: str = "") -> None:
+def recommendations(models: list[dict[str, Any]], *, key: str, on_act: OnAct, early: str = "") -> None:
     """Lists of several models side by side. early: the address that answers edits of the history (`app.early`).
 
     models: {"name", "title", "sign", "colour", "note", "can" (term → words, of what it can and cannot do), "cannot" (why there
@@ -121,7 +123,7 @@ def recommendations(models: list[dict[str, Any]], *, key: str, on_act: Callable[
     next), "chosen" (it is explained), "known" (how often it is in the history), "beyond" (after a gap)}.
     Acts: {"do": "explain", "id", "model"}, {"do": "add", "id", "model", "known"}.
     """
-    _RECOMMENDATIONS(key=key, data={"models": models, "early": early}, on_act_change=on_act)
+    _RECOMMENDATIONS(key=key, data={"models": models, "early": early}, on_act_change=_hands(key, on_act))
 
 
 def rank_table(
@@ -129,7 +131,7 @@ def rank_table(
     rows: list[dict[str, Any]],
     *,
     key: str,
-    on_act: Callable[[], None],
+    on_act: OnAct,
     label: str,
     sort: str,
     falling: bool,
@@ -146,10 +148,12 @@ def rank_table(
     Acts: {"do": "sort", "by"}, {"do": "choose" | "open", "id"}.
     """
     data = {"columns": columns, "rows": rows, "label": label, "sort": sort, "falling": falling}
-    _RANK_TABLE(key=key, data={**data, "chosen": chosen, "action": action, "opens": opens}, on_act_change=on_act)
+    _RANK_TABLE(
+        key=key, data={**data, "chosen": chosen, "action": action, "opens": opens}, on_act_change=_hands(key, on_act)
+    )
 
 
-def item_ranks(table: dict[str, Any], *, key: str, on_act: Callable[[], None], early: str = "") -> None:
+def item_ranks(table: dict[str, Any], *, key: str, on_act: OnAct, early: str = "") -> None:
     """The rank of each item in each model, sorted by any of them in the browser. early: as of `recommendations`.
 
     table: {"k", "mean" (what the mean rank is, in words), "models": [{"title", "sign", "colour", "note"}], "rows"}; rows: {"id",
@@ -157,13 +161,13 @@ def item_ranks(table: dict[str, Any], *, key: str, on_act: Callable[[], None], e
     {"rank", "words", "exact", and of a what-if "change" ("up", "down", "new") and "moved"}.
     Acts: {"do": "explain", "id"}, {"do": "add", "id", "known"}.
     """
-    _ITEM_RANKS(key=key, data={**table, "early": early}, on_act_change=on_act)
+    _ITEM_RANKS(key=key, data={**table, "early": early}, on_act_change=_hands(key, on_act))
 
 
-def item_panel(data: dict[str, Any], *, key: str, on_act: Callable[[], None]) -> None:
+def item_panel(data: dict[str, Any], *, key: str, on_act: OnAct) -> None:
     """The details of one item: see `app.figures.item_panel`. Acts: {"do", "id" (of the item that the panel showed), "to" (what
     it is done with)}; see `app.components.item_panel`."""
-    _ITEM_PANEL(key=key, data=data, on_act_change=on_act)
+    _ITEM_PANEL(key=key, data=data, on_act_change=_hands(key, on_act))
 
 
 def announced(words: str, *, key: str) -> None:
@@ -171,9 +175,9 @@ def announced(words: str, *, key: str) -> None:
     _SPOKEN(key=f"announced_{key}", data={"words": words}, height=1)
 
 
-def preview(around: str, *, key: str, on_act: Callable[[], None]) -> None:
+def preview(around: str, *, key: str, on_act: OnAct) -> None:
     """Listens to the titles of a framed report. around: the key of the container of its frame. Acts: {"do": "select", "id"}."""
-    _PREVIEW(key=key, data={"around": around}, on_act_change=on_act, height=1)
+    _PREVIEW(key=key, data={"around": around}, on_act_change=_hands(key, on_act), height=1)
 
 
 def reveal(around: str, *, key: str, once: str) -> None:
@@ -203,7 +207,7 @@ def download(label: str, address: str, *, key: str, type: str = "secondary", hel
     _DOWNLOAD(key=key, data={"label": label, "address": address, "type": type, "help": help}, width="content")
 
 
-def attribute_bars(data: dict[str, Any], *, key: str, on_act: Callable[[], None]) -> None:
+def attribute_bars(data: dict[str, Any], *, key: str, on_act: OnAct) -> None:
     """How many items have each value of some attributes, as bars to filter by, and what is selected above them.
 
     data: {"attributes": [{"name", "title", "values": [{"value", "items", "of" (all of the map), "pressed", "colour" (or None),
@@ -212,13 +216,17 @@ def attribute_bars(data: dict[str, Any], *, key: str, on_act: Callable[[], None]
     "isolated", "held" (no link can say it)})}. Acts: {"do": "filter", "name", "value"},
     {"do": "item", "id"}, {"do": "clear" | "isolate" | "zoom" | "deselect"}.
     """
-    _BARS(key=key, data=data, on_act_change=on_act)
+    _BARS(key=key, data=data, on_act_change=_hands(key, on_act))
 
 
-def act(key: str) -> dict[str, Any]:
-    """What was clicked, for the callback; {} where it is nothing that can be understood."""
-    clicked = getattr(st.session_state.get(key), "act", None)
-    return dict(clicked) if isinstance(clicked, Mapping) else {}
+def _hands(key: str, on_act: OnAct) -> Callable[[], None]:
+    """The callback of a widget: hands on what was clicked; {} where it is nothing that can be understood."""
+
+    def taken() -> None:
+        clicked = getattr(st.session_state.get(key), "act", None)
+        on_act(clicked if isinstance(clicked, Mapping) else {})
+
+    return guard.callback(taken)
 
 
 def on_phone() -> bool:

@@ -15,6 +15,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import typst
+
 from app.reports import provenance
 from app.reports.blocks import Block
 from app.reports.document import Report
@@ -32,7 +34,6 @@ _SCRIPTS = 40  # kinds of letters to look for at most
 
 def render(report: Report, *, system_fonts: bool = True) -> bytes:
     """The PDF. Accessible (PDF/UA-1: tagged, with alternatives for figures) where every letter can be shown."""
-    typst = _typst()
     missing = unshown(texts(report), system_fonts=system_fonts)
     try:
         return _set_in_type(report, missing, system_fonts)
@@ -54,7 +55,7 @@ def _set_in_type(report: Report, missing: dict[str, str], system_fonts: bool) ->
         "fonts": list(FONTS),
         "blocks": [*_missing(missing), *(block for section in sections(report) for block in _blocks(section))],
     }
-    content = _typst().compile(
+    content = typst.compile(  # type: ignore[misc]
         _TEMPLATE.read_bytes(),
         sys_inputs={"data": json.dumps(data, ensure_ascii=False)},
         font_paths=_folders(),
@@ -68,14 +69,13 @@ def _set_in_type(report: Report, missing: dict[str, str], system_fonts: bool) ->
 
 def unshown(said: Iterable[str], *, system_fonts: bool = True) -> dict[str, str]:
     """Script → letters of it that no font here has, such as {"Hangul": "기생충"}."""
-    typst = _typst()
     letters = sorted({c for text in said for c in text if not c.isascii() and unicodedata.category(c)[0] != "C"})
     scripts: dict[str, str] = {}
     for _ in range(_SCRIPTS):
         if not letters:
             break
         try:
-            typst.compile(
+            typst.compile(  # type: ignore[misc]
                 _PROBE,
                 sys_inputs={"text": json.dumps(" ".join(letters)), "fonts": json.dumps(FONTS)},
                 font_paths=_folders(),
@@ -95,14 +95,6 @@ def unshown(said: Iterable[str], *, system_fonts: bool = True) -> dict[str, str]
             scripts[script] = "".join(c for c in letters if _script(c) == script)
             letters = [c for c in letters if _script(c) != script]
     return scripts
-
-
-def _typst() -> Any:
-    try:
-        import typst
-    except ImportError:
-        raise SeqscopeError("PDF needs the package typst: pip install typst. The HTML prints just as well.") from None
-    return typst
 
 
 def _folders() -> list[str]:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from streamlit.components.v2 import manifest_scanner
@@ -19,7 +18,7 @@ from streamlit.util import calc_hash
 from app import zoo
 from app.session.state import State
 from engine.runtime import Zoo
-from tests.runtime.bundles import make_zoo
+from tests.runtime.bundles import make_zoo, rewrite
 
 if TYPE_CHECKING:
     from tests.app.own import Nobody
@@ -42,11 +41,9 @@ ODD_IDS = ["a.b", "a,b", "a~b", "a%2Cb", "", "%", "ключ", "a b&c=d#e"]
 def rename(path: Path, titles: list[str], item_ids: list[str]) -> None:
     """Gives the first items of a zoo other titles and ids."""
     items = pq.read_table(path / "items.parquet")
-    for name, values in (("title", titles), ("item_id", item_ids)):
-        column = items[name].to_pylist()
-        column[: len(values)] = values
-        items = items.set_column(items.column_names.index(name), name, pa.array(column))
-    pq.write_table(items, path / "items.parquet")
+    first = {"title": titles, "item_id": item_ids}
+    columns = {name: [*values, *items[name].to_pylist()[len(values) :]] for name, values in first.items()}
+    rewrite(path / "items.parquet", **columns)
 
 
 def at_page(root: Path, page: str, **address: str) -> AppTest:
@@ -59,16 +56,23 @@ def at_page(root: Path, page: str, **address: str) -> AppTest:
 
 
 def alone(page: str, **address: str) -> AppTest:
-    """A page without the frame around it, before its first run."""
+    """A page without the frame around it, before its first run. What a test puts into the session as "clicked", a module and a
+    click, goes to the `act` of that module before the page is drawn."""
 
     def script(name: str) -> None:
+        import importlib
         import runpy
+
+        import streamlit as st
 
         from app import zoo
         from app.screens import PAGES
         from app.session import state
 
         state.sync(list(zoo.datasets()), zoo.open_zoo, PAGES[name])
+        if "clicked" in st.session_state:
+            module, click = st.session_state.pop("clicked")
+            importlib.import_module(module).act(click)
         runpy.run_path(str(PAGES[name].script), run_name=name)
 
     test = AppTest.from_function(script, default_timeout=120, args=(page,))

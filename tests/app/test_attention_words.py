@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -21,6 +19,7 @@ from app.session import state
 from engine.runtime import Word, WordAttention, Zoo
 from tests.app.conftest import HOSTILE, alone, run_without_fault, told
 from tests.app.readers import READER, SAMPLE, make_readers
+from tests.runtime.bundles import rewrite
 
 Open = Callable[..., AppTest]
 TITLES = {7: "Old film", 9: "New film"}
@@ -212,9 +211,7 @@ def test_where_repeats_count_both_ranks_are_among_the_history_too(models: Zoo, m
 
 def test_a_catalogue_that_says_something_else_is_not_asked(tmp_path: Path) -> None:
     path = make_readers(tmp_path)
-    items = pq.read_table(path / "items.parquet")
-    titles = pa.array([f"Another {at}" for at in range(items.num_rows)])
-    pq.write_table(items.set_column(items.column_names.index("title"), "title", titles), path / "items.parquet")
+    rewrite(path / "items.parquet", title=[f"Another {at}" for at in range(len(Zoo.open(path)))])
     assert word_attention.measure(Zoo.open(path), READER, (5, 77), 9) is None
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from streamlit.runtime.scriptrunner import ScriptRunContext
@@ -17,6 +16,7 @@ from app.screens import attention as attention_page
 from app.session import state
 from app.session.pages import read
 from engine.runtime import Zoo
+from tests.runtime.bundles import seal
 
 Open = Callable[..., AppTest]
 ATTENTION = "screens/attention/page.py"
@@ -69,11 +69,7 @@ def test_back_to_a_page_of_the_menu_does_not_lose_the_history(open_app: Open, mo
 
 
 def test_of_two_models_of_one_title_either_can_be_chosen(open_changed: Open) -> None:
-    def called_alike(folder: Path) -> None:
-        path = folder / "alpha" / "manifest.json"
-        path.write_text(json.dumps({**json.loads(path.read_text("utf-8")), "title": "Beta"}), "utf-8")
-
-    app = open_changed("map", called_alike, ds="toys", space="beta")
+    app = open_changed("map", lambda path: seal(path / "alpha", title="Beta"), ds="toys", space="beta")
     app.selectbox(key="map_space").set_value("alpha").run()
     assert app.session_state[state._KEY].own["space"] == "alpha"
 

@@ -17,6 +17,7 @@ from app.components import item_panel
 from app.figures import item_panel as contents
 from app.session import state
 from engine.runtime import Zoo
+from tests.app.conftest import alone, run_without_fault
 from tests.runtime.bundles import PARTS, TOYS, with_parts
 
 Open = Callable[..., AppTest]
@@ -32,26 +33,9 @@ def panels(app: AppTest) -> list[dict[str, Any]]:
 
 def act(**clicked: object) -> AppTest:
     """As if the panel had been clicked."""
-
-    def script() -> None:
-        import streamlit as st
-
-        from app import zoo
-        from app.components import item_panel
-        from app.screens import PAGES
-        from app.session import state
-
-        state.sync(list(zoo.datasets()), zoo.open_zoo, PAGES["compare"])
-        if "clicked" in st.session_state:
-            item_panel.act(st.session_state.pop("clicked"))
-
-    alone = AppTest.from_function(script, default_timeout=60)
-    for name, value in ADDRESS.items():
-        alone.query_params[name] = value
-    alone.session_state["clicked"] = {"id": "toy-9", **clicked}
-    alone.run()
-    assert not alone.exception
-    return alone
+    page = alone("about", **ADDRESS)
+    page.session_state["clicked"] = ("app.components.item_panel", {"id": "toy-9", **clicked})
+    return run_without_fault(page)
 
 
 def test_the_panel_shows_the_ranks_and_probabilities_that_the_models_give(models: Zoo) -> None:

@@ -21,7 +21,7 @@ from engine.cards import KINDS, declarations
 from engine.data.write import describe_time
 from engine.runtime import Zoo
 from tests.app.conftest import alone, run_without_fault
-from tests.runtime.bundles import TOYS, make_zoo, seal
+from tests.runtime.bundles import TOYS, describe, make_zoo, seal
 
 
 @pytest.mark.parametrize("name", [name for name in PAGES if name != "about"])
@@ -95,9 +95,7 @@ def test_a_card_says_what_its_family_says_now_and_how_far_the_fold_in_is_from_th
 
 
 def test_what_to_bear_in_mind_stands_apart_from_the_source(path: Path) -> None:
-    file = path / "dataset.json"
-    said = json.loads(file.read_text("utf-8")) | {"source": "Made up.\nNobody *chose*.\n\nNew ones dominate."}
-    file.write_text(json.dumps(said), "utf-8")
+    describe(path, source="Made up.\nNobody *chose*.\n\nNew ones dominate.")
     assert views.data_card(Zoo.open(path).info)["Source"] == md("Made up.")
     page = alone("about").run()
     assert f"- {md('Nobody *chose*.')}\n- {md('New ones dominate.')}" in [markdown.value for markdown in page.markdown]

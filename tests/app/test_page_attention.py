@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -227,14 +226,10 @@ def test_gates_are_shown_in_place_of_attention(open_changed: Open) -> None:
 
 
 def test_filters_are_shown_in_place_of_attention(open_changed: Open) -> None:
-    def filtering(path: Path) -> None:
-        with_matches(path / "plain", next(toy for toy in TOYS if toy.name == "plain"))
-        manifest = path / "plain" / "manifest.json"
-        written = json.loads(manifest.read_text("utf-8"))
-        written["encoder"]["filters"] = [[0.1, 0.2, -0.9], [0.3, 0.5, 0.4]]
-        manifest.write_text(json.dumps(written), "utf-8")
-
-    page = open_changed("attention", filtering, model="plain", h="toy-1~toy-2~toy-30~toy-4")
+    plain = next(toy for toy in TOYS if toy.name == "plain")
+    filters = [[0.1, 0.2, -0.9], [0.3, 0.5, 0.4]]
+    address = {"model": "plain", "h": "toy-1~toy-2~toy-30~toy-4"}
+    page = open_changed("attention", lambda path: with_matches(path / "plain", plain, filters=filters), **address)
     assert not page.info
     assert [tab.label for tab in page.tabs] == ["Filters", SECTIONS["effects"]]
     assert any("Toy 4" in text.value and "−0.90 in filter 1" in text.value for text in page.markdown)

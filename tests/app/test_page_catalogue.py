@@ -84,7 +84,6 @@ def test_filters_in_words_and_their_steps() -> None:
     assert found.steps("year", 10, "", {"genres": Among(("Mystery",))})[0] == (1960.0, 5)
     with pytest.raises(ValueError):
         found.steps("genres", 10)
-    found = Catalogue(films())
     for _, column, descending in views.sorts(found.facets).values():
         assert found.page(sort=column, descending=descending, limit=3).total == 40
 

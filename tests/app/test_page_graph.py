@@ -112,7 +112,6 @@ def test_a_sentence_names_the_path_that_adds_most_and_a_walk_back_is_none(zoo: Z
     parts = graph_paths.score_parts(branches, 9)
     assert parts is not None and all(f"{value:+.3f} {of}" in words for of, value in parts.items())
     assert sum(parts.values()) == pytest.approx(sum(branch.adds or 0 for branch in branches))
-    branches = graph_paths.branches(zoo, "alpha", HISTORY, 9)
     assert any(step.item == branch.item for branch in branches for step in branch.steps)
     shown = graph_paths.strongest(branches, TITLES, 100)
     assert shown and all(path.start != path.end for path in shown)

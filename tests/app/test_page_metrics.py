@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from functools import partial
@@ -25,7 +24,7 @@ from engine.bundle.manifest import ZeroShot
 from engine.runtime import NOT_SETTLED, STILL_IMPROVING, BundleError, Zoo, judge
 from tests.app.conftest import alone, run_without_fault, told
 from tests.app.test_page_addresses import GOOD
-from tests.runtime.bundles import TOYS, count_repeats, make_zoo, seal
+from tests.runtime.bundles import TOYS, count_repeats, describe, make_zoo, retrain, rewrite, seal, with_columns
 
 Opened = Callable[..., AppTest]
 
@@ -52,9 +51,7 @@ def test_a_damaged_file_is_no_end_of_the_address(models: Zoo, monkeypatch: pytes
 
 def differ(path: Path) -> None:
     """Beta ranks other items high than the rest."""
-    source = pq.read_table(path / "beta" / "ranks.parquet")
-    pq.write_table(source.set_column(4, "rank", pa.array([9.0, 1.0, 1.0, 2.0])), path / "beta" / "ranks.parquet")
-    seal(path / "beta")
+    rewrite(path / "beta" / "ranks.parquet", rank=[9.0, 1.0, 1.0, 2.0])
 
 
 def test_sections_show_what_the_address_says_and_a_choice_goes_into_it(opened: Opened) -> None:
@@ -74,10 +71,8 @@ def test_sections_show_what_the_address_says_and_a_choice_goes_into_it(opened: O
 
 
 def _trained_on_all_but(path: Path, *cold: int) -> None:
-    items = pq.read_table(path / "items.parquet")
-    popularity = pa.array([0 if item in cold else 5 for item in items["item"].to_pylist()], pa.int64())
-    where = items.column_names.index("popularity")
-    pq.write_table(items.set_column(where, "popularity", popularity), path / "items.parquet")
+    items = pq.read_table(path / "items.parquet")["item"].to_pylist()
+    rewrite(path / "items.parquet", popularity=[0 if item in cold else 5 for item in items])
 
 
 def test_cold_and_warm_items_are_judged_apart(opened: Opened) -> None:
@@ -115,12 +110,8 @@ def test_without_cold_items_there_is_nothing_to_set_apart(opened: Opened) -> Non
 
 @pytest.mark.parametrize("ties", [4, 0])
 def test_the_page_opens_with_what_held_out_items_are_the_verdict_and_the_table(opened: Opened, ties: int) -> None:
-    def change(path: Path) -> None:
-        about = json.loads((path / "dataset.json").read_text("utf-8"))
-        about["held_out"] = {"ties": ties, "repeats": 0, "negative": 0}
-        (path / "dataset.json").write_text(json.dumps(about), "utf-8")
-
-    page = opened(change, metric="HR", at="5")
+    held_out = {"ties": ties, "repeats": 0, "negative": 0}
+    page = opened(lambda path: describe(path, held_out=held_out), metric="HR", at="5")
     opening = evaluation.verdict(zoo.open_zoo("toys"), "full", "HR@5")
     assert opening is not None and opening.untrained is not None and opening.untrained.name == "popular"
     assert bool(page.warning) == bool(ties) and len(standing(page)) == len(TOYS)
@@ -137,17 +128,16 @@ def test_the_verdict_takes_trainings_with_several_seeds_together_and_knows_what_
     tmp_path: Path,
 ) -> None:
     path = make_zoo(tmp_path / "exports")
-    made_of_beta = json.loads((path / "beta" / "manifest.json").read_text("utf-8"))["training"]
     recipe = {"family": "toy", "training": {"seed": 1}}
-    seal(path / "alpha", training={**made_of_beta, "recipe": recipe, "seed": 1})
-    seal(path / "gamma", training={**made_of_beta, "recipe": recipe | {"training": {"seed": 2}}, "seed": 2})
+    retrain(path / "alpha", recipe=recipe, seed=1)
+    retrain(path / "gamma", recipe=recipe | {"training": {"seed": 2}}, seed=2)
     ranks = pq.read_table(path / "alpha" / "ranks.parquet").slice(0, 4)
     kinds = pa.array([1, 2, 0, 0], pa.int8())
     pq.write_table(ranks.select(["user", "target"]).append_column("memorised", kinds)[::-1], path / "held_out.parquet")
     models = Zoo.open(path)
     people = evaluation.people(models, "full")[0]
-    trained = {one.name: len(one.ranks) for one in evaluation.contenders(models, people)}
-    assert trained["alpha"] == 2 and "gamma" not in trained and trained["popular"] == 1
+    trainings = {one.name: len(one.ranks) for one in evaluation.contenders(models, people)}
+    assert trainings["alpha"] == 2 and "gamma" not in trainings and trainings["popular"] == 1
     more = pq.read_table(path / "beta" / "ranks.parquet")
     seeds = pa.concat_tables(
         [more.append_column("seed", pa.array([seed] * len(more), pa.int64())) for seed in (1, 2, 3)]
@@ -155,7 +145,7 @@ def test_the_verdict_takes_trainings_with_several_seeds_together_and_knows_what_
     pq.write_table(seeds.slice(0, 11), path / "beta" / "seeds.parquet")  # one person lacks the third
     seal(path / "beta")
     carried = {one.name: len(one.ranks) for one in evaluation.contenders(Zoo.open(path), people)}
-    assert carried["beta"] == len({1, 2, made_of_beta["seed"]})
+    assert carried["beta"] == len({1, 2, TOYS[1].seed})
     beta = f"{models.bundles['beta'].manifest.title} ({carried['beta']} seeds)"
     words = evaluation.over_seeds(Zoo.open(path), "full")
     assert words.startswith(metrics.ONE_SEED) and "(2 seeds)" in words and beta in words
@@ -170,12 +160,11 @@ def test_the_verdict_takes_trainings_with_several_seeds_together_and_knows_what_
 
 def test_models_that_nothing_says_are_one_training_are_several(tmp_path: Path) -> None:
     path = make_zoo(tmp_path / "exports")
-    made = json.loads((path / "alpha" / "manifest.json").read_text("utf-8"))["training"]
     stated: dict[str, object] = {"training": {"seed": 1}}
     source = {"bundle": "alpha", "dataset": "other", "title": "Other", "cut": 0, "words": "0" * 64, "digest": "0" * 64}
     for recipe, fingerprints in (({}, [None, None]), (stated, ["1" * 64, "2" * 64]), (stated, [None, "1" * 64])):
         for name in ("alpha", "gamma"):
-            seal(path / name, training={**made, "recipe": recipe, "seed": 1})
+            retrain(path / name, recipe=recipe, seed=1)
         models = Zoo.open(path)
         for name, fingerprint in zip(("alpha", "gamma"), fingerprints, strict=True):
             if fingerprint is not None:
@@ -187,9 +176,8 @@ def test_models_that_nothing_says_are_one_training_are_several(tmp_path: Path) -
 
 def test_of_copies_of_one_training_the_ranks_are_those_of_the_one_that_is_named(tmp_path: Path) -> None:
     path = make_zoo(tmp_path / "exports")
-    made = json.loads((path / "alpha" / "manifest.json").read_text("utf-8"))["training"]
     for name in ("alpha", "gamma"):
-        seal(path / name, training={**made, "recipe": {"training": {"seed": 1}}, "seed": 1})
+        retrain(path / name, recipe={"training": {"seed": 1}}, seed=1)
     models = Zoo.open(path)
     people = evaluation.people(models, "full")[0]
     (both,) = (one for one in evaluation.contenders(models, people) if one.name in ("alpha", "gamma"))
@@ -198,9 +186,8 @@ def test_of_copies_of_one_training_the_ranks_are_those_of_the_one_that_is_named(
 
 def test_slices_are_chosen_and_an_item_with_several_values_counts_in_each(opened: Opened) -> None:
     def as_text(path: Path) -> None:
-        items = pq.read_table(path / "items.parquet")
-        texts = pa.array([", ".join(values) for values in items["genres"].to_pylist()])
-        pq.write_table(items.set_column(items.column_names.index("genres"), "genres", texts), path / "items.parquet")
+        genres = pq.read_table(path / "items.parquet")["genres"].to_pylist()
+        rewrite(path / "items.parquet", genres=pa.array([", ".join(values) for values in genres]))
 
     page = opened(as_text, by="attribute:genres", section="slices")
     assert "Slices overlap" in told(page)
@@ -215,14 +202,11 @@ def test_the_floor_stands_first_and_what_trained_too_briefly_says_so(opened: Ope
     def change(path: Path) -> None:
         seal(path / "plain", family="markov", title="Markov chain")
         seal(path / "popular", family="toy")
-        made = json.loads((path / "beta" / "manifest.json").read_text("utf-8"))["training"]
-        seal(path / "beta", training={**made, "epochs": 2, "best_epoch": 2})
-        patient = {"training": {"patience": 2}}
-        seal(path / "gamma", training={**made, "epochs": 2, "best_epoch": 1, "recipe": patient})
-        ranks = pq.read_table(path / "alpha" / "ranks.parquet")
-        worse = ranks.set_column(4, "rank", pa.array([30.0, 30.0, 30.0, 40.0]))
-        known = ranks.set_column(3, "protocol", pa.array(["full+user"] * 4))
-        pq.write_table(pa.concat_tables([worse, known]), path / "alpha" / "ranks.parquet")
+        retrain(path / "beta", epochs=2, best_epoch=2)
+        retrain(path / "gamma", epochs=2, best_epoch=1, recipe={"training": {"patience": 2}})
+        file = path / "alpha" / "ranks.parquet"
+        worse, known = with_columns(file, rank=[30.0, 30.0, 30.0, 40.0]), with_columns(file, protocol=["full+user"] * 4)
+        pq.write_table(pa.concat_tables([worse, known]), file)
         seal(path / "alpha")
 
     page = opened(change, protocol="full+user", section="runs")
@@ -263,10 +247,8 @@ def test_what_is_compared_with_models_of_all_kinds_says_so_where_one_kind_is_sho
 def test_whoever_was_validated_by_vectors_of_users_is_named(opened: Opened) -> None:
     def change(path: Path) -> None:
         for name, folded in (("alpha", False), ("beta", True)):
-            about = json.loads((path / name / "manifest.json").read_text("utf-8"))
-            recipe = {"training": {"valid_fold_in": folded}}
-            figures = {"full": {"NDCG@10": 0.5}, "full+user": {"NDCG@10": 0.5}}
-            seal(path / name, training={**about["training"], "recipe": recipe}, metrics=figures)
+            retrain(path / name, recipe={"training": {"valid_fold_in": folded}})
+            seal(path / name, metrics={"full": {"NDCG@10": 0.5}, "full+user": {"NDCG@10": 0.5}})
 
     words = told(opened(change, section="runs"))
     assert "Alpha: validated with trained user vectors" in words and "Beta: validated" not in words
@@ -275,8 +257,7 @@ def test_whoever_was_validated_by_vectors_of_users_is_named(opened: Opened) -> N
 def test_whoever_was_validated_among_sampled_items_is_named_beside_the_curves(opened: Opened) -> None:
     def change(path: Path) -> None:
         for name, protocol in (("alpha", "u100"), ("beta", "full"), ("gamma", 7)):
-            made = json.loads((path / name / "manifest.json").read_text("utf-8"))["training"]
-            seal(path / name, training={**made, "recipe": {"training": {"valid_protocol": protocol}}})
+            retrain(path / name, recipe={"training": {"valid_protocol": protocol}})
 
     words = told(opened(change, section="runs"))
     assert "Alpha: validated among 100 sampled items" in words and "Beta: validated" not in words
@@ -284,10 +265,9 @@ def test_whoever_was_validated_among_sampled_items_is_named_beside_the_curves(op
 
 def test_protocols_are_never_mixed(opened: Opened) -> None:
     def more(path: Path) -> None:
-        source = pq.read_table(path / "beta" / "ranks.parquet")
-        first = source.set_column(4, "rank", pa.array([1.0] * 4))
-        again = first.set_column(3, "protocol", pa.array(["u100"] * 4))
-        pq.write_table(pa.concat_tables([source, again]), path / "beta" / "ranks.parquet")
+        file = path / "beta" / "ranks.parquet"
+        again = with_columns(file, rank=[1.0] * 4, protocol=["u100"] * 4)
+        pq.write_table(pa.concat_tables([pq.read_table(file), again]), file)
         seal(path / "beta")
 
     page = opened(more, protocol="u100", section="beyond")
@@ -306,10 +286,7 @@ def _not_evaluated(path: Path) -> None:
 
 
 def _other_users(path: Path) -> None:
-    file = path / "alpha" / "ranks.parquet"
-    source = pq.read_table(file)
-    pq.write_table(source.set_column(0, "user", pa.array([7, 8, 9, 10], pa.int32())), file)
-    seal(path / "alpha")
+    rewrite(path / "alpha" / "ranks.parquet", user=[7, 8, 9, 10])
 
 
 @pytest.mark.parametrize(
@@ -331,9 +308,8 @@ def test_figures_from_elsewhere_stand_beside_those_of_the_same_method_here(opene
 
     def change(path: Path) -> None:
         seal(path / "beta", metrics={"full": measured_here, "full, warm": {"NDCG@10": 0.5}})
-        file = path / "dataset.json"
         named = [{"model": model, "protocol": "full, warm", **elsewhere} for model in ("beta", "unknown")]
-        file.write_text(json.dumps(json.loads(file.read_text("utf-8")) | {"references": named}), "utf-8")
+        describe(path, references=named)
 
     page = opened(change, protocol="full", section="protocol")
     table = next(table.value for table in page.dataframe if "Method" in table.value)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -20,8 +18,8 @@ from app.components import widgets
 from app.figures import metrics as figures
 from app.styles import Style
 from engine.runtime import Zoo, judge
-from tests.app.conftest import run_without_fault
-from tests.runtime.bundles import make_zoo, seal
+from tests.app.conftest import alone, run_without_fault
+from tests.runtime.bundles import describe, make_zoo, rewrite, seal
 
 HISTORIES = [[1, 2, 3, 4], [2, 3, 4, 5, 2], [9], [1, 30]]
 BETA = [9.0, 1.0, 30.0, 2.0]
@@ -31,12 +29,8 @@ BETA = [9.0, 1.0, 30.0, 2.0]
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = make_zoo(tmp_path_factory.mktemp("exports"))
-    source = pq.read_table(path / "users.parquet")
-    source = source.set_column(2, "history", pa.array(HISTORIES, pa.list_(pa.int32())))
-    pq.write_table(source.set_column(3, "target", pa.array([5, 1, 2, 3], pa.int32())), path / "users.parquet")
-    ranks = pq.read_table(path / "beta" / "ranks.parquet")
-    pq.write_table(ranks.set_column(4, "rank", pa.array(BETA)), path / "beta" / "ranks.parquet")
-    seal(path / "beta")
+    rewrite(path / "users.parquet", history=HISTORIES, target=[5, 1, 2, 3])
+    rewrite(path / "beta" / "ranks.parquet", rank=BETA)
     return path
 
 
@@ -81,8 +75,7 @@ def test_users_that_are_exported_anew_are_those_who_are_listed(changed: Path) ->
 
 
 def test_who_is_meant_comes_first(changed: Path) -> None:
-    source = pq.read_table(changed / "users.parquet")
-    pq.write_table(source.set_column(1, "user_id", pa.array(["u12", "u21", "u3", "u1"])), changed / "users.parquet")
+    rewrite(changed / "users.parquet", user_id=["u12", "u21", "u3", "u1"])
     assert users.rows(zoo.open_zoo("toys"), UserFilter(text="1")).tolist() == [3, 0, 1]
 
 
@@ -136,27 +129,9 @@ def draw(changed: Path, monkeypatch: pytest.MonkeyPatch) -> Draw:
 
     def drawn(change: Callable[[Path], object] = lambda path: None, **address: str) -> Drawn:
         change(changed)
-        page = AppTest.from_function(_script, default_timeout=60)
-        page.query_params.update(address)
-        return run_without_fault(page), tables
+        return run_without_fault(alone("users", **address)), tables
 
     return drawn
-
-
-def _script() -> None:
-    import runpy
-
-    import streamlit as st
-
-    from app import zoo
-    from app.screens import PAGES
-    from app.screens.users import listing
-    from app.session import state
-
-    state.sync(list(zoo.datasets()), zoo.open_zoo, PAGES["users"])
-    if "click" in st.session_state:
-        listing.act(st.session_state.pop("click"))
-    runpy.run_path("app/screens/users/page.py", run_name="users")
 
 
 def test_the_page_shows_what_the_address_says(draw: Draw) -> None:
@@ -186,16 +161,14 @@ def test_clicks_in_the_table(draw: Draw) -> None:
         ({"do": "sort", "by": "rank.beta"}, {"sort": "rank.beta", "order": "up"}),
         ({"do": "choose", "id": "u2"}, {"user": "u2"}),
     ):
-        page.session_state["click"] = click
+        page.session_state["clicked"] = ("app.screens.users.listing", click)
         parameters |= changes
         assert run_without_fault(page).session_state["seqscope_state"].own == parameters
 
 
 def test_users_that_an_export_left_out_are_counted(draw: Draw) -> None:
     def more(path: Path) -> None:
-        file = path / "dataset.json"
-        about = json.loads(file.read_text())
-        file.write_text(json.dumps(about | {"counts": about["counts"] | {"users": 9, "test": 7}}))
+        describe(path, counts=Zoo.open(path).info.counts | {"users": 9, "test": 7})
 
     page, _ = draw(more)
     assert any(

@@ -55,7 +55,6 @@ def test_a_refit_is_named_as_one_and_shown_when_somebody_chooses_it(path: Path) 
     notes = {name: recommend._note(models, name, 3) for name in NAMES}
     assert "refit" in notes["alpha-refit"] and "refit" not in notes["alpha"]
     assert [provenance.model(models, name).refit for name in NAMES] == [False, True, False, True]
-    models = Zoo.open(path)
     assert set(shown(models, None)) == {"alpha", "counts"}
     assert set(shown(models, ("alpha", "alpha-refit"))) == {"alpha", "alpha-refit"}
     for name in ("alpha", "counts"):

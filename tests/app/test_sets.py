@@ -43,7 +43,6 @@ def test_a_bundle_knows_its_protocol_and_the_split_is_told_as_it_was_made(folder
     values = judge.per_user("Recall@20", table["rank"].to_numpy(), bundle.protocol, table["user"].to_numpy())
     assert len(values) == 30 == zoo.users.num_rows
     assert values.mean() == pytest.approx(bundle.manifest.metrics[bundle.protocol]["Recall@20"], abs=1e-6)
-    zoo = Zoo.open(folder / "sets")
     report = build(zoo, Asked(history=[], parts=["metrics"], models=["popularity"]))
     assert report.metrics is not None
     for text in (cards.data_card(zoo.info)["Split"], protocol_words(report.metrics, report)):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests import large
@@ -12,7 +11,7 @@ from tests.app.conftest import HOSTILE, ODD_IDS, rename
 from tests.app.readers import make_readers
 from tests.app.test_page_catalogue import films
 from tests.app.writers import WRITER
-from tests.runtime.bundles import make_zoo, seal
+from tests.runtime.bundles import make_zoo, rewrite, seal
 from tests.runtime.generators import with_attention, write_generator
 from tests.runtime.spaces import write_space
 from tests.runtime.studies import toy_studies
@@ -35,11 +34,9 @@ def hostile(exports: Path) -> Path:
     """Every kind of model, studies and one model that cannot be opened; the first user has the items with hostile titles."""
     path = make_zoo(exports, name="hostile")
     rename(path, TITLES, ODD_IDS)
-    users = pq.read_table(path / "users.parquet")
-    histories = pa.array([list(range(8)), *users["history"].to_pylist()[1:]], pa.list_(pa.int32()))
-    pq.write_table(users.set_column(2, "history", histories), path / "users.parquet")
-    ranks = pq.read_table(path / "beta" / "ranks.parquet")
-    pq.write_table(ranks.set_column(4, "rank", pa.array([9.0, 1.0, 1.0, 2.0])), path / "beta" / "ranks.parquet")
+    histories = pq.read_table(path / "users.parquet")["history"].to_pylist()
+    rewrite(path / "users.parquet", history=[list(range(8)), *histories[1:]])
+    rewrite(path / "beta" / "ranks.parquet", rank=[9.0, 1.0, 1.0, 2.0])
     seal(path / "alpha", summary="<img src=x onerror='window.hit = 1'> [link](https://example.org) $x$")
     seal(path / "beta", title="<script>window.hit = 1</script> $x$")
     with_attention(write_generator(path, WRITER), WRITER, whole=True)

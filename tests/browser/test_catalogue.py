@@ -6,24 +6,12 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import WIDE, settle, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
-
-
-@pytest.fixture
-def go(visit: Callable[[str], Page]) -> Callable[[str], Page]:
-    def open_(address: str) -> Page:
-        page = visit(address)
-        page.get_by_role("heading", level=1).first.wait_for()
-        settle(page)
-        return page
-
-    return open_
 
 
 def rows(page: Page) -> list[str]:
@@ -33,9 +21,9 @@ def rows(page: Page) -> list[str]:
 
 
 def test_search_while_typing_hostile_titles_a_filter_by_keyboard_and_paging(
-    go: Callable, console_errors: list[str]
+    visit: Callable[[str], Page], console_errors: list[str]
 ) -> None:
-    page = go("/catalogue?ds=codes")
+    page = visit("/catalogue?ds=codes")
     hostile = [
         "<script>alert(1)</script> (1960)",
         "$x^2$ (1961)",
@@ -93,8 +81,8 @@ def test_search_while_typing_hostile_titles_a_filter_by_keyboard_and_paging(
     assert not console_errors
 
 
-def test_the_keyboard_stays_at_the_item_that_it_added(go: Callable) -> None:
-    page = go("/catalogue?ds=codes")
+def test_the_keyboard_stays_at_the_item_that_it_added(visit: Callable[[str], Page]) -> None:
+    page = visit("/catalogue?ds=codes")
     title, add = (page.locator(f".st-key-catalogue_{name}_9 button:visible") for name in ("open", "add"))
     add.focus()
     page.keyboard.press("Enter")
@@ -102,8 +90,10 @@ def test_the_keyboard_stays_at_the_item_that_it_added(go: Callable) -> None:
     expect(title).to_be_focused()
 
 
-def test_details_open_beside_the_list_and_escape_closes_them(go: Callable, console_errors: list[str]) -> None:
-    page = go("/catalogue?ds=codes")
+def test_details_open_beside_the_list_and_escape_closes_them(
+    visit: Callable[[str], Page], console_errors: list[str]
+) -> None:
+    page = visit("/catalogue?ds=codes")
     details = page.get_by_role("complementary", name="Details")
     for size in (WIDE, {"width": 390, "height": 844}):
         page.set_viewport_size(size)

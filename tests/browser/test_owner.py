@@ -181,11 +181,7 @@ def test_what_is_saved_belongs_to_the_account(
     assert "Sign in to save" in saved(office)
 
     sign_in(office, "Anna")
-    office.get_by_role("button", name="Saved …").click()
-    dialog = office.get_by_role("dialog")
-    dialog.get_by_label("Name", exact=True).fill("Annas own")
-    dialog.get_by_role("button", name="Save the history").click()
-    dialog.get_by_text("Saved the history").wait_for()
+    save_history(office, "Annas own")
     office.get_by_label("Close").click()
 
     # at home, another browser: the same account has it, another one does not

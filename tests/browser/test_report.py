@@ -153,17 +153,6 @@ def test_on_a_phone_the_rules_stop_what_was_not_put_there_and_no_bar_lies_on_fig
 # --- the page of the app
 
 
-@pytest.fixture
-def go(visit: Callable[[str], Page]) -> Callable[[str], Page]:
-    def open_(query: str) -> Page:
-        page = visit(f"/report?ds=hostile&{query}")
-        page.get_by_role("heading", name="Many histories at once").wait_for()
-        settle(page)
-        return page
-
-    return open_
-
-
 def choice(page: Page, name: str) -> Any:
     """One of a few that lie side by side."""
     return page.get_by_test_id("stMain").get_by_test_id("stButtonGroup").get_by_text(name, exact=True)
@@ -174,13 +163,13 @@ def taken(page: Page, name: str | re.Pattern[str], folder: Path) -> Path:
 
 
 def test_from_choosing_to_a_verified_file(
-    go: Callable[..., Page],
+    visit: Callable[[str], Page],
     server: Server,
     tmp_path: Path,
     console_errors: list[str],
     foreign_requests: list[str],
 ) -> None:
-    page = go("h=toy-9~toy-12~a.b&k=4")
+    page = visit("/report?ds=hostile&h=toy-9~toy-12~a.b&k=4")
     frame = page.frame_locator("iframe").first
     expect(frame.get_by_role("heading", name="What each model recommends")).to_be_visible()
     page.get_by_label("Title", exact=True).fill("For a colleague")

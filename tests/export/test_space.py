@@ -7,7 +7,6 @@ import shutil
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -19,6 +18,7 @@ from engine.runtime import QuestionError, Zoo
 from engine.text.attributes import texts
 from engine.text.embeddings import Stored
 from engine.text.encoder import Encoder
+from tests.runtime.bundles import describe, rewrite
 from tests.training.fixtures import RunOf
 from tests.words.tiny import encoder
 
@@ -75,8 +75,7 @@ def test_people_of_an_export_stay_as_they_are(stored: Stored, run_of: RunOf, dat
 def test_a_folder_of_other_data_is_left_alone(stored: Stored, dataset: Dataset, tmp_path: Path) -> None:
     out = tmp_path / "exports"
     vectors.export_words_space(stored, dataset.path, out)
-    info = json.loads((out / "dataset.json").read_text())
-    (out / "dataset.json").write_text(json.dumps({**info, "fingerprint": "cd" * 32}))
+    describe(out, fingerprint="cd" * 32)
     with pytest.raises(SeqscopeError, match="of other data"):
         vectors.export_words_space(stored, dataset.path, out, name="mine")
     assert [path.name for path in (out / "spaces").iterdir()] == ["tiny"]
@@ -114,9 +113,8 @@ def test_the_command(
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     data = Path(shutil.copytree(dataset.path, tmp_path / "data"))
-    items = pq.read_table(data / "items.parquet")
-    titles = pa.array([f"{title} {place}" for place, title in enumerate(items["title"].to_pylist())])
-    pq.write_table(items.set_column(items.column_names.index("title"), "title", titles), data / "items.parquet")
+    titles = pq.read_table(data / "items.parquet")["title"].to_pylist()
+    rewrite(data / "items.parquet", title=[f"{title} {place}" for place, title in enumerate(titles)])
     monkeypatch.setattr("engine.text.embeddings.find", lambda *_, **__: tiny)
     words = ["embed", "--dataset", str(data), "--encoder", "tiny", "--device", "cpu"]
     assert main([*words, "--to", str(tmp_path / "exports"), "--name", "ours", "--title", "Ours", "--json"]) == 0

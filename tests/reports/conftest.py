@@ -18,7 +18,7 @@ from app.reports.document import Asked, Report
 from engine.runtime import Zoo
 from tests.app.conftest import HOSTILE, ODD_IDS, rename
 from tests.app.writers import WRITER
-from tests.runtime.bundles import make_zoo, seal, some_log, with_graph
+from tests.runtime.bundles import make_zoo, seal, some_log, with_columns, with_graph
 from tests.runtime.generators import with_attention, write_generator
 from tests.runtime.tokenizations import write_tokenization
 
@@ -94,7 +94,7 @@ def tampered(report: Report, change: Change) -> Report:
 
 def with_user_vectors(bundle: Path, ranks: list[float]) -> None:
     """Adds ranks that a model reaches with its users' vectors."""
-    table = pq.read_table(bundle / "ranks.parquet")
-    known = table.set_column(3, "protocol", pa.array(["full+user"] * 4)).set_column(4, "rank", pa.array(ranks))
-    pq.write_table(pa.concat_tables([table, known]), bundle / "ranks.parquet")
+    file = bundle / "ranks.parquet"
+    known = with_columns(file, protocol=["full+user"] * 4, rank=ranks)
+    pq.write_table(pa.concat_tables([pq.read_table(file), known]), file)
     seal(bundle)

@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from app.analysis import beam_search, graph_paths
@@ -23,7 +21,7 @@ from engine.errors import SeqscopeError
 from engine.runtime import NOT_SETTLED, STILL_IMPROVING, Zoo, judge, last_row
 from tests.reports.conftest import HISTORY, with_user_vectors
 from tests.runtime import bundles
-from tests.runtime.bundles import TOYS, seal, with_parts
+from tests.runtime.bundles import TOYS, describe, retrain, rewrite, seal, with_parts
 
 
 @pytest.fixture(scope="module")
@@ -217,10 +215,9 @@ def test_what_the_zoo_lacks(models: Zoo, asked: Asked, words: str) -> None:
 
 def test_metrics_begin_with_the_floor_and_say_nothing_beyond_a_beam(copied: Path) -> None:
     seal(copied / "plain", family="markov")
-    made = json.loads((copied / "beta" / "manifest.json").read_text("utf-8"))["training"]
-    seal(copied / "beta", metrics={"full": {"outside@5": 0.5}}, training={**made, "best_epoch": 2})
-    recipe = {"training": {"patience": 2}}
-    seal(copied / "plain", training={**made, "best_epoch": 1, "recipe": recipe})
+    seal(copied / "beta", metrics={"full": {"outside@5": 0.5}})
+    retrain(copied / "beta", best_epoch=2)
+    retrain(copied / "plain", best_epoch=1, recipe={"training": {"patience": 2}})
     with_user_vectors(copied / "alpha", [40.0] * 4)
     report = build(Zoo.open(copied), Asked(parts=["metrics"], models=["alpha", "beta", "plain"], protocol="full+user"))
     assert report.metrics is not None and report.metrics.protocol == "full"
@@ -247,8 +244,7 @@ def test_what_a_report_leaves_out_is_not_called_missing(copied: Path) -> None:
 
 
 def test_the_summary_is_written_from_the_data(copied: Path) -> None:
-    ranks = pq.read_table(copied / "alpha" / "ranks.parquet")
-    pq.write_table(ranks.set_column(4, "rank", pa.array([1.0, 1.0, 1.0, 1.0])), copied / "alpha" / "ranks.parquet")
+    rewrite(copied / "alpha" / "ranks.parquet", rank=[1.0] * 4)
     seal(copied / "alpha", title="Best of all")
     models = Zoo.open(copied)
     report = build(models, Asked(history=["toy-9", "toy-8"], k=5))
@@ -274,10 +270,8 @@ def test_two_rows_of_one_model_are_not_compared_with_others(copied: Path) -> Non
 
 
 def test_metrics_say_what_held_out_items_are_before_any_verdict(copied: Path) -> None:
-    about = json.loads((copied / "dataset.json").read_text("utf-8"))
-    cases = about["counts"]["test"]
-    about["held_out"] = {"ties": cases, "repeats": 0, "negative": 0}
-    (copied / "dataset.json").write_text(json.dumps(about), "utf-8")
+    cases = Zoo.open(copied).info.counts["test"]
+    describe(copied, held_out={"ties": cases, "repeats": 0, "negative": 0})
     report = build(Zoo.open(copied), Asked(parts=["metrics"], models=["alpha"]))
     page = html.render(report, "static").decode()
     assert report.metrics is not None and f"{cases:,} (100%) share their time" in report.metrics.held_out[0]

@@ -143,7 +143,6 @@ def test_the_rows_or_times_as_texts_tell_the_order(models: Zoo, tmp_path: Path) 
     found, unknown = read(models, path, tmp_path)
     assert found == {"x": ["toy-9", "toy-12"], "y": ["toy-9", ""]}  # this catalogue has an item called ""
     assert unknown == 1
-    path = tmp_path / "a.csv"
     path.write_text("user,item,time\nx,toy-9,2026-02-01\nx,toy-12,2026-01-15\n", "utf-8")
     assert read(models, path, tmp_path)[0] == {"x": ["toy-12", "toy-9"]}
     path.write_text("user,item,time\nx,toy-9,10\nx,toy-12,9\nx,toy-20,1e3\n", "utf-8")

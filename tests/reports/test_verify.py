@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -24,7 +23,7 @@ from engine.bundle.manifest import ZERO_SHOT
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
 from tests.reports.conftest import HISTORY, Change, tampered, with_user_vectors
-from tests.runtime.bundles import seal
+from tests.runtime.bundles import describe, retrain, seal
 
 pytestmark = pytest.mark.usefixtures("asked_once")
 
@@ -68,9 +67,7 @@ def test_rounding_holds_and_more_does_not(report: Report, models: Zoo) -> None:
 
 def test_a_summary_of_before_still_holds(copied: Path) -> None:
     """In five lines without held-out items, in six with a line on them, and in other words."""
-    about = json.loads((copied / "dataset.json").read_text("utf-8"))
-    about["held_out"] = {"ties": about["counts"]["test"], "repeats": 0}
-    (copied / "dataset.json").write_text(json.dumps(about), "utf-8")
+    describe(copied, held_out={"ties": Zoo.open(copied).info.counts["test"], "repeats": 0})
     models = Zoo.open(copied)
     report = build(models, Asked(parts=["metrics"]))
 
@@ -104,8 +101,7 @@ def test_a_summary_of_before_still_holds(copied: Path) -> None:
 
 
 def test_a_report_of_before_does_not_say_whether_validation_had_settled(copied: Path) -> None:
-    made = json.loads((copied / "alpha" / "manifest.json").read_text("utf-8"))["training"]
-    seal(copied / "alpha", training=made | {"best_epoch": 1, "recipe": {"training": {"patience": 2}}})
+    retrain(copied / "alpha", best_epoch=1, recipe={"training": {"patience": 2}})
     models = Zoo.open(copied)
     report = build(models, Asked(parts=["metrics"]))
     unsettled = {model.name: model.unsettled for model in report.models}

@@ -115,14 +115,8 @@ def count_repeats(path: Path) -> Path:
     """Makes repeats count in the zoo at `path`, and the held-out item of the first user one of them; returns it."""
     users = pq.read_table(path / "users.parquet")
     history = [[users["target"][0].as_py(), 3], *users["history"].to_pylist()[1:]]
-    column = pa.array(history, pa.list_(pa.int32()))
-    pq.write_table(users.set_column(2, "history", column), path / "users.parquet")
-    file = path / "dataset.json"
-    said = json.loads(file.read_text("utf-8")) | {
-        "repeats": "count",
-        "measured": {"repeated_events": 0.2, "repeated_targets": 0.25},
-    }
-    file.write_text(json.dumps(said), "utf-8")
+    rewrite(path / "users.parquet", history=history)
+    describe(path, repeats="count", measured={"repeated_events": 0.2, "repeated_targets": 0.25})
     return path
 
 
@@ -182,6 +176,34 @@ def seal(folder: Path, **changes: Any) -> None:
     (folder / "manifest.json").write_text(json.dumps(raw), "utf-8")
 
 
+def retrain(folder: Path, **changes: Any) -> None:
+    """Sets entries of what the manifest says of the training."""
+    raw = json.loads((folder / "manifest.json").read_text("utf-8"))
+    seal(folder, training=raw["training"] | changes)
+
+
+def describe(path: Path, **changes: Any) -> None:
+    """Sets entries of what a zoo says of its dataset."""
+    file = path / "dataset.json"
+    file.write_text(json.dumps(json.loads(file.read_text("utf-8")) | changes), "utf-8")
+
+
+def with_columns(file: Path, **columns: Any) -> pa.Table:
+    """A table with other values in some of its columns, of the type that was there unless they are an array of another one."""
+    table = pq.read_table(file)
+    for name, values in columns.items():
+        array = values if isinstance(values, pa.Array) else pa.array(values, table[name].type)
+        table = table.set_column(table.column_names.index(name), name, array)
+    return table
+
+
+def rewrite(file: Path, **columns: Any) -> None:
+    """Puts `with_columns` in the place of the table; a bundle is sealed anew."""
+    pq.write_table(with_columns(file, **columns), file)
+    if (file.parent / "manifest.json").is_file():
+        seal(file.parent)
+
+
 PARTS = {"a third of it": 6, "the rest": 6}
 
 
@@ -219,24 +241,24 @@ def with_gates(folder: Path, toy: Toy, gates: int = 3, bias: float = 0.0) -> Non
     with_output(folder, toy, g, "gates", [gates], encoder={"gates": 3})
 
 
-def with_matches(folder: Path, toy: Toy, claimed: int = 2) -> None:
+def with_matches(folder: Path, toy: Toy, claimed: int = 2, **encoder: Any) -> None:
     """Gives a bundle two filters that match the latest item and the one before, and both in a row: the first by their numbers'
-    shares of the catalogue, the second by half of that. claimed: how many items the manifest says they slide over."""
+    shares of the catalogue, the second by half of that. claimed: how many items the manifest says they slide over.
+    encoder: what else it says of the encoder."""
     g = extended(toy)
     filled = g.add("Pad", "items", g.ints(0, 2, 0, 0), g.constant(0, np.int64))
     latest = g.add("Slice", filled, g.ints(-2), g.ints(2**31), g.ints(1))
     share = g.add("Div", g.add("Cast", latest, to=TensorProto.FLOAT), g.constant(toy.items, np.float32))
     rows = g.add("MatMul", share, g.constant([[1, 0, 0.5], [0, 1, 0.5]], np.float32))
     g.add("Mul", g.add("Unsqueeze", rows, g.ints(2)), g.constant([1, 0.5], np.float32), output="matches")
-    with_output(folder, toy, g, "matches", [3, 2], encoder={"matches": claimed})
+    with_output(folder, toy, g, "matches", [3, 2], encoder={"matches": claimed, **encoder})
 
 
 def as_refit(folder: Path, protocol: str = "full, refit") -> None:
     """Makes a bundle one that was fitted on validation events, too, with its figures under `protocol`."""
     for file in ("ranks.parquet", "exposure.parquet"):
         table = pq.read_table(folder / file)
-        place = table.column_names.index("protocol")
-        pq.write_table(table.set_column(place, "protocol", pa.array([protocol] * len(table))), folder / file)
+        rewrite(folder / file, protocol=[protocol] * len(table))
     curve = pq.read_table(folder / "curve.parquet").drop_columns("valid_ndcg")
     pq.write_table(curve.append_column("valid_ndcg", pa.nulls(len(curve), pa.float64())), folder / "curve.parquet")
     raw = json.loads((folder / "manifest.json").read_text("utf-8"))

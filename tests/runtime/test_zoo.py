@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -19,7 +18,7 @@ import pytest
 from engine.cards import declarations, place
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
-from tests.runtime.bundles import TOYS, make_zoo, seal, write_bundle
+from tests.runtime.bundles import TOYS, describe, make_zoo, seal, write_bundle
 from tests.runtime.spaces import write_space
 from tests.runtime.studies import outcome, study, write
 from tests.runtime.tokenizations import write_tokenization
@@ -136,11 +135,7 @@ def column(name: str, values: object) -> Callable[[pa.Table], pa.Table]:
 
 
 def info(**changes: object) -> Callable[[Path], None]:
-    def spoil(path: Path) -> None:
-        raw = json.loads((path / "dataset.json").read_text()) | changes
-        (path / "dataset.json").write_text(json.dumps(raw))
-
-    return spoil
+    return lambda path: describe(path, **changes)
 
 
 @pytest.mark.parametrize(

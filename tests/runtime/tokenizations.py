@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine.data.identifiers import NONE
-from tests.runtime.bundles import FINGERPRINT, MADE
+from tests.runtime.bundles import FINGERPRINT, MADE, with_columns
 
 ITEMS, CODES, DIM = 40, 5, 3
 PROJECTION = {"method": "by hand", "parameters": {"metric": "euclidean"}, "trustworthiness": 0.9, "neighbours": 4}
@@ -99,10 +99,7 @@ def edit(folder: Path, **changes: Any) -> None:
 
 def rewrite(folder: Path, file: str, **columns: Any) -> None:
     """Other values in columns of a table."""
-    table = pq.read_table(folder / file)
-    for name, values in columns.items():
-        table = table.set_column(table.column_names.index(name), name, pa.array(values, table[name].type))
-    pq.write_table(table, folder / file)
+    pq.write_table(with_columns(folder / file, **columns), folder / file)
     seal(folder)
 
 

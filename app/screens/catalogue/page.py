@@ -19,6 +19,7 @@ from engine.runtime import Zoo
 
 BUTTONS = 8  # attributes with a button of their own; the others share one
 LARGEST = 10_000  # rows of a file
+_NO_FILTERS = {"only": None, "between": None, "page": None}
 
 
 def show() -> None:
@@ -82,10 +83,7 @@ def results(models: Zoo, catalogue: Catalogue, facets: list[Facet], text: str, f
         return
     rows(models, facets, page.rows.to_pylist(), text)
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        if pages > 1:
-            if st.session_state.get("catalogue_page", 1) != number:  # Streamlit warns of a value beside the default
-                st.session_state["catalogue_page"] = number
-            st.pagination(pages, key="catalogue_page", width=380, on_change=guard.callback(_turned), args=(pages,))
+        choice.paged(pages, number, key="catalogue_page", width=380)
         export.table_buttons(
             lambda: views.table(every(catalogue, text, filters, column, descending)),
             f"{models.info.name} catalogue",
@@ -135,7 +133,12 @@ def nothing(models: Zoo, text: str, filters: Filters) -> None:
         md(f"None of {count(len(models), 'item')} {words}{also}, not even roughly."),
         icon=":material/search_off:",
     )
-    st.button("Clear search and filters", on_click=guard.callback(clear_all), key="catalogue_clear_nothing")
+    st.button(
+        "Clear search and filters",
+        on_click=guard.callback(state.choose),
+        kwargs={"find": None, **_NO_FILTERS},
+        key="catalogue_clear_nothing",
+    )
 
 
 def every(catalogue: Catalogue, text: str, filters: Filters, column: str, descending: bool) -> pa.Table:
@@ -261,10 +264,16 @@ def chips(filters: Filters) -> None:
                 icon=":material/close:",
                 icon_position="right",
                 help="Remove this filter",
-                on_click=guard.callback(remove_filter),
-                args=(name,),
+                on_click=guard.callback(set_filter),
+                args=(name, None),
             )
-        st.button("Clear all", type="tertiary", key="catalogue_clear_filters", on_click=guard.callback(clear_filters))
+        st.button(
+            "Clear all",
+            type="tertiary",
+            key="catalogue_clear_filters",
+            on_click=guard.callback(state.choose),
+            kwargs=_NO_FILTERS,
+        )
 
 
 def choose_values(name: str, key: str) -> None:
@@ -288,24 +297,6 @@ def set_filter(name: str, condition: Among | Between | None) -> None:
     if condition is not None:
         conditions[name] = condition
     state.choose(**parameters_of(conditions), page=None)
-
-
-def remove_filter(name: str) -> None:
-    set_filter(name, None)
-
-
-def clear_filters() -> None:
-    state.choose(only=None, between=None, page=None)
-
-
-def clear_all() -> None:
-    state.choose(find=None, only=None, between=None, page=None)
-
-
-def _turned(pages: int) -> None:
-    number = st.session_state.get("catalogue_page")
-    if isinstance(number, int) and 1 <= number <= pages:
-        state.choose(page=str(number))
 
 
 def add(item_id: str) -> None:

@@ -69,11 +69,6 @@ def choose_models(key: str, offered: tuple[str, ...]) -> None:
     state.update(models=None if list(chosen) in ([], model_card.usual(models)) else chosen)
 
 
-def clicked(key: str) -> None:
-    """A click in the lists, or in the table of ranks. key: of the widget."""
-    act(widgets.act(key))
-
-
 def act(click: Mapping[str, Any]) -> None:
     """Adds an item to the history that is shown, if the visitor saw this history, or selects it."""
     now, item_id = state.get(), click.get("id")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
 
 import streamlit as st
 
@@ -107,8 +106,7 @@ def _list(models: Zoo, answer: Answer, top: recommend.TopK, history: tuple[int, 
     """The beam's list, and how it differs from the model's own above."""
     changed = replace(answer, top=top, before=answer.top, note=note, target_rank=None)
     (card,) = compare.cards(models, [changed], history, chosen=state.selected(models))
-    act = guard.callback(partial(actions.clicked, "compare_beam_list"))
-    widgets.recommendations([card | {"before": None}], key="compare_beam_list", on_act=act)
+    widgets.recommendations([card | {"before": None}], key="compare_beam_list", on_act=actions.act)
 
 
 def _faithful(

@@ -93,7 +93,10 @@ def about(page: MapChoices) -> None:
             "Zoom to them", key="map_code_zoom", disabled=not len(items), on_click=guard.callback(zoom_to),
             args=(tuple(items.tolist()),),
         )  # fmt: skip
-        st.button("Deselect", key="map_code_clear", type="tertiary", on_click=guard.callback(_let_go))
+        st.button(
+            "Deselect", key="map_code_clear", type="tertiary", on_click=guard.callback(state.choose),
+            kwargs={"code": None},
+        )  # fmt: skip
     if level:
         st.caption(
             f"A code of level {level + 1} encodes the residual after the earlier codes, so its meaning depends on them."
@@ -148,7 +151,3 @@ def _take(place: Place) -> None:
         state.choose(code=f"{place.owner.name}.{codes.name(rows[0])}")
     elif not rows:
         select(None)
-
-
-def _let_go() -> None:
-    state.choose(code=None)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from app import guard, spaces, zoo
+from app import spaces, zoo
 from app.analysis.map_colouring import Colouring
 from app.analysis.map_points import Points
 from app.analysis.map_regions import Attribute
@@ -80,7 +80,7 @@ def show(page: MapChoices) -> None:
         "aspect": _points(page).aspect,
         "selection": _selection(page),
     }
-    widgets.attribute_bars(data, key=_KEY, on_act=guard.callback(_clicked))
+    widgets.attribute_bars(data, key=_KEY, on_act=act)
 
 
 def attribute_bars(page: MapChoices, attributes: Sequence[Attribute]) -> list[dict[str, Any]]:
@@ -156,10 +156,6 @@ def _selection(page: MapChoices) -> dict[str, Any] | None:
         "isolated": page.isolated,
         "held": is_held(),
     }
-
-
-def _clicked() -> None:
-    act(widgets.act(_KEY))
 
 
 def act(clicked: Mapping[str, Any]) -> None:

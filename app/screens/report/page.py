@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import streamlit as st
@@ -62,16 +63,16 @@ def _shown(report: Report, live: bool = False) -> None:
             height=_HEIGHT,
             alt="The report as it will be exported, with drawn figures",
         )
-        widgets.preview("report_preview", key="report_titles", on_act=guard.callback(_clicked))
+        widgets.preview("report_preview", key="report_titles", on_act=_select)
     st.caption(
         "This is the exported page itself. With its JSON, `seqscope report --verify "
         f"{report.stem}.json` asks the models again and says whether its lists, facts and figures still hold."
     )
 
 
-def _clicked() -> None:
+def _select(click: Mapping[str, Any]) -> None:
     """Selects the item whose title was clicked. What comes from the browser is not believed."""
-    item_id = widgets.act("report_titles").get("id")
+    item_id = click.get("id")
     if isinstance(item_id, str) and zoo.open_zoo(state.get().dataset).position(item_id) is not None:
         state.select(item_id)
 

@@ -41,7 +41,10 @@ def opened() -> Report | None:
             f"“{md(entry.name, 100)}”, as it was saved on {entry.changed:%-d %B %Y, %H:%M} UTC. The models were not asked again.",
             icon=":material/bookmark:",
         )
-        st.button("Close it", key="report_close", icon=":material/close:", on_click=guard.callback(_close))
+        st.button(
+            "Close it", key="report_close", icon=":material/close:", on_click=guard.callback(state.choose),
+            kwargs={SAVED: None},
+        )  # fmt: skip
     return read(json.dumps(entry.document).encode(), f"The saved report “{clean(entry.name, 60)}”")
 
 
@@ -98,7 +101,3 @@ def _save(store: Store, who: str, report: Report, replace: bool) -> None:
 def _open(id: str) -> None:
     saved.end_doing()
     state.choose(**{SAVED: id})
-
-
-def _close() -> None:
-    state.choose(**{SAVED: None})

@@ -74,14 +74,8 @@ def _path(page: Selection, tokenization: Tokenization, item: int) -> None:
                 width="content",
             )
     for depth in range(len(codes), 0, -1):
-        others = semantic_ids.with_prefix(tokenization.learned, codes[:depth])
-        others = others[others != item]
-        longer = (
-            semantic_ids.with_prefix(tokenization.learned, codes[: depth + 1])
-            if depth < len(codes)
-            else np.empty(0, np.int64)
-        )
-        new = others[~np.isin(others, longer)]
+        longer = semantic_ids.with_prefix(tokenization.learned, codes[: depth + 1]) if depth < len(codes) else [item]
+        new = np.setdiff1d(semantic_ids.with_prefix(tokenization.learned, codes[:depth]), longer)
         with st.container(gap=None):
             st.caption(_sharing(len(new), depth, len(codes)))
             order = new[np.argsort(-models.popularity[new], kind="stable")][:SIBLINGS]

@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from app import export, glossary, zoo
-from app.analysis import semantic_ids, tokenizers
+from app.analysis import beam_search, semantic_ids, tokenizers
 from app.components import choice, sections, widgets
 from app.figures import semantic_ids as figures
 from app.screens.semantic_ids.selection import Selection
@@ -160,17 +160,17 @@ def _groups_table(page: Selection, tokenization: Tokenization, many: int) -> pd.
 
 
 def generation_bias(page: Selection) -> None:
-    able = tokenizers.writers(page.models)
+    bundles, able = page.models.bundles, beam_search.generators(page.models)
     if not able:
         st.caption(
             "None of this dataset's models generates semantic IDs, so there is nothing to compare with held-out items."
         )
         return
     name = choice.selected(
-        "Model", "model", {key: bundle.manifest.title for key, bundle in able.items()}, next(iter(able)),
+        "Model", "model", {key: bundles[key].manifest.title for key in able}, able[0],
         key=f"semantic_model_{page.models.info.name}", width=260,
     )  # fmt: skip
-    bundle = able[name]
+    bundle = bundles[name]
     item_counts = tokenizers.written(bundle, state.get().k)
     if item_counts is None:
         st.caption(md(f"{bundle.manifest.title} was exported without its evaluation: what it generated is unknown."))

@@ -8,9 +8,9 @@ from typing import Any
 
 import streamlit as st
 
-from app import export, guard, zoo
+from app import export, zoo
 from app.analysis import model_card, users
-from app.components import widgets
+from app.components import choice, widgets
 from app.screens.users import PER_PAGE, selection, user
 from app.session import state
 from app.text import clean
@@ -34,12 +34,12 @@ def show(models: Zoo, shown: users.UserFilter, rows: users.Ints, row: int | None
     pages = -(-len(rows) // PER_PAGE)
     page_number = min(int(state.get().own.get("page", 1)), pages)
     part = rows[(page_number - 1) * PER_PAGE :][:PER_PAGE]
-    table, key = users.table(models), f"users_table_{state.get().dataset}"
+    table = users.table(models)
     widgets.rank_table(
         _columns(models, shown),
         [_line(models, table, shown, int(listed)) for listed in part],
-        key=key,
-        on_act=guard.callback(_clicked),
+        key=f"users_table_{state.get().dataset}",
+        on_act=act,
         label="Users with a held-out item, and its rank in each model",
         sort=shown.sort,
         falling=shown.falling,
@@ -50,12 +50,7 @@ def show(models: Zoo, shown: users.UserFilter, rows: users.Ints, row: int | None
     if st.session_state.pop("users_open", False):
         st.switch_page("screens/compare/page.py", query_params=state.link_params())
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        if pages > 1:
-            if st.session_state.get("users_page", 1) != page_number:  # Streamlit warns of a value beside the default
-                st.session_state["users_page"] = page_number
-            st.pagination(
-                pages, key="users_page", max_visible_pages=5, on_change=guard.callback(_turned), args=(pages,)
-            )
+        choice.paged(pages, page_number, key="users_page", clears=("user",), max_visible_pages=5)
         export.table_buttons(lambda: users.as_frame(models, rows), "users", key="users")
 
 
@@ -109,10 +104,6 @@ def _rank(table: users.UserTable, name: str, row: int, items: int) -> dict[str, 
     return {"text": user.rank_words(rank), "shade": max(0.0, 1 - math.log(rank) / math.log(max(items, 2)))}
 
 
-def _clicked() -> None:
-    act(widgets.act(f"users_table_{state.get().dataset}"))
-
-
 def act(click: Mapping[str, Any]) -> None:
     """Sorts, chooses a user, or takes over a user's history. What comes from the browser is not believed."""
     models = zoo.open_zoo(state.get().dataset)
@@ -133,9 +124,3 @@ def _sort_by(by: str, models: Zoo) -> None:
     falls_first = by in ("length", "difference")  # the longest, and those on whom models differ most
     falling = not before.falling if by == before.sort else falls_first
     state.choose(sort=by, order="down" if falling else "up", page=None, user=None)
-
-
-def _turned(pages: int) -> None:
-    number = st.session_state.get("users_page")
-    if isinstance(number, int) and 1 <= number <= pages:
-        state.choose(page=str(number), user=None)
