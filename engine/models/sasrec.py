@@ -9,8 +9,9 @@ trained ones, so that states are matched with items as they were in training.
 
 **Time.** With `period`, which is ours, every so many days of the log have two vectors: one is added to the items that were taken
 then, one to the states that were reached then, where it says what is popular at the time (as the biases of Koren, KDD 2009, 3.1,
-which each have bins of time, but of rank d). What is learnt of a period is learnt of its training events. When the held-out item
-was is not read; where nobody knows when items were, as in bundles and on pages, vectors of their own stand in.
+which each have bins of time, but of rank d). What is learnt of a period is learnt of its training events. When the next item
+will be taken nobody knows: a last state gets the mean over the periods in which that would be after gaps as the log has them.
+Where nobody knows when items were, as in bundles and on pages, vectors of their own stand in.
 
 docs/models.md lists what differs from the paper, all of it in how it is trained.
 """
@@ -200,8 +201,9 @@ class SASRec(SelfAttentive):
         num_users: int,
         generator: torch.Generator,
         times: npt.NDArray[np.int64] | None = None,
+        gaps: npt.NDArray[np.int64] | None = None,
     ) -> None:
-        """times: int64 [training events], to train with `period`."""
+        """times: int64 [training events]; gaps: int64 [some], seconds from an event to the next; both with `period`."""
         super().__init__()
         if config.dim % config.heads:
             raise ValueError(f"dim {config.dim} cannot be split into {config.heads} heads")
@@ -218,6 +220,7 @@ class SASRec(SelfAttentive):
         self.item_periods, self.state_periods = (
             None if times is None else Periods(times, config.period, config.dim) for _ in range(2)
         )
+        self.register_buffer("gaps", None if gaps is None else torch.from_numpy(gaps), persistent=False)
         self._initialise(generator)
 
     def _initialise(self, generator: torch.Generator) -> None:
@@ -236,8 +239,9 @@ class SASRec(SelfAttentive):
 
     @classmethod
     def needs_of(cls, config: SASRecConfig) -> tuple[str, ...]:
-        return ("times",) if config.period else ()
+        return ("times", "gaps") if config.period else ()
 
+    gaps: Tensor | None
     newcomer: Tensor | None
     """float32 [dim]: the mean of all user vectors, where nothing is learnt and there are any."""
 
@@ -258,6 +262,17 @@ class SASRec(SelfAttentive):
         items: int64 [batch, length]; weights, if given, receives one [batch, heads, length, length] per block; users: int64
         [batch], whose vectors are added where there are any; times: as of `query_with_times`; where they are given, `period` was.
         """
+        states = self._read(items, weights, times)
+        if self.state_periods is not None:
+            states = states + self.state_periods(times)
+        if self.users is None:
+            return states
+        if users is not None:
+            return states + self.users(users)[:, None]
+        return states + (self.users.weight.mean(0) if self.newcomer is None else self.newcomer)
+
+    def _read(self, items: Tensor, weights: list[Tensor] | None, times: Tensor | None) -> Tensor:
+        """`hidden` but for what is added to states."""
         length = items.shape[1]
         x = self.items(items) * math.sqrt(self.config.dim)
         if self.positions is not None:
@@ -267,19 +282,17 @@ class SASRec(SelfAttentive):
         if self.item_periods is not None:
             x = x + self.item_periods(times)
         states: Tensor = self.norm(self.encoded(x, items, self.blocks, weights))
-        if self.state_periods is not None:
-            states = states + self.state_periods(times)
-        if self.users is None:
-            return states
-        if users is not None:
-            return states + self.users(users)[:, None]
-        return states + (self.users.weight.mean(0) if self.newcomer is None else self.newcomer)
+        return states
 
     def query(self, items: Tensor, users: Tensor | None = None) -> Tensor:
         return self.hidden(items, users=users)[:, -1]
 
     def query_with_times(self, items: Tensor, times: Tensor) -> Tensor:
-        return self.hidden(items, times=times)[:, -1]
+        assert self.gaps is not None and self.state_periods is not None
+        last = times[:, -1:]
+        ahead = (last + self.gaps).masked_fill(last == NO_TIME, NO_TIME)
+        state = self._read(items, None, times)[:, -1] + self.state_periods(ahead).mean(1)
+        return state if self.newcomer is None else state + self.newcomer
 
     @property
     def attention(self) -> AttentionShape | None:

@@ -93,6 +93,7 @@ def graph() -> Graph:
 MATERIALS: dict[str, Any] = {
     "identifiers": identifiers(), "words": tokenized(words()), "start": None, "vectors": vectors(), "graph": graph(),
     "attributes": words(), "times": np.random.default_rng(9).integers(0, 1_000, len(log()[0])),
+    "gaps": np.array([0, 60]),
 }  # fmt: skip
 
 

@@ -107,13 +107,18 @@ def test_in_training_the_blocked_attention_is_the_same(monkeypatch: pytest.Monke
 
 
 def test_periods_have_vectors_for_items_and_for_states() -> None:
-    """Three weeks: rows 0 to 2, and 3 where the time is not known."""
-    log = np.array([10, 10 + 15 * DAY, 10 + 20 * DAY])
-    model = SASRec(small("sasrec", period=7), ITEMS, USERS, torch.Generator().manual_seed(0), log)
+    """Three weeks: rows 0 to 2, and 3 where the time is not known. The next item comes at once, or after a week and a half."""
+    log, gaps = np.array([10, 10 + 15 * DAY, 10 + 20 * DAY]), np.array([0, 3 * 7 * DAY // 2])
+    model = SASRec(small("sasrec", period=7), ITEMS, USERS, torch.Generator().manual_seed(0), log, gaps)
     move(model, 1)
     model.eval()
-    history, times, rows = [3, 5, 2, 3, 8], [-DAY, 9 + 7 * DAY, 10 + 7 * DAY, NO_TIME, 10 + 70 * DAY], [0, 0, 1, 3, 2]
-    tokens = torch.tensor([history])
-    with_times = model.query_with_times(tokens, torch.tensor([times]))[0]
-    np.testing.assert_allclose(numbers(with_times), derived(model, history, rows)[0][-1], atol=1e-5)
+    history, times, rows = [3, 5, 2, 3, 8], [-DAY, 10 + 70 * DAY, 10 + 7 * DAY, NO_TIME, 9 + 7 * DAY], [0, 2, 1, 3, 0]
+    tokens, moments = torch.tensor([history]), torch.tensor([times])
+    states, _ = derived(model, history, rows)
+    np.testing.assert_allclose(numbers(model.hidden(tokens, times=moments)[0]), states, atol=1e-5)
+    of_periods = numbers(model.state_periods.vectors.weight)
+    ahead = states[-1] - of_periods[0] + (of_periods[0] + of_periods[2]) / 2
+    np.testing.assert_allclose(numbers(model.query_with_times(tokens, moments)[0]), ahead, atol=1e-5)
+    unknown = numbers(model.query_with_times(tokens[:, :4], moments[:, :4])[0])
+    np.testing.assert_allclose(unknown, derived(model, history[:4], rows[:4])[0][-1], atol=1e-5)
     np.testing.assert_allclose(numbers(model.query(tokens)[0]), derived(model, history, [3] * 5)[0][-1], atol=1e-5)
