@@ -58,9 +58,9 @@ SHORT = ("hgn", "caser", "fpmc", "transrec")
 PLANS = {
     "films": Plan(
         (*SIMPLE, "item-knn", "sasrec", "sasrec-time", "sasrec-bce", "hstu", "bert4rec", "attrec", *SHORT, *SETS, "recformer"),
-        TOKENIZERS, GENERATORS, 130_000_000,
+        TOKENIZERS, GENERATORS, 135_000_000,
     ),
-    "sample": Plan((*SIMPLE, "sasrec", "bert4rec", "attrec", "recformer"), TOKENIZERS, GENERATORS, 20_000_000),
+    "sample": Plan((*SIMPLE, "sasrec", "bert4rec", "attrec", "recformer"), TOKENIZERS, GENERATORS, 15_000_000),
 }  # fmt: skip
 
 
