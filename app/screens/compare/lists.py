@@ -34,7 +34,7 @@ def ask(models: Zoo, names: Sequence[str], now: state.State, question: Question)
     return recommend.ask(models, names, question.history, now.k, pinned=question.pinned, target=question.target)
 
 
-def drawn(
+def for_widget(
     models: Zoo, answers: Sequence[recommend.Answer], now: state.State, question: Question, view: str
 ) -> dict[str, Any]:
     """The answers for `widgets.recommendations` ({"models"}) or, with the view "ranks", for `widgets.item_ranks`."""
@@ -57,4 +57,4 @@ def after(
     now = state.edited(now, edited)
     question = Question.of(models, now)
     answers = ask(models, [name for name in names if name in models.bundles], now, question)
-    return {"lists": drawn(models, answers, now, question, view), "chips": history.chips(models, now)}
+    return {"lists": for_widget(models, answers, now, question, view), "chips": history.chips(models, now)}

@@ -57,15 +57,15 @@ def _lists(models: Zoo, answers: list[recommend.Answer], question: lists.Questio
             "ranks": "Ranks for B; arrows compare with A",
         }
         st.caption(f"{sides[view]}. The sections below look at B.")
-    drawn = lists.drawn(models, answers, now, question, view)
+    shown = lists.for_widget(models, answers, now, question, view)
     names = [answer.name for answer in answers]
     answered = partial(lists.after, folder=zoo.folder(now.dataset), names=names, now=now, view=view)
     address = early.offer(answered, key="compare")
     if view == "lists":
-        widgets.recommendations(drawn["models"], key=key, on_act=actions.act, early=address)
+        widgets.recommendations(shown["models"], key=key, on_act=actions.act, early=address)
         st.caption(f"{BARS} Click a title for details.", help=_SHARE)
     else:
-        widgets.item_ranks(drawn, key=key, on_act=actions.act, early=address)
+        widgets.item_ranks(shown, key=key, on_act=actions.act, early=address)
         st.caption(
             "Rank of each item in each model, also beyond its list; stronger colour is nearer the top. "
             f"In the mean, ranks beyond {now.k} count as {now.k + 1}. Click a title for details."
