@@ -191,6 +191,7 @@ class SASRec(SelfAttentive):
         variants=(
             Variant("sasrec", "blue", OnPage(chosen=True, examples=1)),
             Variant("sasrec-bce", "moss"),
+            Variant("sasrec-time"),
         ),
     )
 

@@ -36,8 +36,8 @@ class Material:
     """One of them: what the model is given, its digest, and the folder that it was read from."""
 
     value: Any
-    digest: str
-    """"" where no step of a training depends on it."""
+    digest: str | None
+    """None where no step of a training depends on it."""
     source: Path
     origin: Any = None
     """What is known of it beside its value."""
@@ -56,7 +56,7 @@ class Materials(dict[str, Material]):
     @property
     def digest(self) -> str:
         """Of everything that may change what is trained; empty where the model needs nothing."""
-        return "".join(f"{name}={self[name].digest}" for name in sorted(self) if self[name].digest)
+        return "".join(f"{name}={self[name].digest}" for name in sorted(self) if self[name].digest is not None)
 
     def keep(self, folder: Path) -> None:
         """Copies into the run folder, so that a run needs nothing outside it."""
@@ -273,7 +273,7 @@ class _Gaps(Kind):
         last = offsets[1:][np.diff(offsets) > 1] - 1
         gaps = times[last] - times[last - 1] if len(last) else np.zeros(1, np.int64)
         quantiles = np.quantile(gaps, np.arange(0.05, 1, 0.1), method="nearest") if len(last) else gaps
-        return Material(quantiles, "", dataset.path)
+        return Material(quantiles, None, dataset.path)
 
 
 class _Vectors(Kind):

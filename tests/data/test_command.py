@@ -9,6 +9,7 @@ import os
 import shlex
 import signal
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
@@ -65,6 +66,15 @@ def test_memory_that_cannot_do(bench: Bench) -> None:
     assert "Raise --memory" in bench.fails(log, "--memory", "1KB")
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """As a command is, whatever a test before has left of it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_interrupted_within_a_query_is_interrupted(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt), connect_file(tmp_path, memory="1GB", threads=1) as con:
         threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
