@@ -58,11 +58,13 @@ function drawnOnce(root, data, draw) {
 // --- an edit of the history is answered, and drawn, before the page is run (app/early.py)
 
 const SOON = 500 // ms that the answer may take: then the page is run without it
-// Of all components together: the address of the answers, how each part of them is drawn, and when the edit before has been told.
-const early = (window.seqscopeEarly ??= { address: "", parts: {}, turn: Promise.resolve() })
+// Of all components together: the address of the answers, how each part of them is drawn, how many runs were drawn, and when the edit
+// before has been told.
+const early = (window.seqscopeEarly ??= { address: "", parts: {}, runs: 0, turn: Promise.resolve() })
 
 // name: of the part of an answer that `draw` draws in `root`.
 function drawsEarly(name, root, draw) {
+  early.runs += 1
   early.parts[name] = { root, draw: data => root.isConnected && drawnOnce(root, data, draw) }
 }
 
@@ -77,10 +79,13 @@ function edit(act, tell) {
 }
 
 async function drawAnswer(address, act) {
+  const { runs } = early
   const words = encodeURIComponent(JSON.stringify(act))
   const answer = await fetch(`${address}?act=${words}`, { signal: AbortSignal.timeout(SOON) })
   if (!answer.ok) return
-  for (const [name, data] of Object.entries(await answer.json())) early.parts[name]?.draw(data)
+  const parts = Object.entries(await answer.json())
+  if (early.runs !== runs) return // a run of another edit came meanwhile, which this one does not know
+  for (const [name, data] of parts) early.parts[name]?.draw(data)
   // once that is on the screen; a tab that nobody looks at has no frames
   await new Promise(done => (requestAnimationFrame(() => setTimeout(done)), setTimeout(done, 100)))
 }

@@ -8,7 +8,8 @@ export default function ({ data, parentElement, setTriggerValue }) {
   root.report = setTriggerValue
   const draw = chips => drawn(chips, root)
   drawsEarly("chips", root, draw)
-  drawnOnce(root, data, draw)
+  const { run, ...chips } = data
+  drawnOnce(root, chips, draw)
 }
 
 function drawn(data, root) {

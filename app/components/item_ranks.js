@@ -5,7 +5,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".root")
   root.report = setTriggerValue
   const draw = table => drawnTable(table, root, parentElement)
-  const { early: address, ...table } = data
+  const { early: address, run, ...table } = data
   if (address) {
     early.address = address
     drawsEarly("lists", root, draw)

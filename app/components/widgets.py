@@ -7,6 +7,7 @@ What was clicked goes to `on_act` as a dictionary. Whoever handles it checks it,
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -20,6 +21,9 @@ from pandas.io.formats.style import Styler
 from app import guard
 from engine.runtime import judge
 
+_RUNS = itertools.count()
+"""So that each run of a page calls what draws anew, though its data are those of the run before: since then an edit may have been
+drawn (app/early.py) that came too late to be one."""
 OnAct = Callable[[Mapping[str, Any]], None]
 _HERE = Path(__file__).parent
 
@@ -109,7 +113,7 @@ def history(chips: dict[str, Any], *, key: str, on_act: OnAct) -> None:
     "detail", "event" (as figures call it, `events_of`)} oldest first.
     Acts: {"do": "remove" | "select", "place", "id"} and {"do": "move", "place", "to", "id"}.
     """
-    _HISTORY(key=key, data=chips, on_act_change=_hands(key, on_act))
+    _HISTORY(key=key, data={**chips, "run": next(_RUNS)}, on_act_change=_hands(key, on_act))
 
 
 def recommendations(models: list[dict[str, Any]], *, key: str, on_act: OnAct, early: str = "") -> None:
@@ -123,7 +127,9 @@ def recommendations(models: list[dict[str, Any]], *, key: str, on_act: OnAct, ea
     next), "chosen" (it is explained), "known" (how often it is in the history), "beyond" (after a gap)}.
     Acts: {"do": "explain", "id", "model"}, {"do": "add", "id", "model", "known"}.
     """
-    _RECOMMENDATIONS(key=key, data={"models": models, "early": early}, on_act_change=_hands(key, on_act))
+    _RECOMMENDATIONS(
+        key=key, data={"models": models, "early": early, "run": next(_RUNS)}, on_act_change=_hands(key, on_act)
+    )
 
 
 def rank_table(
@@ -161,7 +167,7 @@ def item_ranks(table: dict[str, Any], *, key: str, on_act: OnAct, early: str = "
     {"rank", "words", "exact", and of a what-if "change" ("up", "down", "new") and "moved"}.
     Acts: {"do": "explain", "id"}, {"do": "add", "id", "known"}.
     """
-    _ITEM_RANKS(key=key, data={**table, "early": early}, on_act_change=_hands(key, on_act))
+    _ITEM_RANKS(key=key, data={**table, "early": early, "run": next(_RUNS)}, on_act_change=_hands(key, on_act))
 
 
 def item_panel(data: dict[str, Any], *, key: str, on_act: OnAct) -> None:
