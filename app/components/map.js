@@ -152,14 +152,14 @@ export default function ({ data, parentElement, setStateValue }) {
       style.transform = enlarged ? `translate(${enlarged.left}px, ${enlarged.top}px) scale(${enlarged.scale})` : ""
     }
   }
-  const settle = async () => {
+  const settle = () => {
     if (!enlarged) return
     clearTimeout(enlarged.timer)
     const { xaxis, yaxis } = plot._fullLayout
     const [across, up] = ranges(xaxis, yaxis)
     enlarged = null
     lay()
-    await window.Plotly.relayout(plot, { "xaxis.range": across, "yaxis.range": up })
+    window.Plotly.relayout(plot, { "xaxis.range": across, "yaxis.range": up })
   }
   const turned = event => {
     const { xaxis, yaxis } = plot._fullLayout

@@ -181,10 +181,6 @@ def remove(place: int) -> None:
     edit(history_edits.without(get().current, place))
 
 
-def move(place: int, by: int) -> None:
-    edit(history_edits.moved(get().current, place, by))
-
-
 def clear() -> None:
     edit(())
 

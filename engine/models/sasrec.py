@@ -266,10 +266,14 @@ class SASRec(SelfAttentive):
         states = self._read(items, weights, times)
         if self.state_periods is not None:
             states = states + self.state_periods(times)
+        return self._with_users(states, None if users is None else users[:, None])
+
+    def _with_users(self, states: Tensor, users: Tensor | None) -> Tensor:
+        """`states`, with the vectors of these users where there are any, or that of a newcomer."""
         if self.users is None:
             return states
         if users is not None:
-            return states + self.users(users)[:, None]
+            return states + self.users(users)
         return states + (self.users.weight.mean(0) if self.newcomer is None else self.newcomer)
 
     def _read(self, items: Tensor, weights: list[Tensor] | None, times: Tensor | None) -> Tensor:
@@ -292,8 +296,7 @@ class SASRec(SelfAttentive):
         assert self.gaps is not None and self.state_periods is not None
         last = times[:, -1:]
         ahead = (last + self.gaps).masked_fill(last == NO_TIME, NO_TIME)
-        state = self._read(items, None, times)[:, -1] + self.state_periods(ahead).mean(1)
-        return state if self.newcomer is None else state + self.newcomer
+        return self._with_users(self._read(items, None, times)[:, -1] + self.state_periods(ahead).mean(1), None)
 
     @property
     def attention(self) -> AttentionShape | None:
