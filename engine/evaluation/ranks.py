@@ -219,7 +219,7 @@ def _scores(
         return score(model.query(items, users), index).float()
     assert part.times is not None
     times = torch.as_tensor(part.times.padded(items.shape[1], NO_TIME), device=device)
-    return score(model.query_with_times(items, times), index).float()
+    return model.scores_with_times(items, times).float()
 
 
 def inputs(model: Recommender, part: Cases, trained_users: bool, device: torch.device) -> tuple[Tensor, Tensor | None]:

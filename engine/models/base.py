@@ -61,7 +61,7 @@ class Recommender(nn.Module):
         needs: what else the model is built from, by the names that engine.training.materials knows (where its settings decide:
             `needs_of`).
         where_no_times: of a model that needs the times of the training log: what to do with a log that has none.
-        reads_times: it can be told when the items of a history were (`query_with_times`), and answers without that, too.
+        reads_times: it can be told when the items of a history were (`scores_with_times`), and answers without that, too.
         score_parts: where a score is a sum over parts of the query, what each is called and how many columns it has, in order;
             all of the query's where they are added up to it (`query_parts`) instead of standing side by side in it.
         gated: how many of the latest items have a gate each (`gates`); None where none has.
@@ -135,11 +135,6 @@ class Recommender(nn.Module):
         """
         raise TypeError(f"{type(self).__name__} defines no query")
 
-    def query_with_times(self, items: Tensor, times: Tensor) -> Tensor:
-        """As `query`, of a model that `reads_times`. times: int64 [batch, length], seconds, when each of the items was (not that
-        which is asked for); NO_TIME at padding."""
-        raise TypeError(f"{type(self).__name__} reads no times")
-
     def query_parts(self, items: Tensor, users: Tensor | None = None) -> Tensor:
         """What `query` adds up, in the order of `score_parts`: float32 [batch, parts, dim]. items, users: as there."""
         raise TypeError(f"{type(self).__name__} adds no parts up")
@@ -178,6 +173,11 @@ class Recommender(nn.Module):
     def scores(self, items: Tensor, users: Tensor | None = None) -> Tensor:
         """float32 [batch, items]"""
         return score(self.query(items, users), self.index())
+
+    def scores_with_times(self, items: Tensor, times: Tensor) -> Tensor:
+        """As `scores`, of a model that `reads_times`. times: int64 [batch, length], seconds, when each of the items was (not that
+        which is asked for); NO_TIME at padding."""
+        raise TypeError(f"{type(self).__name__} reads no times")
 
     def candidates(self, items: Tensor, targets: Tensor, users: Tensor | None = None) -> Tensor:
         """As `scores`, of some items: float32 [batch, targets]. targets: int64 [batch, targets]."""

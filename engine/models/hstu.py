@@ -27,7 +27,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.cards import Card, OnPage, Variant, added
-from engine.models.base import NO_TIME
+from engine.models.base import NO_TIME, score
 from engine.models.esasrec import NextItemNetwork
 from engine.models.layers import dropout, join_heads, looked_up, split_heads
 
@@ -130,12 +130,12 @@ class HSTU(NextItemNetwork):
         return ("times",) if config.time_bias else ()
 
     def hidden(self, items: Tensor, weights: list[Tensor] | None = None, times: Tensor | None = None) -> Tensor:
-        """times: as of `query_with_times`; where they are given, `time_bias` was."""
+        """times: as of `scores_with_times`; where they are given, `time_bias` was."""
         apart = () if times is None else (buckets(times),)
         return self.norm(self.states(items, weights, *apart))
 
-    def query_with_times(self, items: Tensor, times: Tensor) -> Tensor:
-        return self.hidden(items, times=times)[:, -1]
+    def scores_with_times(self, items: Tensor, times: Tensor) -> Tensor:
+        return score(self.hidden(items, times=times)[:, -1], self.index())
 
     def weights(self, items: Tensor, times: Tensor | None = None) -> Tensor:
         """What each position weighs those up to it with, float32 [batch, layers, heads, length, length]: no shares."""

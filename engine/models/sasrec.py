@@ -10,7 +10,7 @@ trained ones, so that states are matched with items as they were in training.
 **Time.** With `period`, which is ours, every so many days of the log have two vectors: one is added to the items that were taken
 then, one to the states that were reached then, where it says what is popular at the time (as the biases of Koren, KDD 2009, 3.1,
 which each have bins of time, but of rank d). What is learnt of a period is learnt of its training events. When the next item
-will be taken nobody knows: a last state gets the mean over the periods in which that would be after gaps as the log has them.
+will be taken nobody knows: its probability is the mean over the periods in which that would be after gaps as the log has them.
 Where nobody knows when items were, as in bundles and on pages, vectors of their own stand in.
 
 docs/models.md lists what differs from the paper, all of it in how it is trained.
@@ -18,6 +18,7 @@ docs/models.md lists what differs from the paper, all of it in how it is trained
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -30,7 +31,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.cards import Card, OnPage, Variant, added
-from engine.models.base import NO_TIME, AttentionShape, ItemIndex, Recommender
+from engine.models.base import NO_TIME, AttentionShape, ItemIndex, Recommender, score
 from engine.models.layers import (
     NO_RESIDUAL,
     attend,
@@ -261,7 +262,7 @@ class SASRec(SelfAttentive):
         """State after every position, float32 [batch, length, dim]; zeros before normalisation at padding.
 
         items: int64 [batch, length]; weights, if given, receives one [batch, heads, length, length] per block; users: int64
-        [batch], whose vectors are added where there are any; times: as of `query_with_times`; where they are given, `period` was.
+        [batch], whose vectors are added where there are any; times: as of `scores_with_times`; where given, `period` was.
         """
         states = self._read(items, weights, times)
         if self.state_periods is not None:
@@ -292,11 +293,13 @@ class SASRec(SelfAttentive):
     def query(self, items: Tensor, users: Tensor | None = None) -> Tensor:
         return self.hidden(items, users=users)[:, -1]
 
-    def query_with_times(self, items: Tensor, times: Tensor) -> Tensor:
+    def scores_with_times(self, items: Tensor, times: Tensor) -> Tensor:
+        """log of the mean probability of each item over the gaps after which the next one may be taken."""
         assert self.gaps is not None and self.state_periods is not None
-        last = times[:, -1:]
-        ahead = (last + self.gaps).masked_fill(last == NO_TIME, NO_TIME)
-        return self._with_users(self._read(items, None, times)[:, -1] + self.state_periods(ahead).mean(1), None)
+        state, last, index = self._with_users(self._read(items, None, times)[:, -1], None), times[:, -1:], self.index()
+        after = self.state_periods((last + self.gaps).masked_fill(last == NO_TIME, NO_TIME)).unbind(1)
+        logs = (score(state + moment, index).log_softmax(1) for moment in after)
+        return functools.reduce(torch.logaddexp, logs) - math.log(len(after))
 
     @property
     def attention(self) -> AttentionShape | None:

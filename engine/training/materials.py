@@ -263,16 +263,16 @@ class _Times(Kind):
 
 
 class _Gaps(Kind):
-    """How long after the event before it a user's last training event was: int64 [10], seconds, the 5 %, 15 %, … 95 % quantiles
-    over the users with two events at least; [0] where there are none."""
+    """How long after the event before it a validation event was: int64 [10], seconds, the 5 %, 15 %, … 95 % quantiles over those
+    with one before; [0] where there are none. (The training events are not asked: a user's gaps grow.)"""
 
     @classmethod
     def gather(cls, recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
-        times = _Times.gather(recipe, dataset, folder).value
-        offsets = dataset.training.offsets
-        last = offsets[1:][np.diff(offsets) > 1] - 1
-        gaps = times[last] - times[last - 1] if len(last) else np.zeros(1, np.int64)
-        quantiles = np.quantile(gaps, np.arange(0.05, 1, 0.1), method="nearest") if len(last) else gaps
+        _Times.gather(recipe, dataset, folder)  # which says what to do where there are none
+        assert dataset.timestamps is not None
+        held = np.setdiff1d(np.flatnonzero(dataset.roles == Role.VALID), dataset.events.offsets)
+        gaps = dataset.timestamps[held] - dataset.timestamps[held - 1]
+        quantiles = np.quantile(gaps, np.arange(0.05, 1, 0.1), method="nearest") if len(gaps) else np.zeros(1, np.int64)
         return Material(quantiles, None, dataset.path)
 
 

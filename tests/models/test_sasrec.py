@@ -116,9 +116,14 @@ def test_periods_have_vectors_for_items_and_for_states() -> None:
     tokens, moments = torch.tensor([history]), torch.tensor([times])
     states, _ = derived(model, history, rows)
     np.testing.assert_allclose(numbers(model.hidden(tokens, times=moments)[0]), states, atol=1e-5)
-    of_periods = numbers(model.state_periods.vectors.weight)
-    ahead = states[-1] - of_periods[0] + (of_periods[0] + of_periods[2]) / 2
-    np.testing.assert_allclose(numbers(model.query_with_times(tokens, moments)[0]), ahead, atol=1e-5)
-    unknown = numbers(model.query_with_times(tokens[:, :4], moments[:, :4])[0])
-    np.testing.assert_allclose(unknown, derived(model, history[:4], rows[:4])[0][-1], atol=1e-5)
+    of_periods, rows_of_items = numbers(model.state_periods.vectors.weight), numbers(model.table)[:ITEMS]
+
+    def probabilities(state: np.ndarray) -> np.ndarray:
+        raised = np.exp(rows_of_items @ state)
+        return raised / raised.sum()
+
+    expected = sum(probabilities(states[-1] - of_periods[0] + of_periods[period]) for period in (0, 2)) / 2
+    np.testing.assert_allclose(np.exp(numbers(model.scores_with_times(tokens, moments)[0])), expected, atol=1e-5)
+    unknown = np.exp(numbers(model.scores_with_times(tokens[:, :4], moments[:, :4])[0]))
+    np.testing.assert_allclose(unknown, probabilities(derived(model, history[:4], rows[:4])[0][-1]), atol=1e-5)
     np.testing.assert_allclose(numbers(model.query(tokens)[0]), derived(model, history, [3] * 5)[0][-1], atol=1e-5)
