@@ -313,6 +313,18 @@ def test_the_keyboard_stays_in_the_rank_table_when_it_adds_an_item(visit: Callab
     expect(add.nth(1)).to_be_focused()  # the item that stands there now
 
 
+def test_the_keyboard_skips_lists(visit: Callable[[str], Page]) -> None:
+    page = visit("/?ds=toys&view=lists")
+    skips = page.locator(".model > .skip")
+    page.keyboard.press("Tab")
+    skips.first.focus()
+    for place in range(skips.count()):
+        expect(skips.nth(place)).to_be_focused()
+        expect(skips.nth(place)).to_have_css("opacity", "1")
+        page.keyboard.press("Enter")
+    expect(page.locator(".models > .end")).to_be_focused()
+
+
 def stays_under_the_pointer(page: Page, view: str) -> None:
     """What was clicked, when the details open and close: the page is narrower then, and what stands above the lists takes more
     lines."""
