@@ -72,8 +72,8 @@ def named(title: str, look: Style) -> dict[str, str]:
     return {"title": clean(title, 60), "sign": look.sign, "colour": look.colour}
 
 
-def with_users(look: Style) -> Style:
-    """The look of a model that knows its users by vectors of their own, beside the model itself."""
+def dotted(look: Style) -> Style:
+    """The look of a model that was told more than the history (`analysis.metrics.ranked`), beside the model itself."""
     return dataclasses.replace(look, marker=f"{look.marker}-dot", sign=f"{look.sign}\u00b7")
 
 

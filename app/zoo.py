@@ -20,7 +20,7 @@ from app.analysis.cache import Opened, cached, forget, waiting
 from app.store import prepared
 from app.store.catalogue import Catalogue
 from app.store.server import open_store
-from app.styles import Style, style, titled, with_users  # noqa: F401  (pages take them from here)
+from app.styles import Style, dotted, style, titled  # noqa: F401  (pages take them from here)
 from engine.bundle import items
 from engine.errors import SeqscopeError
 from engine.files import read_json

@@ -328,7 +328,7 @@ def over_seeds(models: Zoo, protocol: str) -> str:
     several = [
         (clean(model.title), f"{len(model.ranks)} seeds")
         for model in of_models
-        if len(model.ranks) > 1 and not model.name.endswith(metrics.USERS)
+        if len(model.ranks) > 1 and not metrics.more_of(model.name)
     ]
     if not several:
         return metrics.ONE_SEED
@@ -337,12 +337,14 @@ def over_seeds(models: Zoo, protocol: str) -> str:
 
 
 def contenders(models: Zoo, people: dict[str, judge.Ranks]) -> list[judge.Contender]:
-    """Rows of one table; those of models that differ in their seed alone are one. people: row → ranks, of the same users."""
+    """Rows of one table; those of models that differ in their seed alone are one. Models that were told times are not among them,
+    since those that need no training read none. people: row → ranks, of the same users."""
     titles = metrics.titled({name: bundle.manifest.title for name, bundle in models.bundles.items()}, people)
     trainings: dict[tuple[str, ...], list[str]] = {}
     for row in people:
-        about = models.bundles[metrics.model_of(row)].manifest
-        trainings.setdefault((about.family, _but_for_seed(about), str(row.endswith(metrics.USERS))), []).append(row)
+        about, more = models.bundles[metrics.model_of(row)].manifest, metrics.more_of(row)
+        if more != metrics.TIMES:
+            trainings.setdefault((about.family, _but_for_seed(about), more), []).append(row)
     return [_contender(models, rows, people, titles[rows[0]]) for rows in trainings.values()]
 
 
@@ -380,7 +382,7 @@ def _by_seed(models: Zoo, rows: list[str], people: dict[str, judge.Ranks]) -> di
         table = bundle.seeds_table()
         if table is None or not floor.needs_training(bundle.manifest.family):
             continue
-        protocol = metrics.with_users(own_ranks.protocol) if row.endswith(metrics.USERS) else own_ranks.protocol
+        protocol = metrics.variant(own_ranks.protocol, metrics.more_of(row))
         for seed in table["seed"].unique().to_pylist():
             other = judge.ranks(table.filter(pc.equal(table["seed"], seed)), protocol, own_ranks.width)
             same, _ = judge.common({row: own_ranks} if other is None else {row: own_ranks, "": other})

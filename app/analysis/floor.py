@@ -49,8 +49,6 @@ def learned(rows: Iterable[str], families: Mapping[str, str]) -> list[str]:
 def missing(families: Mapping[str, str], protocol: str = "full") -> str:
     """What to say where models that need no training and that a log gets at once are not among the rows, and how to get them; ""
     where all are. Of sets of items those alone that read no order."""
-    if naming.parse(protocol).with_times:  # which none of them reads
-        return ""
     sets = naming.parse(protocol).sets
     absent = [
         name

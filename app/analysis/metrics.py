@@ -1,7 +1,7 @@
 """How good the models are, as small tables and sentences, from the ranks in their bundles: pure functions on arrays. What counts
 without training is in floor.py, the verdict on it in engine/evaluation/verdict.py.
 
-A row of a table is a model, or a model with its users' vectors (`ranked`); families: row → its model's family.
+A row of a table is a model, or a model that was told more than the history (`ranked`); families: row → its model's family.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ from engine.runtime import DatasetInfo, judge, repeats
 from engine.runtime import protocols as naming
 
 LEVEL = 0.05
-USERS = "+user"
-"""Behind a model's name: the row in which its users are known by vectors of their own."""
+USERS, TIMES = "+user", "+times"
+"""Behind a model's name: the row in which its users are known by vectors of their own, and that in which it was told when the
+items of the histories were."""
+_TITLES = {"": "", USERS: ", user vectors", TIMES: ", told the times"}
 ONE_SEED = (
     "Metrics are of one seed per model: intervals are over users and do not cover the variance between trainings."
 )
@@ -45,38 +47,46 @@ def metrics_of(protocol: str) -> tuple[str, ...]:
 
 
 def protocols(tables: Mapping[str, pa.Table | None]) -> list[str]:
-    """Every protocol that some model was evaluated under, full rankings first. What a model reaches with its vectors of training
-    users is no protocol of its own, but a row (`ranked`)."""
+    """Every protocol that some model was evaluated under, full rankings first. What a model reaches that is told more is no
+    protocol of its own, but a row (`ranked`)."""
     evaluated = {
         name for table in tables.values() if table is not None for name in table["protocol"].unique().to_pylist()
     }
-    return naming.in_order(map(without_users, evaluated))
+    return naming.in_order(map(variant, evaluated))
 
 
-def without_users(protocol: str) -> str:
-    """The protocol in whose tables a model with its users' vectors stands: "full+user" → "full"."""
-    return str(dataclasses.replace(naming.parse(protocol), trained_users=False))
+def variant(protocol: str, more: str = "") -> str:
+    """The protocol with what a model was told beside the history: USERS, TIMES or "", in whose tables all stand."""
+    return str(dataclasses.replace(naming.parse(protocol), trained_users=more == USERS, with_times=more == TIMES))
 
 
-def with_users(protocol: str) -> str:
-    return str(dataclasses.replace(naming.parse(protocol), trained_users=True))
+def more_of(row: str) -> str:
+    """What the model was told beside the history: USERS, TIMES or "" for nothing."""
+    return next((more for more in (USERS, TIMES) if row.endswith(more)), "")
 
 
 def model_of(row: str) -> str:
     """The model that a row is of."""
-    return row.removesuffix(USERS)
+    return row.removesuffix(more_of(row))
+
+
+def rows_of(model: str) -> list[str]:
+    """The rows that a model may have."""
+    return [model + more for more in _TITLES]
 
 
 def ranked(
     tables: Mapping[str, pa.Table | None], measured: Mapping[str, Mapping[str, Mapping[str, float]]], protocol: str
 ) -> dict[str, judge.Ranks]:
-    """Row → its ranks under `protocol`. A row is a model by its name; one that was also asked with its vectors of training users
-    has a second row, its name with USERS behind it. measured: model → its manifest's metrics."""
+    """Row → its ranks under `protocol`. A row is a model by its name; one that was also asked with its vectors of training users,
+    or with the times of the histories, has a second row, its name with USERS or TIMES behind it. measured: model → its manifest's
+    metrics."""
     rows: dict[str, judge.Ranks] = {}
     for name, table in tables.items():
-        for row, variant in ((name, protocol), (name + USERS, with_users(protocol))):
-            width = judge.beam_width(measured[name], variant)
-            of_row = None if table is None else judge.ranks(table, variant, width)
+        for row in rows_of(name):
+            under = variant(protocol, more_of(row))
+            width = judge.beam_width(measured[name], under)
+            of_row = None if table is None else judge.ranks(table, under, width)
             if of_row is not None:
                 rows[row] = dataclasses.replace(of_row, protocol=protocol)
     return rows
@@ -94,7 +104,7 @@ def each_once(rows: Sequence[str]) -> list[str]:
 
 def titled(titles: Mapping[str, str], rows: Iterable[str]) -> dict[str, str]:
     """Row → what it is called. titles: of the models."""
-    return {row: titles[model_of(row)] + (", user vectors" if row.endswith(USERS) else "") for row in rows}
+    return {row: titles[model_of(row)] + _TITLES[more_of(row)] for row in rows}
 
 
 def users_words(people: int, protocol: str) -> str:
@@ -279,9 +289,9 @@ def exposures(
     counts: dict[str, npt.NDArray[np.int64] | None] = {}
     why = {}
     for row, ranks in people.items():
-        variant = with_users(protocol) if row.endswith(USERS) else protocol
+        under = variant(protocol, more_of(row))
         beam = judge.beyond_beam(k, ranks.width)
-        counts[row] = None if beam else exposure(tables[model_of(row)], variant, k, items)
+        counts[row] = None if beam else exposure(tables[model_of(row)], under, k, items)
         why[row] = beam or f"the bundle keeps no lists for “{variant}” at {k}"
     return counts, why
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from app import examples, home
-from app.analysis.metrics import protocols, without_users
+from app.analysis.metrics import protocols, variant
 from app.limits import MAX_HISTORY, MAX_K
 from app.reports.document import PARTS, Asked
 from app.session import pages
@@ -184,7 +184,7 @@ PARAMETERS = (
     Parameter("view", "mean or rollout", one_of("view", ("mean", "rollout"))),
     Parameter("map", "the model whose map is drawn", is_model),
     Parameter("codes", "tokenizers, with ~ between them", _TOKENIZERS),
-    Parameter("protocol", "of the metrics", _protocol, renewed=without_users),
+    Parameter("protocol", "of the metrics", _protocol, renewed=variant),
     Parameter("slow", "effects of models that take long for them are wanted", one_of("slow answers", ("asked",))),
     Parameter("rows", "rows of the data themselves may go in", one_of("rows of the data", ("yes",))),
     Parameter("figures", "in HTML", one_of("figures", ("static", "interactive"))),

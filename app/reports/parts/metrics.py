@@ -18,7 +18,7 @@ from app.reports import charts
 from app.reports.blocks import Block, Cell, Figure, Table, figures, grid, interval, p, quiet, sign, table
 from app.reports.fields import Name, ReportModel, number, number_or_none
 from app.reports.part import Checked, Part, Source, same
-from app.styles import with_users
+from app.styles import dotted
 from app.text import clean, count, listed
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo, judge, protocols
@@ -28,10 +28,12 @@ if TYPE_CHECKING:
 
 
 class Estimate(ReportModel):
-    LATER = ("users",)
+    LATER = ("users", "times")
     model: Name
     users: bool = False
     """True: with the model's vectors of training users, in place of what it makes of the history alone."""
+    times: bool = False
+    """True: the model was told when the items of the history were."""
     metric: str
     mean: float
     low: float
@@ -44,10 +46,12 @@ class Estimate(ReportModel):
 
 
 class Beyond(ReportModel):
-    LATER = ("users", "others")
+    LATER = ("users", "times", "others")
     model: Name
     users: bool = False
     """As `Estimate.users`; a row of the metrics is a model, with these vectors or without."""
+    times: bool = False
+    """As `Estimate.times`."""
     coverage: float | None
     gini: float | None
     novelty: float | None
@@ -64,11 +68,14 @@ class Beyond(ReportModel):
 class Slice(ReportModel):
     """A metric over some of the people."""
 
+    LATER = ("times",)
     words: str
     """Whose held-out item …"""
     model: Name
     users: bool
     """As `Estimate.users`."""
+    times: bool = False
+    """As `Estimate.times`."""
     metric: str
     mean: float
     low: float
@@ -116,8 +123,8 @@ class Metrics(ReportModel):
 
 
 def row_of(entry: Estimate | Beyond | Slice) -> str:
-    """The row that it stands in: a model, or a model with its vectors of training users, as the page Metrics names it."""
-    return entry.model + analysis.USERS * entry.users
+    """The row that it stands in: a model, or one that was told more than the history, as the page Metrics names it."""
+    return entry.model + analysis.USERS * entry.users + analysis.TIMES * entry.times
 
 
 class MetricsPart(Part[Metrics]):
@@ -253,7 +260,7 @@ def measure(models: Zoo, names: tuple[str, ...], protocol: str | None, k: int) -
     possible = evaluation.protocols(models, names)
     if not possible:
         return None
-    protocol = analysis.without_users(protocol) if protocol else possible[0]
+    protocol = analysis.variant(protocol) if protocol else possible[0]
     if protocol not in possible:
         raise SeqscopeError(
             f"No model was evaluated under the protocol “{protocol[:80]}”; there are {', '.join(possible)}."
@@ -290,7 +297,8 @@ def measure(models: Zoo, names: tuple[str, ...], protocol: str | None, k: int) -
 
 
 def _row(row: str) -> dict[str, Any]:
-    return {"model": analysis.model_of(row), "users": row.endswith(analysis.USERS)}
+    more = analysis.more_of(row)
+    return {"model": analysis.model_of(row), "users": more == analysis.USERS, "times": more == analysis.TIMES}
 
 
 def _estimate(row: Any) -> dict[str, Any]:
@@ -430,9 +438,7 @@ def _figure(content: Metrics, report: Report) -> Figure | None:
     frame = pd.DataFrame([estimate.model_dump() for estimate in estimates]).assign(model=rows, note="")
     families, titles = _families(rows, report), analysis.titled(report.titles, rows)
     models = {row: report.model(analysis.model_of(row)) for row in rows}
-    looks = {
-        row: with_users(model.style) if row.endswith(analysis.USERS) else model.style for row, model in models.items()
-    }
+    looks = {row: dotted(model.style) if analysis.more_of(row) else model.style for row, model in models.items()}
     models_shown = count(len({model.name for model in models.values()}), "model")
     alt = f"{name} of {models_shown} with 95% intervals: those that need no training, then best on top"
 
@@ -441,7 +447,7 @@ def _figure(content: Metrics, report: Report) -> Figure | None:
         dots = [
             charts.Dot(
                 titles[row.model], row.mean, row.low, row.high, models[row.model].colour,
-                models[row.model].marker + ("-dot" if row.model.endswith(analysis.USERS) else ""), drawing.MARKS[row.mark],
+                models[row.model].marker + ("-dot" if analysis.more_of(row.model) else ""), drawing.MARKS[row.mark],
             )
             for row in drawing.ordered(frame, "mean", families).itertuples()
         ]  # fmt: skip

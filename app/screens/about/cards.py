@@ -119,7 +119,7 @@ def _folded(bundle: Bundle) -> dict[str, str]:
     both ways."""
     folded, learnt = (
         bundle.manifest.metrics.get(protocol, {}).get("NDCG@10")
-        for protocol in (bundle.protocol, metrics.with_users(bundle.protocol))
+        for protocol in (bundle.protocol, metrics.variant(bundle.protocol, metrics.USERS))
     )
     if folded is None or learnt is None:
         return {}

@@ -78,7 +78,7 @@ PAGE = Page(
     script=script(__file__),
     parameters=(
         section(SECTIONS),
-        Parameter("protocol", "of the evaluation", _protocol, renewed=metrics.without_users),
+        Parameter("protocol", "of the evaluation", _protocol, renewed=metrics.variant),
         Parameter("metric", "over users, by its name, such as NDCG; which there are depends on the protocol", _metric),
         Parameter("at", "k, how many of the first count", one_of("cut-off", tuple(map(str, judge.CUTOFFS)))),
         Parameter("kind", "of models that are shown beside those that need no training: Sequential, Text, …", _kind),

@@ -35,7 +35,7 @@ class MetricsChoices:
             if bundle.manifest.refitted == refit  # the others have protocols, and tables, of their own
         }
         absent = [model for model in named if model not in {metrics.model_of(row) for row in self.people}]
-        rows = [row for name in named for row in (name, name + metrics.USERS) if row in self.people or row in absent]
+        rows = [row for name in named for row in metrics.rows_of(name) if row in self.people or row in absent]
         self.families = evaluation.families(models, rows)
         if kind != "all":
             alike = model_card.by_kind(models).get(kind, [])
@@ -45,12 +45,11 @@ class MetricsChoices:
         means = self._means() if any(map(len, self.people.values())) else {}
         best_first = sorted(rows, key=lambda row: -np.nan_to_num(means.get(row, 0.0)))
         self.rows = floor.first(best_first, self.families)
-        """Of every table: a model, or one with its users' vectors (`metrics.ranked`); the floor first, then the best."""
+        """Of every table: a model, or one that was told more (`metrics.ranked`); the floor first, then the best."""
         self.titles = metrics.titled(named, self.rows)
         looks = {model: zoo.style(models, model) for model in named}
         self.looks = {
-            row: zoo.with_users(looks[metrics.model_of(row)]) if row.endswith(metrics.USERS) else looks[row]
-            for row in self.rows
+            row: zoo.dotted(looks[metrics.model_of(row)]) if metrics.more_of(row) else looks[row] for row in self.rows
         }
 
     def of_kind(self, table: pd.DataFrame) -> pd.DataFrame:

@@ -36,7 +36,7 @@ def _facts(this: MetricsChoices) -> dict[str, str]:
     """Term → words, not escaped."""
     info = this.models.info
     users = next(ranks.people for ranks in this.people.values())
-    known = any(row.endswith(metrics.USERS) for row in this.people)
+    more = set(map(metrics.more_of, this.people))
     return {
         "Ranking": naming.sentence(this.protocol, len(this.models)),
         "Split": split_words(info.split),
@@ -47,7 +47,11 @@ def _facts(this: MetricsChoices) -> dict[str, str]:
         "Significance": metrics.SIGNIFICANCE,
         "Model selection": metrics.SELECTION,
         "User vectors": "The trained user's own vector, in place of what the model makes of the history alone."
-        if known
+        if metrics.USERS in more
+        else "",
+        "Told the times": "The model is told when the items of the history were, never when the held-out one was. Lists of the "
+        "pages are made without times, and the verdict is over models that were told none."
+        if metrics.TIMES in more
         else "",
         "Beam search": " ".join(_beams(this)),
         "Dataset": f"{info.title}, fingerprint {info.fingerprint}",
