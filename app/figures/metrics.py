@@ -50,7 +50,7 @@ def dots(table: pd.DataFrame, metric: str, titles: Titles, looks: Looks, familie
                 x=row.high, y=place, text=MARKS[row.mark], showarrow=False, xanchor="left", xshift=10,
                 font={"size": 12},
             )  # fmt: skip
-    named_rows(fig, [label(short(titles[name], 24)) for name in part["model"]])
+    named_rows(fig, [label(short(titles[name], 34)) for name in part["model"]])
     best = floor.best(dict(zip(part["model"], part["mean"], strict=True)), families)
     if best is not None:
         fig.add_vline(x=best[1], line={"width": 1, "color": QUIET, "dash": "dot"})
@@ -81,7 +81,7 @@ def differences(
         row = compared[name]
         difference_dot(fig, place, label(titles[name]), row, (row.low, row.high), colour, _size(len(rows)), 2)
     fig.add_vline(x=0, line={"width": 1, "color": QUIET})
-    named_rows(fig, [label(short(titles[name], 24)) for name in rows])
+    named_rows(fig, [label(short(titles[name], 34)) for name in rows])
     fig.update_xaxes(title=f"Difference in {metric}", tickformat=".3f", nticks=6)
     return laid_out(fig, _height(len(rows)))
 
@@ -174,7 +174,7 @@ def losses(
     models = list(dict.fromkeys(part["model"]))
     columns = min(2 if narrow else 4, max(1, len(models)))
     deep = -(-len(models) // columns) or 1
-    names = [label(short(titles[name], 24)) for name in models]
+    names = [label(short(titles[name], 34)) for name in models]
     fig = make_subplots(
         deep, columns, subplot_titles=names, horizontal_spacing=0.16 if narrow else 0.08, vertical_spacing=0.35 / deep
     )
