@@ -21,6 +21,8 @@ def test_a_newcomers_path(visit: Callable[[str], Page], console_errors: list[str
     expect(page.get_by_text(re.compile("^What came next for .* users"))).to_be_visible()
     assert naming(page, "Jedi|Star Wars|Indiana Jones") >= 2  # both sagas are in the history
     fits(page, 1440)
+    page.set_viewport_size({"width": 1440, "height": 900})
+    assert page.get_by_test_id("stSidebarContent").evaluate("sidebar => sidebar.scrollHeight") == 900
     assert page.get_by_test_id("stMain").evaluate("main => main.scrollHeight") <= 3_500  # not long as it is opened
 
     # counting stands beside neural models; one click tells why it has an item, event by event
