@@ -21,7 +21,7 @@ from plotly.basedatatypes import BaseFigure
 from app import downloads, glossary
 from app.analysis.cache import cached
 from app.components import widgets
-from app.text import csv_bytes, md
+from app.text import count, csv_bytes, md
 
 Table: TypeAlias = "pd.DataFrame | Callable[[], pd.DataFrame]"  # a function is called when somebody looks
 Figure: TypeAlias = (
@@ -36,6 +36,10 @@ _LAYOUT: dict[str, Any] = {
     "modebar": {"bgcolor": _CLEAR, "color": "#767f80", "activecolor": "#1f9e89"},  # 3 : 1 on the paper of both themes
 }  # fmt: skip
 """Of every figure: the page's own ground."""
+_READ = 12
+"""Rows of a table that are read at once, and need no filter."""
+_LISTED = 100
+"""Values of a column that are chosen from a list; of more, those are that contain a text."""
 
 
 def file_name(*words: str, ending: str) -> str:
@@ -179,6 +183,7 @@ def under(
     with folded:
         table = table() if callable(table) else table
         columns = {**(columns or {}), **_defined(table, columns or {})}
+        table = _filtered(table, key)
         widgets.table(table, column_config=columns, alt=f"Table: {alt}", key=f"{key}_table")
         with st.container(horizontal=True, vertical_alignment="center"):
             table_buttons(table, name, key=key)
@@ -192,6 +197,35 @@ def under(
                     label_visibility="collapsed",
                 )
                 st.caption(md("The camera above the figure saves it in this format."), width="content")
+
+
+def _filtered(table: pd.DataFrame, key: str) -> pd.DataFrame:
+    """The rows that the values of a column are chosen by, where there are more than are read at once."""
+    if len(table) <= _READ:
+        return table
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        names = [name for name in table.columns if list(table.columns).count(name) == 1]
+        name = st.selectbox(
+            "Filter by column", names, index=None, placeholder="All rows", key=f"{key}_filter", width=230
+        )
+        if name is None:
+            return table
+        values, words = table[name], table[name].astype("string")
+        numeric = pd.api.types.is_numeric_dtype(values)
+        if numeric and values.nunique() > _READ:
+            ends = values.min().item(), values.max().item()
+            fine = {"step": (ends[1] - ends[0]) / 200, "format": "%.3g"} if isinstance(ends[0], float) else {}
+            low, high = st.slider(str(name), *ends, ends, key=f"{key}_filter_{name}", width=330, **fine)
+            part = table[values.between(low, high)]
+        elif words.nunique() <= _LISTED:
+            options = words.iloc[(values if numeric else words).argsort()].dropna().unique()
+            chosen = st.multiselect(str(name), options, key=f"{key}_filter_{name}", width=330)
+            part = table[words.isin(chosen)] if chosen else table
+        else:
+            text = st.text_input(f"{name} contains", key=f"{key}_filter_{name}", width=330).strip()
+            part = table[words.str.contains(text, case=False, regex=False, na=False)]
+        st.caption(f"{len(part):,} of {count(len(table), 'row')}", width="content")
+    return part
 
 
 def _defined(table: pd.DataFrame, columns: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import json
 
 import pandas as pd
 import plotly.graph_objects as go
+import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.export import config, file_name, json_rows, shared_figure
@@ -67,6 +68,35 @@ def test_a_figure_comes_with_a_description_a_table_and_downloads() -> None:
     (shown,) = app.dataframe
     assert shown.proto.HasField("placeholder") and shown.proto.placeholder == ""  # a cell without a value is empty
     assert len(app.get("download_button")) == 2
+
+
+def test_a_table_is_filtered_by_a_column_and_taken_away_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[pd.DataFrame] = []
+    monkeypatch.setattr("app.export.table_buttons", lambda table, name, *, key: taken.append(table))
+
+    def script() -> None:
+        import pandas as pd
+
+        from app import export
+
+        title = [f"Film {place}" for place in range(200)]
+        table = pd.DataFrame({"title": title, "kind": ["a", "b"] * 100, "score": [place / 200 for place in range(200)]})
+        export.under(table, key="t", alt="films", name="films")
+
+    app = AppTest.from_function(script)
+    app.session_state["t_twin"] = True
+    app.run()
+    assert len(taken[-1]) == 200
+    app.selectbox(key="t_filter").set_value("kind").run()
+    app.multiselect(key="t_filter_kind").set_value(["b"]).run()
+    assert len(taken[-1]) == 100 and set(taken[-1]["kind"]) == {"b"}
+    app.selectbox(key="t_filter").set_value("score").run()
+    app.slider(key="t_filter_score").set_value((0.5, 0.6)).run()
+    assert taken[-1]["score"].between(0.5, 0.6).all() and len(taken[-1]) == 21
+    app.selectbox(key="t_filter").set_value("title").run()
+    app.text_input(key="t_filter_title").set_value("film 19").run()
+    assert list(taken[-1]["title"]) == ["Film 19", *(f"Film {place}" for place in range(190, 200))]
+    assert not app.exception
 
 
 def test_a_figure_written_as_a_dictionary_is_drawn_as_plotly_would() -> None:
