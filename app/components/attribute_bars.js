@@ -5,7 +5,7 @@ const BELOW = matchMedia("(max-width: 640px)") // on a phone they stand below it
 
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".root")
-  const kept = (root.kept ??= { folded: null, open: new Map() }) // outlives an answer of Python; null: as there is room
+  const view = (root.view ??= { folded: null, open: new Map() }) // outlives an answer of Python; null: as there is room
   const focused = parentElement.activeElement?.dataset.key
   const act = values => setTriggerValue("act", values)
 
@@ -26,7 +26,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     const chart = map?.querySelector(".stPlotlyChart")
     return data.maps > 1 || (chart && chart.offsetWidth - chart.offsetHeight * data.aspect < ROOM)
   }
-  const folded = () => kept.folded ?? (BELOW.matches || hides())
+  const folded = () => view.folded ?? (BELOW.matches || hides())
   root.classList.toggle("two", data.maps > 1)
   const arrange = () => {
     fold.textContent = folded() ? "Attributes" : "Hide"
@@ -34,7 +34,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     panel.classList.toggle("folded", folded())
   }
   fold.onclick = () => {
-    kept.folded = !folded()
+    view.folded = !folded()
     arrange()
   }
   arrange()
@@ -109,8 +109,8 @@ export default function ({ data, parentElement, setTriggerValue }) {
 
   function bars({ name, title, values, more }, place) {
     const part = element("details")
-    part.open = kept.open.get(name) ?? place < OPEN
-    part.ontoggle = () => kept.open.set(name, part.open)
+    part.open = view.open.get(name) ?? place < OPEN
+    part.ontoggle = () => view.open.set(name, part.open)
     part.append(element("summary", "", title))
     const most = Math.max(1, ...values.map(({ of }) => of))
     for (const { value, items, of, pressed, colour } of values) {

@@ -38,12 +38,12 @@ export default function ({ data, setStateValue, setTriggerValue }) {
     for (const key of keys) {
       const near = key.endsWith("_hits") ? [key.replace(/_hits$/, "_search"), key] : [key]
       for (const name of near) {
-        const found = document.querySelector(`.${CSS.escape(name)}`)
-        const all = found?.matches(ABLE) ? [found] : [...(found?.querySelectorAll(ABLE) ?? [])]
+        const place = document.querySelector(`.${CSS.escape(name)}`)
+        const all = place?.matches(ABLE) ? [place] : [...(place?.querySelectorAll(ABLE) ?? [])]
         const able = all.filter(other => other.getClientRects().length) // a button with help is there twice, once for phones
         const before = able.filter(other => disabled?.compareDocumentPosition(other) & Node.DOCUMENT_POSITION_PRECEDING)
         if (able.length) return (before.at(-1) ?? able[0]).focus({ preventScroll: true })
-        disabled ??= found
+        disabled ??= place
       }
     }
   }
@@ -93,12 +93,12 @@ export default function ({ data, setStateValue, setTriggerValue }) {
       .filter(element => element.tabIndex >= 0 && !element.disabled && element.getClientRects().length)
   const through = event => {
     const opener = document.querySelector('[data-testid="stPopoverButton"][aria-expanded="true"]')
-    const inside = reached(document.querySelector('[data-testid="stPopoverBody"]') ?? new DocumentFragment())
+    const reachable = reached(document.querySelector('[data-testid="stPopoverBody"]') ?? new DocumentFragment())
     const at = event.composedPath()[0]
-    if (!opener || !inside.length) return
-    const last = inside.at(-1)
-    if (at === opener && !event.shiftKey) inside[0].focus()
-    else if (at === inside[0] && event.shiftKey) opener.focus()
+    if (!opener || !reachable.length) return
+    const last = reachable.at(-1)
+    if (at === opener && !event.shiftKey) reachable[0].focus()
+    else if (at === reachable[0] && event.shiftKey) opener.focus()
     else {
       // of a group the arrow keys reach the others; the browser goes on from the button
       if (event.shiftKey || (at !== last && !at.closest("[role=toolbar], [role=radiogroup]")?.contains(last))) return
@@ -137,7 +137,7 @@ export default function ({ data, setStateValue, setTriggerValue }) {
     const below = main.scrollHeight - main.scrollTop + end.top - open.getBoundingClientRect().bottom
     return Math.max(0, end.bottom - row.getBoundingClientRect().bottom - below)
   }
-  const keep = (section, height) => section.style.setProperty("--kept", `${height}px`)
+  const keep = (section, height) => section.style.setProperty("--room", `${height}px`)
   const opening = event => {
     const at = tabs(event)
     if (at) keep(at.section, room(at.section) ?? 0)
@@ -148,8 +148,8 @@ export default function ({ data, setStateValue, setTriggerValue }) {
   }
   const release = () => {
     for (const section of document.querySelectorAll(SECTIONS)) {
-      const [kept, needed] = [parseFloat(section.style.getPropertyValue("--kept")), room(section)]
-      if (kept && needed !== null && needed < kept) keep(section, needed)
+      const [height, needed] = [parseFloat(section.style.getPropertyValue("--room")), room(section)]
+      if (height && needed !== null && needed < height) keep(section, needed)
     }
   }
   // The page is narrower beside the details, and what stands above what was clicked is longer then.

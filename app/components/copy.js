@@ -15,14 +15,14 @@ export default function ({ data, parentElement }) {
     if (data.open) copy(false) // the click that opened it still counts as one for the clipboard, for some seconds
   }
 
-  async function copy(asked) {
+  async function copy(byClick) {
     const copied = await written(data.address)
-    note.textContent = copied ? "Copied." : asked || data.open ? "Select and copy it:" : ""
+    note.textContent = copied ? "Copied." : byClick || data.open ? "Select and copy it:" : ""
     if (copied) return
     field.hidden = false
     field.focus()
     field.select()
-    if (asked && byCommand()) note.textContent = "Copied."
+    if (byClick && byCommand()) note.textContent = "Copied."
   }
 }
 

@@ -48,7 +48,7 @@ function redraw(root, made) {
 }
 
 // Draws data in `root`, unless that is what it shows.
-function drawnOnce(root, data, draw) {
+function drawChanged(root, data, draw) {
   const text = JSON.stringify(data)
   if (root.shown === text) return
   root.shown = text
@@ -65,7 +65,7 @@ const early = (window.seqscopeEarly ??= { address: "", parts: {}, runs: 0, turn:
 // name: of the part of an answer that `draw` draws in `root`.
 function drawsEarly(name, root, draw) {
   early.runs += 1
-  early.parts[name] = { root, draw: data => root.isConnected && drawnOnce(root, data, draw) }
+  early.parts[name] = { root, draw: data => root.isConnected && drawChanged(root, data, draw) }
 }
 
 // act: what edits the history; tell: tells Streamlit of it, whose run draws the whole page.

@@ -6,13 +6,13 @@ const again = new WeakMap() // which button to focus after the chips were drawn 
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".root")
   root.report = setTriggerValue
-  const draw = chips => drawn(chips, root)
+  const draw = chips => drawChips(chips, root)
   drawsEarly("chips", root, draw)
   const { run, ...chips } = data
-  drawnOnce(root, chips, draw)
+  drawChanged(root, chips, draw)
 }
 
-function drawn(data, root) {
+function drawChips(data, root) {
   root.linked?.abort() // Streamlit calls this again when the data change, and does not stop what ran before
   root.linked = new AbortController()
   const items = data?.items ?? []
@@ -85,20 +85,20 @@ function draggable(chip, list, drop) {
       dragged = true
       chip.classList.add("dragged")
       const now = [...list.children]
-      const over = now.find(other => other !== chip && inside(other.getBoundingClientRect(), event))
+      const over = now.find(other => other !== chip && contains(other.getBoundingClientRect(), event))
       if (!over) return
       const { left, width } = over.getBoundingClientRect()
       const forward = now.indexOf(over) > now.indexOf(chip)
       const next = chip.nextSibling
       over.insertAdjacentElement(forward ? "afterend" : "beforebegin", chip)
       // back where neither its middle is passed nor the chip has come to the pointer: chips of different widths would change places for ever
-      if (event.clientX > left + width / 2 !== forward && !inside(chip.getBoundingClientRect(), event)) list.insertBefore(chip, next)
+      if (event.clientX > left + width / 2 !== forward && !contains(chip.getBoundingClientRect(), event)) list.insertBefore(chip, next)
     }
-    const end = kept => {
+    const end = dropped => {
       list.onpointermove = list.onpointerup = list.onpointercancel = null
       chip.classList.remove("dragged")
       if (!dragged) return
-      if (kept) drop([...list.children].indexOf(chip))
+      if (dropped) drop([...list.children].indexOf(chip))
       else list.replaceChildren(...order)
     }
     list.onpointerup = () => end(true)
@@ -106,7 +106,7 @@ function draggable(chip, list, drop) {
   }
 }
 
-function inside(box, { clientX, clientY }) {
+function contains(box, { clientX, clientY }) {
   return clientX >= box.left && clientX <= box.right && clientY >= box.top && clientY <= box.bottom
 }
 

@@ -4,16 +4,16 @@ const sorted = new WeakMap() // the title of the model by which each table is so
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".root")
   root.report = setTriggerValue
-  const draw = table => drawnTable(table, root, parentElement)
+  const draw = table => drawTable(table, root, parentElement)
   const { early: address, run, ...table } = data
   if (address) {
     early.address = address
     drawsEarly("lists", root, draw)
   }
-  drawnOnce(root, table, draw)
+  drawChanged(root, table, draw)
 }
 
-function drawnTable(data, root, parentElement) {
+function drawTable(data, root, parentElement) {
   const report = act => (act.do === "add" ? edit(act, () => root.report("act", act)) : root.report("act", act))
   const frame = element("div", "ranks")
   frame.tabIndex = 0
@@ -27,7 +27,7 @@ function drawnTable(data, root, parentElement) {
   const sort = column => {
     sorted.set(root, data.models[column]?.title)
     const rows = [...data.rows].sort((a, b) => value(a, column) - value(b, column) || a.mean - b.mean)
-    body.replaceChildren(...rows.map(row => drawn(row, data, report)))
+    body.replaceChildren(...rows.map(row => tableRow(row, data, report)))
     ;[...head.cells].slice(1).forEach((cell, place) => cell.setAttribute("aria-sort", place - 1 === column ? "ascending" : "none"))
   }
   head.append(header(element("span", "", "Item")))
@@ -52,7 +52,7 @@ function drawnTable(data, root, parentElement) {
   frame.scrollLeft = left
 }
 
-function drawn(item, data, report) {
+function tableRow(item, data, report) {
   const row = element("tr")
   if (item.truth) row.classList.add("truth")
   if (item.chosen) row.classList.add("chosen")

@@ -132,14 +132,14 @@ export default function ({ data, parentElement, setStateValue }) {
     waiting = setTimeout(report, QUIET)
     const view = screen()
     if (data.linked && !following && view) {
-      const inside = ([, [x, y]]) => view.west <= x && x <= view.east && view.south <= y && y <= view.north
-      const ids = [...points()].filter(inside).map(([id]) => id)
+      const visible = ([, [x, y]]) => view.west <= x && x <= view.east && view.south <= y && y <= view.north
+      const ids = [...points()].filter(visible).map(([id]) => id)
       root.drawn = points().size
       tell(MOVED, { ids })
     }
     following = false
   }
-  const drawn = () => {
+  const redrawn = () => {
     places = null
     redraw()
   }
@@ -181,7 +181,7 @@ export default function ({ data, parentElement, setStateValue }) {
   const handlers = {
     plotly_relayout: moved,
     plotly_relayouting: redraw,
-    plotly_afterplot: drawn,
+    plotly_afterplot: redrawn,
     plotly_hover: hovered,
     plotly_unhover: unhovered,
   }
@@ -199,7 +199,7 @@ export default function ({ data, parentElement, setStateValue }) {
     plot.addEventListener("wheel", turned, { capture: true, passive: false })
     plot.addEventListener("pointerdown", settle, true)
     enlarged = null
-    drawn()
+    redrawn()
   }
   attach()
   const ratio = window.devicePixelRatio > 1 ? 2 : 1

@@ -2,15 +2,15 @@
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".root")
   root.report = setTriggerValue
-  const draw = ({ models }) => drawn(models, root, parentElement)
+  const draw = ({ models }) => drawLists(models, root, parentElement)
   if (data?.early) {
     early.address = data.early
     drawsEarly("lists", root, draw)
   }
-  drawnOnce(root, { models: data?.models ?? [] }, draw)
+  drawChanged(root, { models: data?.models ?? [] }, draw)
 }
 
-function drawn(models, root, parentElement) {
+function drawLists(models, root, parentElement) {
   const report = act => (act.do === "add" ? edit(act, () => root.report("act", act)) : root.report("act", act))
   const grid = element("div", "models")
   grid.tabIndex = -1
@@ -25,12 +25,12 @@ function drawn(models, root, parentElement) {
     heading.append(sign(model), element("span", "", model.title))
     card.append(skip(model, grid), heading, element("p", "note", model.note))
     card.setAttribute("aria-label", model.title)
-    if (model.can) card.append(...told(model, grid))
+    if (model.can) card.append(...abilities(model, grid))
     if (model.cannot) card.append(element("p", "cannot", model.cannot))
     else if (model.before) {
       const both = element("div", "both")
       both.style.setProperty("--rows", 1 + Math.max(model.before.length, model.rows.length))
-      both.append(pinned(model.before), edited(ranked(model, report)))
+      both.append(listOfA(model.before), listOfB(ranked(model, report)))
       card.append(both)
     } else card.append(ranked(model, report))
     grid.append(card)
@@ -57,7 +57,7 @@ function drawn(models, root, parentElement) {
 }
 
 // The list of A, to be read beside that of B.
-function pinned(rows) {
+function listOfA(rows) {
   const side = element("div", "pinned")
   const list = element("ol")
   for (const item of rows) {
@@ -76,7 +76,7 @@ function pinned(rows) {
   return side
 }
 
-function edited(list) {
+function listOfB(list) {
   const side = element("div")
   side.append(element("h3", "", "B · edited"), list)
   return side
@@ -142,11 +142,11 @@ function skip(model, grid) {
 }
 
 // What a model can and cannot do: a button in the corner of its card, and what opens over the page, so that no card grows.
-function told(model, grid) {
+function abilities(model, grid) {
   const name = `What ${model.title} can and cannot do`
   const button = action("about", "?", name)
   button.title = "What it can and cannot do"
-  const box = element("div", "told")
+  const box = element("div", "abilities")
   box.popover = "auto"
   box.setAttribute("role", "dialog")
   box.setAttribute("aria-label", name)

@@ -24,13 +24,13 @@ export default function ({ data, parentElement }) {
   }
   root.replaceChildren(list)
 
-  function word(one) {
-    const found = element("span", "word")
-    found.style.backgroundColor = `color-mix(in srgb, ${data.colour} ${Math.round(50 * one.strength)}%, transparent)`
-    found.title = one.label
-    found.append(element("bdi", "", one.text))
-    if (one.share >= 0.01) found.append(" ", element("small", "", percent(one.share)))
-    return found
+  function word(part) {
+    const made = element("span", "word")
+    made.style.backgroundColor = `color-mix(in srgb, ${data.colour} ${Math.round(50 * part.strength)}%, transparent)`
+    made.title = part.label
+    made.append(element("bdi", "", part.text))
+    if (part.share >= 0.01) made.append(" ", element("small", "", percent(part.share)))
+    return made
   }
 }
 
