@@ -26,13 +26,13 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 import streamlit as st
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from app import guard, home
-from app.links import Link, Links, Session, base_path, refused, tidied, visitor
+from app.links import Link, Links, Route, Session, base_path, refused, tidied, visitor
 from app.text import md
 from engine.errors import SeqscopeError
 
@@ -196,21 +196,8 @@ class Downloads:
 
 
 DOWNLOADS = Downloads()
-
-
-class Route:
-    """Middleware: answers at /download. Before all that compresses, so that a file's length and ranges are its own."""
-
-    def __init__(self, app: ASGIApp, downloads: Downloads = DOWNLOADS) -> None:
-        self._app = app
-        self._downloads = downloads
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"].startswith(f"{base_path()}{_PATH}/"):
-            response = await self._downloads.answer(Request(scope))
-            await response(scope, receive, send)
-        else:
-            await self._app(scope, receive, send)
+ROUTE = Middleware(Route, path=_PATH, answer=DOWNLOADS.answer)
+"""Before all that compresses, so that a file's length and ranges are its own."""
 
 
 def button(

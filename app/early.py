@@ -16,13 +16,13 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from types import SimpleNamespace
 from typing import Any, TypeAlias
 
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from app import guard, run_queue, zoo
-from app.links import Links, base_path, refused, tidied, visitor
+from app.links import Links, Route, base_path, refused, tidied, visitor
 
 Answer: TypeAlias = Callable[[Mapping[str, Any]], dict[str, Any] | None]
 """What was clicked, which comes from outside → what is drawn, by the names of components; None where nothing changes. Called in a
@@ -53,20 +53,6 @@ def offer(answer: Answer, *, key: str) -> str:
     if context is None or not _server.answers:
         return ""
     return f"{base_path()}{_PATH}/{_links.link(context.session_id, key, visitor(), answer).token}"
-
-
-class Route:
-    """Middleware: answers at /early."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"].startswith(f"{base_path()}{_PATH}/"):
-            response = await _respond(Request(scope))
-            await response(scope, receive, send)
-        else:
-            await self._app(scope, receive, send)
 
 
 async def _respond(request: Request) -> Response:
@@ -100,3 +86,6 @@ def _act(text: str) -> dict[str, Any] | None:
 def _drawn(answer: Answer, act: Mapping[str, Any]) -> dict[str, Any] | None:
     with run_queue.RUNS.turn(), zoo.looked_at_once():
         return answer(act)
+
+
+ROUTE = Middleware(Route, path=_PATH, answer=_respond)

@@ -13,13 +13,14 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 import streamlit as st
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 from streamlit.runtime import exists, get_instance
 from streamlit.web.server.starlette.starlette_app_utils import decode_xsrf_token_string
 from streamlit.web.server.starlette.starlette_server_config import XSRF_COOKIE_NAME
@@ -117,6 +118,20 @@ class Links(Generic[T]):
     def clear(self) -> None:
         with self._lock:
             self.sessions, self._links = {}, {}
+
+
+class Route:
+    """Middleware: answers at the addresses below `path`."""
+
+    def __init__(self, app: ASGIApp, path: str, answer: Callable[[Request], Awaitable[Response]]) -> None:
+        self._app, self._path, self._answer = app, path, answer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"].startswith(f"{base_path()}{self._path}/"):
+            response = await self._answer(Request(scope))
+            await response(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
 
 
 @contextlib.asynccontextmanager

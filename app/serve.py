@@ -132,8 +132,8 @@ app = App(
     middleware=[
         Middleware(Door, root=_root),
         Middleware(door.Health, address=f"{_root}/_stcore/health"),
-        Middleware(downloads.Route),
-        Middleware(early.Route),
+        downloads.ROUTE,
+        early.ROUTE,
         Middleware(keys.KeyCookie, needed=needs_key),
         Middleware(Frontend, root=_root),
         Middleware(Begun),

@@ -44,5 +44,5 @@ app = App(
     Path(__file__).parent / "small_page.py",
     lifespan=life,
     routes=[Route("/begin/{seconds}", begin), Route("/held", held)],
-    middleware=[Middleware(door.Door), Middleware(downloads.Route), Middleware(keys.KeyCookie)],
+    middleware=[Middleware(door.Door), downloads.ROUTE, Middleware(keys.KeyCookie)],
 )
