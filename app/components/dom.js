@@ -35,6 +35,22 @@ function once(act) {
   return event => event.detail > 1 || act()
 }
 
+// For a keyboard, past what holds many buttons: seen while it has the focus, it leads to the next of its kind or to the `end`.
+function skip(text, label = text) {
+  const button = action("skip", text, label)
+  button.onclick = () => {
+    const stops = [...button.getRootNode().querySelectorAll(".skip, .end")]
+    stops[stops.indexOf(button) + 1].focus()
+  }
+  return button
+}
+
+function end(words) {
+  const mark = element("span", "end unseen", words)
+  mark.tabIndex = -1
+  return mark
+}
+
 // Puts what was drawn anew in its place. The button that had the focus keeps it; where it is gone, the one of its kind that stands there.
 function redraw(root, made) {
   const active = root.getRootNode().activeElement

@@ -40,7 +40,7 @@ function drawTable(data, root, parentElement) {
     head.append(header(button))
   })
   sort(data.models.findIndex(({ title }) => title === sorted.get(root))) // −1, the mean, where it is not shown any more
-  frame.append(table)
+  frame.append(skip("Skip this table"), table, end("End of the table"))
 
   const status = parentElement.querySelector("[role=status]")
   const words = data.rows.length ? `First by mean rank: ${data.rows.slice(0, 3).map(called).join("; ")}` : "No model gives a list."

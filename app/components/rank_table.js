@@ -6,7 +6,9 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const body = element("tbody")
   for (const row of data.rows) body.append(line(row, data, setTriggerValue, parentElement))
   table.append(body)
-  redraw(root, table)
+  const frame = element("div", "frame")
+  frame.append(skip("Skip this table"), table, end("End of the table"))
+  redraw(root, frame)
 }
 
 function heads(data, report) {

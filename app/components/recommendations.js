@@ -23,7 +23,7 @@ function drawLists(models, root, parentElement) {
     const card = element("section", "model")
     const heading = element("h2")
     heading.append(sign(model), element("span", "", model.title))
-    card.append(skip(model, grid), heading, element("p", "note", model.note))
+    card.append(skip("Skip this list", `Skip the list of ${model.title}`), heading, element("p", "note", model.note))
     card.setAttribute("aria-label", model.title)
     if (model.can) card.append(...abilities(model, grid))
     if (model.cannot) card.append(element("p", "cannot", model.cannot))
@@ -35,9 +35,7 @@ function drawLists(models, root, parentElement) {
     } else card.append(ranked(model, report))
     grid.append(card)
   }
-  const end = element("span", "end unseen", "End of the lists")
-  end.tabIndex = -1
-  grid.append(end)
+  grid.append(end("End of the lists"))
   const firsts = models.filter(model => !model.cannot && model.rows.length).map(model => `${model.title}: ${called(model.rows[0])}`)
   const status = parentElement.querySelector("[role=status]")
   const words = firsts.length ? `First in each list. ${firsts.join("; ")}` : "No model gives a list."
@@ -128,17 +126,6 @@ function ranked(model, report) {
     list.append(row)
   }
   return list
-}
-
-// From the head of a card to that of the next, for a keyboard: a list is twenty buttons. It is seen while it has the focus.
-function skip(model, grid) {
-  const button = action("skip", "Skip this list", `Skip the list of ${model.title}`)
-  button.onclick = () => {
-    const all = [...grid.querySelectorAll(".skip")]
-    const next = all[all.indexOf(button) + 1]
-    ;(next ?? grid.querySelector(".end")).focus()
-  }
-  return button
 }
 
 // What a model can and cannot do: a button in the corner of its card, and what opens over the page, so that no card grows.

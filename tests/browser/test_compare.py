@@ -323,6 +323,9 @@ def test_the_keyboard_skips_lists(visit: Callable[[str], Page]) -> None:
         expect(skips.nth(place)).to_have_css("opacity", "1")
         page.keyboard.press("Enter")
     expect(page.locator(".models > .end")).to_be_focused()
+    page.get_by_text("Rank table").click()
+    page.locator(".ranks > .skip").press("Enter")
+    expect(page.locator(".ranks > .end")).to_be_focused()
 
 
 def stays_under_the_pointer(page: Page, view: str) -> None:
