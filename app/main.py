@@ -33,7 +33,6 @@ def main() -> None:
     who = owner.get()  # what a tab remembers of another owner is forgotten before it is read
     if who is not None:
         work.came(who.id, st.context.ip_address)
-    details = st.empty()  # always the first element: whether it is there or not moves nothing of the page
     datasets = zoo.datasets()
     menu = _menu(_coming(list(datasets)))
     page = st.navigation(menu)
@@ -53,7 +52,7 @@ def main() -> None:
         stamp = zoo.own_stamp(state.get().dataset)
         guard.pending()
         with guard.watch("the details of the item"):
-            item_panel.show(details, declared.name)
+            item_panel.show(declared.name)
         with st.sidebar, guard.watch("the history"):
             widgets.browser()
             sidebar.show(datasets)

@@ -292,7 +292,7 @@ def exposures(
         under = variant(protocol, more_of(row))
         beam = judge.beyond_beam(k, ranks.width)
         counts[row] = None if beam else exposure(tables[model_of(row)], under, k, items)
-        why[row] = beam or f"the bundle keeps no lists for “{variant}” at {k}"
+        why[row] = beam or f"the bundle keeps no lists for “{under}” at {k}"
     return counts, why
 
 

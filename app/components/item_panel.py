@@ -10,7 +10,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from app import glossary, guard, spaces, zoo
 from app.analysis import graph_paths, model_card
@@ -35,12 +34,13 @@ _CLOSED, _SPACE, _SLOW = "item_panel_closed", "item_panel_space", "item_panel_sl
 _PAGES = {"catalogue": "Catalogue", "attention": "Attention", "graph": "Graph", "map": "Map"}
 
 
-def show(slot: DeltaGenerator, page: str) -> None:
-    """slot: an empty place, always the same one, so that no element of the page moves. page: the name of the page beside it."""
+def show(page: str) -> None:
+    """One element, there or empty, so that none of the page moves; a panel that is there stays until it is drawn anew, with what
+    has the focus in it. page: the name of the page beside it."""
     if state.selected(zoo.open_zoo(state.get().dataset)) is None:
-        slot.empty()
+        st.empty()
         return
-    with slot.container(key=_KEY):
+    with st.container(key=_KEY):
         _panel(page)
 
 

@@ -143,14 +143,15 @@ export default function ({ data, parentElement, setStateValue }) {
     places = null
     redraw()
   }
-  // --- the wheel, where points are many: Plotly would draw all of them for each of its turns
+  // --- the wheel; where points are many Plotly would draw all of them for each of its turns
 
   const lay = () => {
     const { xaxis, yaxis } = plot._fullLayout
-    for (const { style } of plot.querySelectorAll(".gl-container canvas, .cartesianlayer")) {
+    for (const { style } of plot.querySelectorAll(".gl-container canvas, .cartesianlayer, .selectionlayer")) {
       style.transformOrigin = `${xaxis._offset}px ${yaxis._offset}px`
       style.transform = enlarged ? `translate(${enlarged.left}px, ${enlarged.top}px) scale(${enlarged.scale})` : ""
     }
+    plot.querySelector(".hoverlayer").style.visibility = enlarged ? "hidden" : "" // Plotly looks where points were before
   }
   const settle = () => {
     if (!enlarged) return
@@ -162,6 +163,10 @@ export default function ({ data, parentElement, setStateValue }) {
     window.Plotly.relayout(plot, { "xaxis.range": across, "yaxis.range": up })
   }
   const turned = event => {
+    if (event.target.closest?.(".selectionlayer")) { // it lies over what listens to the wheel
+      event.preventDefault()
+      return plot.querySelector(".nsewdrag").dispatchEvent(new WheelEvent("wheel", event))
+    }
     const { xaxis, yaxis } = plot._fullLayout
     if (!event.target.closest?.(".nsewdrag") || points().size < MANY) return
     event.preventDefault()

@@ -254,6 +254,8 @@ def sync(datasets: Sequence[str], open_zoo: OpenZoo, page: Page | None = None) -
     _remember()
     st.session_state.pop(_UNHEARD, None)
     st.session_state.pop(_WRITTEN, None)
+    if _went_back():  # the browser may have heard since what a click before had led to
+        _write(address)
 
 
 def _enter(page: str) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.testing.v1 import AppTest
 
 from app.analysis import recommend
@@ -90,6 +92,22 @@ def test_it_stands_beside_every_page_while_an_item_is_selected(open_app: Open) -
     assert panel["id"] == "toy-9" and not any("failed" in section for section in panel["sections"].values())
     del app.query_params["item"]
     assert not panels(app.run())
+
+
+def test_a_run_leaves_it_where_it_is_until_it_is_drawn_anew(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An element in its place would take the keyboard's focus away with it."""
+    app = open_app(page="about", **ADDRESS)
+    sent: list[ForwardMsg] = []
+    enqueue = ForwardMsgQueue.enqueue
+
+    def note(queue: ForwardMsgQueue, message: ForwardMsg) -> None:
+        sent.append(message)
+        enqueue(queue, message)
+
+    monkeypatch.setattr(ForwardMsgQueue, "enqueue", note)
+    app.run()
+    first = [message.delta.WhichOneof("type") for message in sent if list(message.metadata.delta_path) == [0, 0]]
+    assert panels(app) and first == ["add_block"]
 
 
 def test_sections_that_are_closed_compute_nothing(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:

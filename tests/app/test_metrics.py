@@ -77,7 +77,7 @@ def test_a_beam_says_nothing_beyond_its_width() -> None:
     assert judged.loc[("b", "HR@50"), "mark"] == ""  # nobody to be better than
     assert metrics.against(found, "b", "HR@50").empty and metrics.against(found, "a", "HR@50").empty
     shown, why = metrics.exposures({"a": None, "b": None}, found, "full", 50, 9)
-    assert shown["a"] is None and why["a"] == "beam of 20" and "no lists" in why["b"]
+    assert shown["a"] is None and why["a"] == "beam of 20" and "no lists for “full” at 50" in why["b"]
     everybody = {"all": np.ones(4, bool)}
     assert set(evaluation.means_by_slice(found, everybody, "HR@50")["model"]) == {"b"}
     figures.dots(judged.loc[(slice(None), "HR@50"), :].reset_index(), "HR@50", TITLES, LOOKS, FAMILIES)

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.runtime.scriptrunner import ScriptRunContext
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
@@ -105,8 +107,12 @@ def test_the_browsers_back_button_goes_back_right_after_a_click_too(
     app.button(key="history_clear").click().run()
     app.query_params["h"] = "toy-1~toy-2"  # as a late request has it, but the browser says that it goes back
     monkeypatch.setattr(ScriptRunContext, "is_history_navigation", property(lambda _: True, lambda *_: None))
+    sent: list[ForwardMsg] = []
+    monkeypatch.setattr(ForwardMsgQueue, "enqueue", lambda _, message: sent.append(message))
     app.run()
     assert app.session_state[state._KEY].history == ("toy-1", "toy-2")
+    # which the browser is told: after it had gone back it may have heard what the click had led to
+    assert any("h=toy-1~toy-2" in message.page_info_changed.query_string for message in sent)
 
 
 def test_a_late_request_does_not_undo_a_click(open_app: Open) -> None:

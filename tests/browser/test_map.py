@@ -169,7 +169,8 @@ def test_many_points_are_enlarged_as_a_picture_and_drawn_anew_when_the_wheel_res
       const part = document.querySelector(plot), { xaxis, yaxis } = part._fullLayout
       const [across, down] = [xaxis.p2d(x - xaxis._offset), yaxis.p2d(y - yaxis._offset)]
       const { transform } = part.querySelector(".gl-container canvas").style
-      return { across, down, transform, span: xaxis.range[1] - xaxis.range[0] }
+      const label = getComputedStyle(part.querySelector(".hoverlayer")).visibility
+      return { across, down, transform, label, span: xaxis.range[1] - xaxis.range[0] }
     }"""
 
     def seen() -> dict[str, Any]:
@@ -177,17 +178,26 @@ def test_many_points_are_enlarged_as_a_picture_and_drawn_anew_when_the_wheel_res
 
     def turned() -> bool:
         page.mouse.wheel(0, -200)
-        return "scale(1.1" in seen()["transform"]
+        now = seen()
+        return "scale(1.1" in now["transform"] and now["label"] == "hidden"  # it would be of what was there before
 
     before = seen()
     page.locator(plot).hover(position=pointer)  # type: ignore[arg-type]
     until(page, turned, True)
     until(page, lambda: seen()["transform"], "")
     after = seen()
+    assert after["label"] == "visible"
     assert after["span"] < 0.95 * before["span"]  # what the pointer is on has stayed there
     assert (after["across"], after["down"]) == pytest.approx(
         (before["across"], before["down"]), abs=1e-3 * before["span"]
     )
+
+    lasso(page, plot)
+    page.locator(f"{plot} .selectionlayer path").first.wait_for()
+    settle(page)
+    page.locator(f"{plot} .selectionlayer path").first.hover(force=True)
+    page.mouse.wheel(0, -200)  # over what was selected
+    until(page, lambda: seen()["span"] < after["span"], True)
 
 
 def lasso(page: Page, plot: str) -> None:
