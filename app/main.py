@@ -50,9 +50,9 @@ def main() -> None:
             state.warn(not_followed)
         zoo.keep(state.get().dataset)
         stamp = zoo.own_stamp(state.get().dataset)
-        guard.pending()
         with guard.watch("the details of the item"):
-            item_panel.show(declared.name)
+            item_panel.show(declared.name)  # always the first element
+        guard.pending()
         with st.sidebar, guard.watch("the history"):
             widgets.browser()
             sidebar.show(datasets)
