@@ -337,6 +337,21 @@ def test_keys_that_are_pressed_quickly_move_one_item_and_keep_the_focus(go: Call
     expect(chip_button(page, "Move", 1)).to_be_focused()
 
 
+def test_the_keyboard_is_in_the_lists_again_when_the_details_of_an_item_that_was_added_close(
+    go: Callable[[str], Page],
+) -> None:
+    page = go("/?ds=toys&h=toy-1&view=lists")
+    page.locator(".model .title").first.focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Add to history", exact=True).focus()
+    page.keyboard.press("Enter")
+    until(page, lambda: len(history(page)), 2)
+    settle(page)
+    page.keyboard.press("Escape")
+    page.locator(".st-key-item_panel").wait_for(state="detached")
+    expect(page.locator(".models")).to_be_focused()
+
+
 def test_the_keyboard_skips_lists(visit: Callable[[str], Page]) -> None:
     page = visit("/?ds=toys&view=lists")
     skips = page.locator(".model > .skip")
