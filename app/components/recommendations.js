@@ -36,7 +36,7 @@ function drawn(models, root, parentElement) {
     grid.append(card)
   }
   const end = element("span", "end unseen", "End of the lists")
-  end.tabIndex = -1
+  end.onblur = () => (end.tabIndex = -1)
   grid.append(end)
   const firsts = models.filter(model => !model.cannot && model.rows.length).map(model => `${model.title}: ${called(model.rows[0])}`)
   const status = parentElement.querySelector("[role=status]")
@@ -135,8 +135,9 @@ function skip(model, grid) {
   const button = action("skip", "Skip this list", `Skip the list of ${model.title}`)
   button.onclick = () => {
     const all = [...grid.querySelectorAll(".skip")]
-    const next = all[all.indexOf(button) + 1]
-    ;(next ?? grid.querySelector(".end")).focus()
+    const next = all[all.indexOf(button) + 1] ?? grid.querySelector(".end")
+    next.tabIndex = 0 // from what cannot be tabbed to Chromium goes to the first button of the lists, where none comes after it
+    next.focus()
   }
   return button
 }

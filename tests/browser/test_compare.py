@@ -362,6 +362,8 @@ def test_the_keyboard_skips_lists(visit: Callable[[str], Page]) -> None:
         expect(skips.nth(place)).to_have_css("opacity", "1")
         page.keyboard.press("Enter")
     expect(page.locator(".models > .end")).to_be_focused()
+    page.keyboard.press("Tab")
+    expect(page.locator(".models :focus")).to_have_count(0)
 
 
 def stays_under_the_pointer(page: Page, view: str) -> None:
