@@ -40,14 +40,16 @@ function skip(text, label = text) {
   const button = action("skip", text, label)
   button.onclick = () => {
     const stops = [...button.getRootNode().querySelectorAll(".skip, .end")]
-    stops[stops.indexOf(button) + 1].focus()
+    const next = stops[stops.indexOf(button) + 1]
+    next.tabIndex = 0 // from what cannot be tabbed to Chromium goes to the component's first button, where none comes after it
+    next.focus()
   }
   return button
 }
 
 function end(words) {
-  const mark = element("span", "end unseen", words)
-  mark.tabIndex = -1
+  const mark = element("span", "end", words)
+  mark.onblur = () => (mark.tabIndex = -1)
   return mark
 }
 

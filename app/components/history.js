@@ -1,7 +1,8 @@
 // A history as a row of chips, oldest first. Python holds it; this draws it and reports what is to be moved, removed or looked at. What is
 // pointed at among its items, or in a figure whose rows or columns are its items, is lit in both.
 const DRAG = 5 // px that the pointer moves before a press is a drag
-const again = new WeakMap() // which button to focus after the chips were drawn anew, so that the keyboard does not lose its place
+// Where the keyboard is once an edit is drawn: which button, of which chip, and the id of its item. What is drawn before knows nothing of it.
+const again = new WeakMap()
 
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".root")
@@ -16,8 +17,13 @@ function drawChips(data, root) {
   root.linked?.abort() // Streamlit calls this again when the data change, and does not stop what ran before
   root.linked = new AbortController()
   const items = data?.items ?? []
+  const focused = root.contains(root.getRootNode().activeElement)
+  const [name, place, id] = again.get(root) ?? []
   if (items.length === 0) {
-    root.replaceChildren(element("div", "empty", data?.empty ?? ""))
+    const words = element("div", "empty", data?.empty ?? "")
+    words.tabIndex = -1
+    root.replaceChildren(words)
+    if (focused) words.focus({ preventScroll: true })
     return
   }
   const list = element("ol", "history")
@@ -32,7 +38,11 @@ function drawChips(data, root) {
   }
   const move = (place, to, focus) => {
     const end = Math.min(Math.max(to, 0), items.length - 1)
-    if (end !== place) act("move", place, { to: end }, focus && ["move", end])
+    if (end !== place) act("move", place, { to: end }, focus && ["move", end, items[place].id])
+  }
+  const removed = (place, button) => {
+    const next = (items[place + 1] ?? items[place - 1])?.id
+    act("remove", place, {}, [button, Math.min(place, items.length - 2), next])
   }
   items.forEach((item, place) => {
     const chip = element("li")
@@ -42,7 +52,7 @@ function drawChips(data, root) {
     grip.onkeydown = event => {
       const to = { ArrowLeft: place - 1, ArrowUp: place - 1, ArrowRight: place + 1, ArrowDown: place + 1, Home: 0, End: items.length - 1 }
       if (event.key in to) move(place, to[event.key], true)
-      else if (event.key === "Delete" || event.key === "Backspace") act("remove", place, {}, ["move", place])
+      else if (event.key === "Delete" || event.key === "Backspace") removed(place, "move")
       else return
       event.preventDefault()
     }
@@ -52,7 +62,7 @@ function drawChips(data, root) {
     if (item.detail) title.append(" ", element("span", "detail", item.detail))
     const remove = action("remove", "✕", `Remove: ${called(item)}`)
     remove.title = "Remove"
-    remove.onclick = () => act("remove", place, {}, ["remove", place])
+    remove.onclick = () => removed(place, "remove")
     chip.append(grip, title, remove)
     draggable(chip, list, to => move(place, to))
     list.append(chip)
@@ -60,15 +70,12 @@ function drawChips(data, root) {
   const before = root.querySelector("ol")
   const stays = before && before.children.length >= items.length
   const scrolled = before?.scrollTop
-  root.replaceChildren(list)
+  redraw(root, list)
   link(list, items, root.linked.signal)
   list.scrollTop = stays ? scrolled : list.scrollHeight // the newest is last
-
-  const [name, place] = again.get(root) ?? []
-  if (name) {
-    again.delete(root)
-    list.children[Math.min(place, items.length - 1)].querySelector(`button.${name}`).focus({ preventScroll: true })
-  }
+  if (!focused || !name || items[place]?.id !== id) return
+  again.delete(root)
+  list.children[place].querySelector(`button.${name}`).focus({ preventScroll: true })
 }
 
 // The chip follows the pointer through the list; drop is called with its new place. The list listens, since a node that is moved in

@@ -1,7 +1,7 @@
 // The details of one item: its card, who recommends it and why, its semantic IDs, its nearest items. Python holds them; this draws
 // them and reports clicks. Escape closes.
 const STATES = new WeakMap() // element → {id, stop} of what it shows
-let opener = null // what had the focus when the panel opened, and gets it back
+let opener = null // {button, root} of what had the focus when the panel opened, and gets it back
 
 const LONG = 260 // characters of a description that are shown at once
 
@@ -11,7 +11,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const before = STATES.get(parentElement)
   before?.stop()
   const report = (doing, more) => {
-    if (doing === "close" && opener?.isConnected) opener.focus({ preventScroll: true })
+    if (doing === "close") giveBack()
     setTriggerValue("act", { do: doing, id: data.id, ...more })
   }
   const stop = listen(frame, report)
@@ -28,7 +28,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     frame.scrollTo({ top: 0 })
     const clicked = focusedOutside(frame)
     if (clicked) uncover(frame, clicked)
-    if (!before) opener = clicked
+    if (!before) opener = clicked && { button: clicked, root: clicked.getRootNode() }
     const status = parentElement.querySelector("[role=status]") // stays, so that a change of it is read out
     setTimeout(() => (status.textContent = `Details: ${called(data)}`), 100)
   }
@@ -55,6 +55,14 @@ function listen(frame, report) {
     document.removeEventListener("keydown", key)
     watching?.disconnect()
   }
+}
+
+// To what was drawn anew since: the same button of its list, or the list, where the item may have gone from it.
+function giveBack() {
+  const { button, root } = opener ?? {}
+  if (button?.isConnected || !root?.host) return button?.focus({ preventScroll: true })
+  const same = root.querySelector(`[aria-label="${CSS.escape(button.getAttribute("aria-label"))}"]`)
+  ;(same ?? root.querySelector("[tabindex]"))?.focus({ preventScroll: true })
 }
 
 function focusedOutside(frame) {

@@ -313,6 +313,45 @@ def test_the_keyboard_stays_in_the_rank_table_when_it_adds_an_item(visit: Callab
     expect(add.nth(1)).to_be_focused()  # the item that stands there now
 
 
+def test_the_keyboard_stays_where_the_last_item_was_removed(go: Callable[[str], Page]) -> None:
+    page = go("/?ds=toys&h=toy-1&view=lists")
+    page.locator(".history .remove").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".empty")).to_be_focused()
+    settle(page)
+    page.locator(".model .add").first.focus()
+    page.keyboard.press("Enter")
+    until(page, lambda: len(history(page)), 1)
+    expect(page.locator(".model .add").first).to_be_focused()
+
+
+def test_keys_that_are_pressed_quickly_move_one_item_and_keep_the_focus(go: Callable[[str], Page]) -> None:
+    page = go("/?ds=toys&view=lists&h=" + "~".join(f"toy-{toy}" for toy in range(1, 7)))
+    chip_button(page, "Move", 1).focus()
+    for _ in range(4):  # some of them while what an earlier one led to is drawn
+        page.keyboard.press("ArrowRight")
+        page.wait_for_timeout(100)
+    until(page, lambda: history(page) != TOYS[1:7], True)
+    settle(page, 1.5)
+    assert [toy for toy in history(page) if toy != TOYS[1]] == TOYS[2:7]
+    expect(chip_button(page, "Move", 1)).to_be_focused()
+
+
+def test_the_keyboard_is_in_the_lists_again_when_the_details_of_an_item_that_was_added_close(
+    go: Callable[[str], Page],
+) -> None:
+    page = go("/?ds=toys&h=toy-1&view=lists")
+    page.locator(".model .title").first.focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Add to history", exact=True).focus()
+    page.keyboard.press("Enter")
+    until(page, lambda: len(history(page)), 2)
+    settle(page)
+    page.keyboard.press("Escape")
+    page.locator(".st-key-item_panel").wait_for(state="detached")
+    expect(page.locator(".models")).to_be_focused()
+
+
 def test_the_keyboard_skips_lists(visit: Callable[[str], Page]) -> None:
     page = visit("/?ds=toys&view=lists")
     skips = page.locator(".model > .skip")
@@ -323,6 +362,8 @@ def test_the_keyboard_skips_lists(visit: Callable[[str], Page]) -> None:
         expect(skips.nth(place)).to_have_css("opacity", "1")
         page.keyboard.press("Enter")
     expect(page.locator(".models > .end")).to_be_focused()
+    page.keyboard.press("Tab")
+    expect(page.locator(".models :focus")).to_have_count(0)
     page.get_by_text("Rank table").click()
     page.locator(".ranks > .skip").press("Enter")
     expect(page.locator(".ranks > .end")).to_be_focused()
