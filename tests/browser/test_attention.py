@@ -53,6 +53,7 @@ def test_words_in_cards_and_files(visit: Callable[[str], Page], console_errors: 
     settle(page)
     changed = shares(page)
     page.locator(".st-key-attention_words_twin summary").click()
+    settle(page)  # no link moves under the click
     taken = download(page.locator(".st-key-attention_words_csv a"), tmp_path)
     rows = list(csv.DictReader(io.StringIO(taken.read_text("utf-8-sig"))))
     assert 0.5 < sum(float(row["weight"]) for row in rows) <= 1.001
