@@ -21,7 +21,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from app import guard, run_queue, zoo
+from app import guard, run_queue
 from app.links import Links, Route, base_path, refused, tidied, visitor
 
 Answer: TypeAlias = Callable[[Mapping[str, Any]], dict[str, Any] | None]
@@ -84,6 +84,8 @@ def _act(text: str) -> dict[str, Any] | None:
 
 
 def _drawn(answer: Answer, act: Mapping[str, Any]) -> dict[str, Any] | None:
+    from app import zoo  # pandas and more, which a server's start need not wait for
+
     with run_queue.RUNS.turn(), zoo.looked_at_once():
         return answer(act)
 

@@ -21,7 +21,6 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from app import home
 from app.home import DISK_FULL
-from app.store.file import Unavailable
 from app.text import md
 from engine.errors import SeqscopeError
 
@@ -69,6 +68,8 @@ def pending() -> None:
 
 def shown(error: SeqscopeError) -> str:
     """What a visitor reads of it: nothing of the server's files and processes."""
+    from app.store.file import Unavailable  # DuckDB, which a server's start need not wait for
+
     return error.shown if isinstance(error, Unavailable) else home.hidden(str(error))
 
 

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from app import serve
 from app.serve import Begun
+
+
+def test_a_start_waits_for_nothing_heavy(root: Path) -> None:
+    """What the pages need is imported while the browser loads their scripts."""
+    program = "import sys, app.serve; print(sorted({'duckdb', 'onnxruntime', 'pandas', 'pyarrow'} & sys.modules.keys()))"
+    done = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1:] == ["[]"], done.stderr
 
 
 def test_pages_are_answered_and_what_happens_on_them_waits() -> None:
