@@ -17,7 +17,9 @@ from app.serve import Begun
 
 def test_a_start_waits_for_nothing_heavy(root: Path) -> None:
     """What the pages need is imported while the browser loads their scripts."""
-    program = "import sys, app.serve; print(sorted({'duckdb', 'onnxruntime', 'pandas', 'pyarrow'} & sys.modules.keys()))"
+    program = (
+        "import sys, app.serve; print(sorted({'duckdb', 'onnxruntime', 'pandas', 'pyarrow'} & sys.modules.keys()))"
+    )
     done = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True)
     assert done.stdout.splitlines()[-1:] == ["[]"], done.stderr
 
