@@ -20,7 +20,7 @@ def test_a_start_waits_for_nothing_heavy(root: Path) -> None:
     program = (
         "import sys, app.serve; print(sorted({'duckdb', 'onnxruntime', 'pandas', 'pyarrow'} & sys.modules.keys()))"
     )
-    done = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1:] == ["[]"], done.stderr
 
 
