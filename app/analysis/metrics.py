@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ import pandas as pd
 import pyarrow as pa
 
 from app.text import count, listed, md
+from engine.machine import cores
 from engine.runtime import DatasetInfo, judge, repeats
 from engine.runtime import protocols as naming
 
@@ -168,7 +170,8 @@ class Compared(NamedTuple):
 def compared(pairs: Mapping[str, tuple[Values, Values]]) -> dict[str, Compared]:
     """By the paired bootstrap, of the first minus the second. pairs: values of the same users in the same order."""
     samples = max(SAMPLES, ENOUGH * len(pairs))
-    tests = [judge.paired(*pair, seed=SEED, samples=samples) for pair in pairs.values()]
+    with ThreadPoolExecutor(cores()) as pool:  # numpy draws without holding Python's lock
+        tests = list(pool.map(lambda pair: judge.paired(*pair, seed=SEED, samples=samples), pairs.values()))
     adjusted = judge.holm([test.p for test in tests])
     return {name: Compared(test, p) for name, test, p in zip(pairs, tests, adjusted, strict=True)}
 
