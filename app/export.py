@@ -216,9 +216,7 @@ def _filtered(table: pd.DataFrame, key: str) -> pd.DataFrame:
             ends = values.min().item(), values.max().item()
             fine = {"step": (ends[1] - ends[0]) / 200, "format": "%.3g"} if isinstance(ends[0], float) else {}
             low, high = st.slider(str(name), *ends, ends, key=f"{key}_filter_{name}", width=330, **fine)
-            slack = 1e-9 * (
-                ends[1] - ends[0]
-            )  # the slider counts its steps in fractions, and may end just beside a value
+            slack = 1e-9 * (ends[1] - ends[0])  # in the browser a step may end just beside a value
             part = table[values.between(low - slack, high + slack)]
         elif words.nunique() <= _LISTED:
             options = words.iloc[(values if numeric else words).argsort()].dropna().unique()
