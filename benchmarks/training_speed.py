@@ -37,7 +37,9 @@ import json, sys, time, torch
 from pathlib import Path
 from benchmarks import gpu_times
 from engine.data.dataset import Dataset
+from engine.machine import keep_memory
 from engine.training import compute, recipe, run
+keep_memory()  # as `seqscope train` does
 dataset, steps = Dataset(sys.argv[1]), int(sys.argv[2])
 found = recipe.load("sasrec", dataset.info.name, sys.argv[3], sys.argv[4:])
 where = compute.choose("auto")
