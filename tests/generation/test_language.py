@@ -104,9 +104,9 @@ def test_it_answers_as_the_whole_sequence_does(model: LanguageModel) -> None:
     torch.testing.assert_close(found, wanted, atol=1e-4, rtol=1e-4)
 
 
-def instructions(model: Any, dataset: Dataset, tasks: str) -> Instructions:
+def instructions(model: Any, dataset: Dataset, tasks: str, examples: int = 0) -> Instructions:
     items, offsets = (torch.from_numpy(array).long() for array in (dataset.training.values, dataset.training.offsets))
-    return Instructions(InstructionConfig(tasks=tasks, words=12), model, items, offsets, 16)
+    return Instructions(InstructionConfig(tasks=tasks, words=12, examples=examples), model, items, offsets, 16)
 
 
 @pytest.mark.parametrize("task", list(TASKS))
@@ -148,6 +148,15 @@ def test_what_is_missing_is_said(base: str, tmp_path: Path) -> None:
 def test_unknown_tasks_are_refused(model: LanguageModel, place: tuple[Dataset, Path]) -> None:
     with pytest.raises(UsageError, match="poetry"):
         instructions(model, place[0], "poetry")
+
+
+def test_a_part_of_the_examples_may_be_drawn(model: LanguageModel, place: tuple[Dataset, Path]) -> None:
+    every = instructions(model, place[0], "seqrec")
+    some = instructions(model, place[0], "seqrec", examples=7)
+    assert some.count == len(set(some.examples)) == 7 < every.count and set(some.examples) < set(every.examples)
+    assert instructions(model, place[0], "seqrec", examples=10**6).count == every.count
+    generator = torch.Generator().manual_seed(0)
+    assert sum(map(len, some.batches(generator))) == 7
 
 
 # --- BIGRec

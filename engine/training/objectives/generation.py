@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from engine.cards import added
 from engine.errors import UsageError
 from engine.generation import Generator
 from engine.generation.language import TASKS, TITLES, Adapted
@@ -122,6 +123,8 @@ class InstructionConfig:
     """Tokens kept of a text in a question or an answer (the last ones)."""
     temperature: float = 1.0
     """Logits are divided by τ before the softmax (LETTER's ranking-guided loss; 1 is plain cross-entropy)."""
+    examples: int = added(0)
+    """Examples that are drawn of all, once for the whole training (BIGRec: 1,024); 0: all are learnt from."""
 
 
 class Instructions(Objective):
@@ -152,10 +155,12 @@ class Instructions(Objective):
                 self.examples += [(task, user, len(taken)) for user, taken in enumerate(self.sequences) if taken]
             else:
                 self.examples += [(task, u, p) for u, taken in enumerate(self.sequences) for p in range(1, len(taken))]
+        order = torch.randperm(len(self.examples), generator=torch.Generator().manual_seed(0)).tolist()
+        if config.examples:
+            self.examples = [self.examples[number] for number in order[: config.examples]]
+            order = list(range(len(self.examples)))
         self.count = len(self.examples)
-        generator = torch.Generator().manual_seed(0)
-        some = torch.randperm(len(self.examples), generator=generator)[:MEASURED].tolist()
-        lengths = [len(self._written(self.examples[number], 0.5, 0.5)[1]) for number in some]
+        lengths = [len(self._written(self.examples[number], 0.5, 0.5)[1]) for number in order[:MEASURED]]
         self.mean_answer = sum(lengths) / max(len(lengths), 1)
 
     @property
