@@ -155,10 +155,6 @@ class Part(ABC, Generic[Content]):
         """With their titles."""
         return ()
 
-    def texts(self, content: Content) -> Iterable[str]:
-        """Other foreign texts that stand on its pages."""
-        return ()
-
     def tables(self, content: Content, report: Report) -> dict[str, Table]:
         """Name → table, each a CSV file."""
         return {}
