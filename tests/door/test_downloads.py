@@ -172,7 +172,7 @@ OWNER = keys.owner(KEY)
 
 def link_to(served: Downloads, key: str, make: Callable[[], bytes]) -> str:
     """The address of a file that is made."""
-    return downloads.address(served.links.link("session", key, OWNER, File(make, "a.txt", "text/plain")))
+    return served.links.address(served.links.link("session", key, OWNER, File(make, "a.txt", "text/plain")))
 
 
 def status(served: Downloads, address: str) -> Any:
