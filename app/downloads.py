@@ -29,10 +29,9 @@ import streamlit as st
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from app import guard, home
-from app.links import Link, Links, Route, Session, base_path, refused, tidied, visitor
+from app.links import Links, Route, Session, refused
 from app.text import md
 from engine.errors import SeqscopeError
 
@@ -52,7 +51,6 @@ _HEADERS = {
     "x-content-type-options": "nosniff",
 }
 _NOTHING = "There is no such file, or not for this browser. Reload the page that the link is on, and click it there."
-_PATH = "/download"
 
 
 @dataclass(eq=False)
@@ -77,38 +75,25 @@ class File:
     made: Made | None = None
 
 
-def address(link: Link[File]) -> str:
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", link.target.name)  # for the eye: the answer's header names the file
-    return f"{base_path()}{_PATH}/{link.token}/{name}"
-
-
 class Downloads:
     """All links of this server: scripts draw them, requests follow them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # for moments: no file is made, read or deleted under it
-        self.links: Links[File] = Links(_PATH)
+        self.links: Links[File] = Links("/download")
         self._made: list[Made] = []
         self._folder: Path | None = None
         self._makers: ThreadPoolExecutor | None = None
 
-    @property
-    def served(self) -> bool:
-        """Whether links are followed: `streamlit run app/main.py` serves no routes of ours."""
-        return self._makers is not None
-
     @contextlib.asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
         """From here to the end of the block links are followed, and what nobody needs any more goes."""
-
         self._makers = ThreadPoolExecutor(MAKERS, thread_name_prefix="download")
         try:
-            async with tidied(self.tidy):
+            async with self.links.serving(self.tidy):
                 yield
         finally:
             self._makers.shutdown(wait=False, cancel_futures=True)
-            self._makers = None
-            self.links.clear()
             with self._lock:
                 self._made = []
                 folder, self._folder = self._folder, None
@@ -196,7 +181,7 @@ class Downloads:
 
 
 DOWNLOADS = Downloads()
-ROUTE = Middleware(Route, path=_PATH, answer=DOWNLOADS.answer)
+ROUTE = Middleware(Route, path=DOWNLOADS.links.path, answer=DOWNLOADS.answer)
 """Before all that compresses, so that a file's length and ranges are its own."""
 
 
@@ -213,12 +198,12 @@ def button(
     """A link that looks like a button and downloads. label: plain text; key: unique on the page."""
     from app.components.widgets import download  # pandas and more, which a server's start need not wait for
 
-    context = get_script_run_ctx()
-    if context is None or not DOWNLOADS.served:
+    address = DOWNLOADS.links.offer(key, File(content, file_name, mime))
+    if not address:
         data = content.read_bytes if isinstance(content, Path) else content
         st.download_button(
             md(label), data, file_name, mime, key, help or None, "ignore", type=type, icon=":material/download:"
         )
         return
-    link = DOWNLOADS.links.link(context.session_id, key, visitor(), File(content, file_name, mime))
-    download(label, address(link), key=key, type=type, help=help)
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", file_name)  # for the eye: the answer's header names the file
+    download(label, f"{address}/{name}", key=key, type=type, help=help)

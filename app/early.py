@@ -1,6 +1,6 @@
 """What an edit of the history brings, asked for and drawn before the page is run.
 
-    early.offer(answer, key="compare")      the address at which the browser asks; "" where nobody answers
+    early.LINKS.offer("compare", answer)    the address at which the browser asks; "" where nobody answers
 
 A run of a page takes several times as long as the models' answers. So a click that edits the history asks for these first, the
 browser draws them (app/components/dom.js), and only then tells Streamlit, whose run has the answers in the cache and draws the
@@ -10,53 +10,28 @@ same. An edit that cannot be answered so, or not soon, is drawn by the run alone
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
-from types import SimpleNamespace
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from app import guard, run_queue
-from app.links import Links, Route, base_path, refused, tidied, visitor
+from app.links import Links, Route, refused
 
 Answer: TypeAlias = Callable[[Mapping[str, Any]], dict[str, Any] | None]
 """What was clicked, which comes from outside → what is drawn, by the names of components; None where nothing changes. Called in a
 thread, without a session. It holds no models: those of a dataset that was deleted leave the memory."""
 
-_PATH = "/early"
 _LONGEST = 2_000
 """Characters of a click."""
-_links: Links[Answer] = Links(_PATH)
-_server = SimpleNamespace(answers=False)
-
-
-@contextlib.asynccontextmanager
-async def serving() -> AsyncIterator[None]:
-    """From here to the end of the block clicks are answered; `streamlit run app/main.py` has no addresses of ours."""
-    _server.answers = True
-    try:
-        async with tidied(_links.tidy):
-            yield
-    finally:
-        _server.answers = False
-        _links.clear()
-
-
-def offer(answer: Answer, *, key: str) -> str:
-    """The address at which the visitor's clicks are answered until the page is drawn again. key: unique on the page."""
-    context = get_script_run_ctx()
-    if context is None or not _server.answers:
-        return ""
-    return f"{base_path()}{_PATH}/{_links.link(context.session_id, key, visitor(), answer).token}"
+LINKS: Links[Answer] = Links("/early")
 
 
 async def _respond(request: Request) -> Response:
-    followed = _links.followed(request)
+    followed = LINKS.followed(request)
     if followed is None:
         return refused("There is nothing to answer here, or not for this browser.", 404)
     if request.method != "GET":
@@ -90,4 +65,4 @@ def _drawn(answer: Answer, act: Mapping[str, Any]) -> dict[str, Any] | None:
         return answer(act)
 
 
-ROUTE = Middleware(Route, path=_PATH, answer=_respond)
+ROUTE = Middleware(Route, path=LINKS.path, answer=_respond)

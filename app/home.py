@@ -73,18 +73,9 @@ class Folder:
         return self.path / "clean"
 
     @property
-    def findings(self) -> Path:
-        return self.path / "findings.parquet"
-
-    @property
     def data(self) -> Path:
         """The prepared dataset (engine/data), only with a log."""
         return self.path / "data"
-
-    @property
-    def runs(self) -> Path:
-        """Trainings, one folder per model."""
-        return self.path / "runs"
 
     @property
     def exports(self) -> Path:

@@ -22,6 +22,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 from streamlit.runtime import exists, get_instance
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.web.server.starlette.starlette_app_utils import decode_xsrf_token_string
 from streamlit.web.server.starlette.starlette_server_config import XSRF_COOKIE_NAME
 
@@ -70,9 +71,39 @@ class Links(Generic[T]):
         self._lock = threading.Lock()  # for moments: nothing is made or read under it
         self.sessions: dict[str, Session[T]] = {}
         self._links: dict[str, tuple[Session[T], Link[T]]] = {}
+        self._served = False
 
     def __len__(self) -> int:
         return len(self._links)
+
+    @contextlib.asynccontextmanager
+    async def serving(self, tidy: Callable[[], None] | None = None) -> AsyncIterator[None]:
+        """From here to the end of the block links are followed, and `tidy`, in place of the links' own, is called in a thread
+        every now and then."""
+
+        async def keep_tidy() -> None:
+            while True:
+                await asyncio.sleep(TIDY_SECONDS)
+                await asyncio.to_thread(tidy or self.tidy)
+
+        tidying, self._served = asyncio.create_task(keep_tidy()), True
+        try:
+            yield
+        finally:
+            tidying.cancel()
+            with self._lock:
+                self.sessions, self._links, self._served = {}, {}, False
+
+    def offer(self, key: str, target: T) -> str:
+        """The address of `link` on the page that is being drawn; "" where nobody answers at it: `streamlit run app/main.py`
+        serves no addresses of ours."""
+        context = get_script_run_ctx()
+        if context is None or not self._served:
+            return ""
+        return self.address(self.link(context.session_id, key, visitor(), target))
+
+    def address(self, link: Link[T]) -> str:
+        return f"{base_path()}{self.path}/{link.token}"
 
     def link(self, session: str, key: str, bearer: str, target: T) -> Link[T]:
         """The link at this place of the session's page: redrawn, it keeps its token and leads to the new target."""
@@ -115,10 +146,6 @@ class Links(Generic[T]):
                     for link in self.sessions.pop(id).links.values():
                         del self._links[link.token]
 
-    def clear(self) -> None:
-        with self._lock:
-            self.sessions, self._links = {}, {}
-
 
 class Route:
     """Middleware: answers at the addresses below `path`."""
@@ -132,22 +159,6 @@ class Route:
             await response(scope, receive, send)
         else:
             await self._app(scope, receive, send)
-
-
-@contextlib.asynccontextmanager
-async def tidied(tidy: Callable[[], None]) -> AsyncIterator[None]:
-    """Calls `tidy`, in a thread, every now and then until the block ends."""
-
-    async def keep_tidy() -> None:
-        while True:
-            await asyncio.sleep(TIDY_SECONDS)
-            await asyncio.to_thread(tidy)
-
-    tidying = asyncio.create_task(keep_tidy())
-    try:
-        yield
-    finally:
-        tidying.cancel()
 
 
 def bearer(who: Owner | None, cookies: Mapping[str, str]) -> str:

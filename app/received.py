@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import streamlit as st
-from streamlit import runtime
 from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.runtime import exists, get_instance
 from streamlit.runtime.scriptrunner import get_script_run_ctx
@@ -252,6 +251,6 @@ def _is_over(folder: Path, draft: _Draft) -> bool:
     """Used, discarded, or of a session that does not come back."""
     if not folder.is_dir():
         return True
-    if not runtime.exists() or runtime.get_instance().is_active_session(draft.session):
+    if not exists() or get_instance().is_active_session(draft.session):
         draft.connected = time.monotonic()
     return time.monotonic() - draft.connected > float(st.get_option("server.disconnectedSessionTTL")) + TICK

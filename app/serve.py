@@ -99,7 +99,7 @@ async def life(served: App) -> AsyncGenerator[dict[str, Any]]:
     begun = loop.run_in_executor(None, begin)
     begun.add_done_callback(lambda _: loop.run_in_executor(None, warm_up))
     try:
-        async with downloads.DOWNLOADS.serving(), early.serving():
+        async with downloads.DOWNLOADS.serving(), early.LINKS.serving():
             yield {"begun": begun}
     finally:
         if store := await begun:

@@ -7,42 +7,33 @@ with their oldest request; their further requests come in later rounds. Used whe
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 _TICK = 0.1
 
 
-class Request(Protocol):
-    @property
-    def owner(self) -> str: ...
-
-    @property
-    def arrived(self) -> float:
-        """When, in seconds of any clock."""
+R = TypeVar("R")
 
 
-R = TypeVar("R", bound=Request)
-
-
-def in_turn(waiting: Sequence[R], ended: Mapping[str, float], busy: Sequence[str] = ()) -> list[R]:
+def in_turn(waiting: Iterable[tuple[str, float, R]], ended: Mapping[str, float], busy: Collection[str]) -> list[R]:
     """Those who wait, in the order of their turns.
 
-    ended: owner → when their last turn ended, by the clock of `arrived`; busy: owners who have a turn now, last in each round.
+    waiting: (owner, when they asked, what for), the time in seconds of any clock; ended: owner → when their last turn ended, by
+    the same clock; busy: owners who have a turn now, last in each round.
     """
     rounds: Counter[str] = Counter()
     since: dict[str, float] = {}
     ordered = []
-    for request in sorted(waiting, key=lambda request: request.arrived):
-        owner = request.owner
-        if owner not in since:
-            since[owner] = float("inf") if owner in busy else max(request.arrived, ended.get(owner, 0.0))
-        ordered.append((rounds[owner], since[owner], request.arrived, request))
+    for owner, arrived, request in sorted(waiting, key=lambda entry: entry[1]):
+        since.setdefault(owner, math.inf if owner in busy else max(arrived, ended.get(owner, 0.0)))
+        ordered.append((rounds[owner], since[owner], arrived, request))
         rounds[owner] += 1
     return [request for *_, request in sorted(ordered, key=lambda entry: entry[:3])]
 
@@ -134,5 +125,5 @@ class Turns:
         return Ahead(same_owner, len(before) - same_owner)
 
     def _ordered(self, lane: str) -> list[_Turn]:
-        waiting = [turn for turn in self._waiting if turn.lane == lane]
+        waiting = [(turn.owner, turn.arrived, turn) for turn in self._waiting if turn.lane == lane]
         return in_turn(waiting, self._ended, [held.owner for held in self._held])

@@ -86,7 +86,7 @@ def queue() -> Queue:
                 on_change=lambda job, now: _store_status(store, job, now),
                 allowed=lambda job: _allowed(store, job),
             )
-            for row in store.queue.unfinished():
+            for row in store.unfinished():
                 _unless_gone(store, made, row)
             made.start()
             atexit.register(made.stop)

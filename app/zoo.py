@@ -141,11 +141,6 @@ def _places() -> dict[str, Place]:
     return places
 
 
-def folder(name: str) -> str:
-    """Where the dataset lies, for `open_folder`. Raises SeqscopeError: "no such dataset" where it is another visitor's."""
-    return _folder(name)
-
-
 def open_folder(path: str) -> Zoo:
     """As `open_zoo`, of a `folder` that the visitor was found to see: for work that goes on without a session."""
     return _OPEN.get(path).zoo.sound()
@@ -155,9 +150,9 @@ def open_zoo(name: str) -> Zoo:
     """The models of one dataset but those that came to no end; opened anew where its folder has changed. Raises SeqscopeError."""
     seen: dict[str, Zoo] | None = getattr(_run, "seen", None)
     if seen is None:
-        return open_folder(_folder(name))
+        return open_folder(folder(name))
     if name not in seen:
-        seen[name] = open_folder(_folder(name))
+        seen[name] = open_folder(folder(name))
     return seen[name]
 
 
@@ -173,7 +168,7 @@ def looked_at_once() -> Iterator[None]:
 
 def open_catalogue(name: str) -> Catalogue:
     """The searchable catalogue of one dataset. Raises SeqscopeError."""
-    return _OPEN.get(_folder(name)).catalogue
+    return _OPEN.get(folder(name)).catalogue
 
 
 class _Opened(NamedTuple):
@@ -181,7 +176,8 @@ class _Opened(NamedTuple):
     catalogue: Catalogue
 
 
-def _folder(name: str) -> str:
+def folder(name: str) -> str:
+    """Where the dataset lies. Raises SeqscopeError: "no such dataset" where it is another visitor's."""
     # never a path made from a name that came from outside
     if not getattr(_run, "places", None):
         for path in Zoo.list(root()):  # everybody's: no need to ask whose

@@ -30,6 +30,12 @@ COLLECTED = Path(tempfile.gettempdir(), f"seqscope-collected-{os.environ.get('PY
 
 
 @pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """Where tests that are coroutines run."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
 def root() -> Path:
     """The repository's root."""
     return ROOT

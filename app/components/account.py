@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app import guard, owner
-from app.downloads import base_path
+from app.links import base_path
 from app.store.records import keep_days
 from app.text import count, md
 

@@ -197,30 +197,22 @@ export default function ({ data, setStateValue, setTriggerValue }) {
   connection.observe(app, { attributeFilter: ["data-test-connection-state"] })
   const measure = () => NARROW.matches === data.narrow || setStateValue("narrow", NARROW.matches)
   measure()
-  NARROW.addEventListener("change", measure)
-  document.addEventListener("keydown", down, true)
-  document.addEventListener("pointerdown", stop, true)
-  document.addEventListener("pointerdown", opening, true) // a tab opens with this already
-  document.addEventListener("keydown", opening, true)
-  document.addEventListener("click", opened, true)
-  document.addEventListener("keydown", opened, true)
-  document.addEventListener("click", remember, true)
-  document.addEventListener("scroll", scrolled, true)
-  document.addEventListener("touchstart", touch, { capture: true, passive: true })
+  const ending = new AbortController()
+  const { signal } = ending
+  const on = (name, ...handlers) => {
+    for (const handler of handlers) document.addEventListener(name, handler, { capture: true, passive: name === "touchstart", signal })
+  }
+  NARROW.addEventListener("change", measure, { signal })
+  on("keydown", down, opening, opened)
+  on("pointerdown", stop, opening) // a tab opens with this already
+  on("click", opened, remember)
+  on("scroll", scrolled)
+  on("touchstart", touch)
   const end = () => {
     stop()
     reflowed.disconnect()
     connection.disconnect()
-    NARROW.removeEventListener("change", measure)
-    document.removeEventListener("keydown", down, true)
-    document.removeEventListener("pointerdown", stop, true)
-    document.removeEventListener("pointerdown", opening, true)
-    document.removeEventListener("keydown", opening, true)
-    document.removeEventListener("click", opened, true)
-    document.removeEventListener("keydown", opened, true)
-    document.removeEventListener("click", remember, true)
-    document.removeEventListener("scroll", scrolled, true)
-    document.removeEventListener("touchstart", touch, true)
+    ending.abort()
   }
   before = end
   return end

@@ -16,7 +16,7 @@ import streamlit as st
 
 from app import guard, owner, zoo
 from app.components import widgets
-from app.downloads import base_path
+from app.links import base_path
 from app.reports.address import SAVED
 from app.session import state
 from app.session.address import encode

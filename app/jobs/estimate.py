@@ -48,12 +48,9 @@ class JobEstimate(BaseModel):
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-    recipe: str
     device: str
     epochs: int
-    done: int
     steps: int
-    step: float
     start: float
     train: float
     validation: float = Field(validation_alias=AliasChoices("validation", "validate"))

@@ -16,11 +16,12 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from pydantic import Field
 
-from app.jobs import fresh, spec
+from app.jobs import fresh
 from app.jobs.estimate import JobEstimate, overrides
 from app.jobs.spec import Job, JobStep, Strict
 from app.store.records import JobKind
@@ -406,7 +407,7 @@ def _job(
     request: JobRequest, kind: JobKind, title: str, steps: list[JobStep], *, timed: bool = False, short: bool = False
 ) -> Job:
     return Job(
-        id=request.id, kind=kind, title=title[:200], owner=request.owner, dataset=request.dataset, created=spec.now(),
+        id=request.id, kind=kind, title=title[:200], owner=request.owner, dataset=request.dataset, created=datetime.now(UTC),
         folder=os.path.relpath(request.folder, request.jobs / request.id), steps=tuple(steps), timed=timed, short=short,
     )  # fmt: skip
 

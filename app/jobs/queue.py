@@ -33,8 +33,7 @@ import shutil
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import IO, Literal, get_args
 
@@ -67,21 +66,6 @@ LANES: tuple[Lane, ...] = get_args(Lane)
 
 class Full(SeqscopeError):
     """There are as many jobs as may be."""
-
-
-@dataclass(frozen=True)
-class _Waiting:
-    """A job that waits for its turn."""
-
-    job: Job
-
-    @property
-    def owner(self) -> str:
-        return _owner(self.job)
-
-    @property
-    def arrived(self) -> float:
-        return self.job.created.timestamp()
 
 
 class Queue:
@@ -351,12 +335,12 @@ class Queue:
     def _place(self, job: Job) -> Path:
         return job.place(self.folder(job.id))
 
-    def _ordered(self, jobs: Sequence[Pair], lane: Lane, busy: Iterable[str] | None = None) -> list[Job]:
+    def _ordered(self, jobs: Sequence[Pair], lane: Lane, busy: Collection[str] | None = None) -> list[Job]:
         """Those of a lane that wait, in the order of their turns. busy: owners with a runner; None: as their states say."""
         if busy is None:
             busy = {_owner(job) for job, now in jobs if now.state == "running"}
-        waiting = [_Waiting(job) for job, now in jobs if now.state == "queued"]
-        return [request.job for request in in_turn(waiting, self._ended[lane], tuple(busy))]
+        waiting = [(_owner(job), job.created.timestamp(), job) for job, now in jobs if now.state == "queued"]
+        return in_turn(waiting, self._ended[lane], busy)
 
     def _begin(self, job: Job) -> int:
         """1 where a runner was started, else 0."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
@@ -113,7 +113,3 @@ def read(folder: Path) -> Job:
         raise SeqscopeError(f"There is no job in {folder.name}.") from None
     except (OSError, ValidationError) as error:
         raise SeqscopeError(f"The job {folder.name} cannot be read ({str(error).splitlines()[0]}).") from None
-
-
-def now() -> datetime:
-    return datetime.now(UTC)

@@ -8,12 +8,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from engine.bundle.manifest import Strict
+from engine.bundle.manifest import Name, Sha256, Strict  # noqa: F401  (parts take them from here)
 
 ItemId = Annotated[str, Field(max_length=10_000)]
-Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
 Rank = Annotated[float, Field(ge=1)]
-Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class ReportModel(Strict):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import io
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, get_args
 
 from app.reports import html, pdf
@@ -28,32 +28,22 @@ _EARLIEST = (1980, 1, 1, 0, 0, 0)  # that a zip can tell
 
 def files(report: Report, forms: Sequence[Form] = FORMS, figures: html.Kind = "static") -> dict[str, bytes]:
     """File name → content. csv: one per table."""
-    content: dict[str, bytes] = {}
-    name = report.stem
-    if "html" in forms:
-        content[f"{name}.html"] = html.render(report, figures)
-    if "pdf" in forms:
-        content[f"{name}.pdf"] = pdf.render(report)
-    if "json" in forms:
-        content[f"{name}.json"] = write(report)
-    if "csv" in forms:
-        content |= {f"{name}-{table}.csv": csv_bytes(rows.columns, rows.rows) for table, rows in tables(report).items()}
-    if "zip" in forms:
-        content[f"{name}.zip"] = zipped(report, figures)
-    return content
+    makers: dict[Form, Callable[[], bytes]] = {
+        "html": lambda: html.render(report, figures),
+        "pdf": lambda: pdf.render(report),
+        "json": lambda: write(report),
+        "zip": lambda: zipped(report, figures),
+    }
+    content = {f"{report.stem}.{form}": make() for form, make in makers.items() if form in forms}
+    return content | (_tables(report, f"{report.stem}-") if "csv" in forms else {})
 
 
 def zipped(report: Report, figures: html.Kind = "static") -> bytes:
     """Everything in one file, the JSON with its schema among it. The same report gives the same bytes."""
     made = datetime.datetime.fromisoformat(report.created).astimezone(datetime.UTC)
     at = max(_EARLIEST, made.timetuple()[:6])
-    content = {
-        f"{report.stem}.html": html.render(report, figures),
-        f"{report.stem}.pdf": pdf.render(report),
-        f"{report.stem}.json": write(report),
-        "report.schema.json": schema().encode(),
-        **{f"tables/{name}.csv": csv_bytes(table.columns, table.rows) for name, table in tables(report).items()},
-    }
+    content = files(report, ("html", "pdf", "json"), figures)
+    content |= {"report.schema.json": schema().encode(), **_tables(report, "tables/")}
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
         for name, data in content.items():
@@ -61,6 +51,10 @@ def zipped(report: Report, figures: html.Kind = "static") -> bytes:
             entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
             file.writestr(entry, data)
     return packed.getvalue()
+
+
+def _tables(report: Report, before: str) -> dict[str, bytes]:
+    return {f"{before}{name}.csv": csv_bytes(table.columns, table.rows) for name, table in tables(report).items()}
 
 
 # --- tables

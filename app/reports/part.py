@@ -155,10 +155,6 @@ class Part(ABC, Generic[Content]):
         """With their titles."""
         return ()
 
-    def texts(self, content: Content) -> Iterable[str]:
-        """Other foreign texts that stand on its pages."""
-        return ()
-
     def tables(self, content: Content, report: Report) -> dict[str, Table]:
         """Name → table, each a CSV file."""
         return {}
@@ -184,8 +180,11 @@ class ByModel(Part[Content]):
             self.name, self.entries(then), self.entries(now),
             lambda entry: entry.model,
             lambda entry: f"{self.called} {titles[entry.model]}",
-            lambda words, then, other: as_told(report, words, then, other, "the same, numbers within the tolerance"),
+            lambda subject, then, other: self.compare_entry(report, subject, then, other),
         )  # fmt: skip
+
+    def compare_entry(self, report: Report, subject: str, then: Any, now: Any) -> Checked:
+        return as_told(report, subject, then, now, "the same, numbers within the tolerance")
 
 
 class OfItem(ByModel[Content]):

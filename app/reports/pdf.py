@@ -11,7 +11,7 @@ import json
 import os
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -67,9 +67,9 @@ def _set_in_type(report: Report, missing: dict[str, str], system_fonts: bool) ->
     return content
 
 
-def unshown(said: Iterable[str], *, system_fonts: bool = True) -> dict[str, str]:
+def unshown(strings: Iterable[str], *, system_fonts: bool = True) -> dict[str, str]:
     """Script → letters of it that no font here has, such as {"Hangul": "기생충"}."""
-    letters = sorted({c for text in said for c in text if not c.isascii() and unicodedata.category(c)[0] != "C"})
+    letters = sorted({c for text in strings for c in text if not c.isascii() and unicodedata.category(c)[0] != "C"})
     scripts: dict[str, str] = {}
     for _ in range(_SCRIPTS):
         if not letters:
@@ -120,29 +120,30 @@ def _missing(scripts: dict[str, str]) -> list[Block]:
     return [{"kind": "warn", "text": text}]
 
 
-def texts(report: Report) -> list[str]:
-    """All foreign texts that stand on its pages."""
-    data = report.dataset
-    strings = [
-        report.title,
-        data.title,
-        data.source,
-        data.licence,
-        *report.notes,
-        *(line.text for line in report.summary),
-    ]
-    strings += [report.titles[model.name] + model.sign + model.device for model in report.models]
-    for part, content in report.content():
-        strings += [*(item.title for item in part.items(content)), *part.texts(content)]
-    return strings
+def texts(report: Report) -> Iterator[str]:
+    """All that is written on its pages, and the titles that stand in its figures."""
+    yield from (report.title, provenance.head(report), *report.item_titles.values())
+    for section in sections(report):
+        yield from _strings(_on_paper(section))
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list | tuple):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _strings(inner)
 
 
 # --- blocks, as the template takes them
 
 
+def _on_paper(section: Section) -> list[Block]:
+    return [block for block in section.blocks if block["kind"] != "grid" and block.get("only") != "html"]
+
+
 def _blocks(section: Section) -> list[Block]:
-    shown = [block for block in section.blocks if block["kind"] != "grid" and block.get("only") != "html"]
-    return [{"kind": "h2", "text": section.heading}, *map(_set, shown)]
+    return [{"kind": "h2", "text": section.heading}, *map(_set, _on_paper(section))]
 
 
 def _set(value: Any) -> Any:

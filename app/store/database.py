@@ -4,7 +4,7 @@
     dataset = store.datasets.add(owner, "My films", staged=folder)
     store.histories.save(owner, dataset.id, "Westerns", ("a", "b"))
 
-Every function takes the owner, and looks for the owner's rows alone. The exception is `store.queue`, which is the server's.
+Every function of its parts takes the owner, and looks for the owner's rows alone; those of the store itself are the server's.
 What a function has returned is on the disk: it is there after SIGKILL.
 """
 
@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from app.home import RESTORING, Home, here
-from app.store import migrations
-from app.store.datasets import Datasets, Jobs, Queue
+from app.store import migrations, records
+from app.store.datasets import Datasets, Jobs
 from app.store.file import StoreFile, Unavailable
 from app.store.quota import Quota
 from app.store.saved import Comparisons, Histories, Reports
@@ -52,7 +52,6 @@ class Store:
         self.comparisons = Comparisons(self.file, self.quota, self.home)
         self.reports = Reports(self.file, self.quota, self.home)
         self.jobs = Jobs(self.file, self.quota, self.home)
-        self.queue = Queue(self.file)
         self.closed = threading.Event()
         self._listeners: list[Callable[[Path], None]] = []
 
@@ -65,6 +64,12 @@ class Store:
         folders = [self.home.dataset(owner, id).path for owner, id in self.file.ask("select owner, id from dataset")]
         folders += [self.home.job(id) for (id,) in self.file.ask("select id from job")]
         return folders + [self.home.report(id) for (id,) in self.file.ask("select id from report")]
+
+    def unfinished(self) -> list[records.Job]:
+        """Jobs of all owners that wait or run, in the order in which they came."""
+        columns = records.columns(records.Job)
+        rows = self.file.ask(f"select {columns} from job where state in ('queued', 'running') order by created, id")
+        return [records.of_row(records.Job, row) for row in rows]
 
     def on_delete(self, listener: Callable[[Path], None]) -> None:
         """Calls it with the folder of every dataset that was deleted or has expired, such as to close what is open of it."""

@@ -261,17 +261,3 @@ class Jobs(Owned[Job]):
             transaction.execute("delete from job where owner = ? and id = ?", [owner, id])
             deleting(transaction.execute, self._home, self._home.job(id))
         self._home.discard(self._home.job(id))
-
-
-class Queue:
-    """What the server's own queue must know of everybody's jobs. Part of `Store`; no page may ask it."""
-
-    def __init__(self, file: StoreFile) -> None:
-        self._file = file
-
-    def unfinished(self) -> list[Job]:
-        """Jobs of all owners that wait or run, in the order in which they came."""
-        rows = self._file.ask(
-            f"select {records.columns(Job)} from job where state in ('queued', 'running') order by created, id"
-        )
-        return [records.of_row(Job, row) for row in rows]

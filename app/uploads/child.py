@@ -13,11 +13,17 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import threading
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.machine import yields
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from app.uploads.limits import UploadLimits
 
 _LIBRARIES = 1 << 30  # address space that Python, DuckDB and Arrow reserve and hardly use
 
@@ -56,10 +62,6 @@ def _end_with_parent() -> None:
 
 
 def _bound(limits: dict[str, Any], nice: int) -> None:
-    try:
-        import resource
-    except ImportError:  # not a Unix: the clock of the parent alone
-        return
     cpu = int(limits["seconds"]) * max(1, int(limits["threads"])) + 5
     for kind, most in (
         (resource.RLIMIT_AS, int(limits["memory"]) + _LIBRARIES),
@@ -76,51 +78,43 @@ def _bound(limits: dict[str, Any], nice: int) -> None:
 
 
 def _answer(request: dict[str, Any], say: Any) -> dict[str, Any]:
-    from engine.errors import Refused
-
-    try:
-        return {"result": _result(request, say)}
-    except Refused as refused:
-        return {"refused": str(refused)}
-    except MemoryError:
-        from engine.tabular.database import TOO_LARGE
-
-        return {"refused": TOO_LARGE}
-
-
-def _result(request: dict[str, Any], say: Any) -> dict[str, Any]:
     import duckdb
     import pyarrow as pa
 
-    from app.uploads.archive import unpack
-    from app.uploads.check import UploadedFile, check
-    from app.uploads.guess import guess
     from app.uploads.limits import UploadLimits
     from engine.errors import Refused
     from engine.tabular.database import TOO_LARGE
 
-    work, limits = Path(request["work"]), UploadLimits.model_validate(request["limits"])
+    limits = UploadLimits.model_validate(request["limits"])
     pa.set_cpu_count(limits.threads)
     pa.set_io_thread_count(1)
     try:
-        if request["action"] == "guess":
-            guessed = guess(work, Path(request["path"]), request["what"], request["fixed"], limits, say)
-            return guessed.model_dump(mode="json")
-        if request["action"] == "unpack":
-            return unpack(work, Path(request["path"]), request["kinds"], limits, say).model_dump(mode="json")
-        if request["action"] == "histories":
-            from app.reports.histories import look
-
-            return look(work, Path(request["path"]), request["columns"], limits).model_dump(mode="json")
-        files = {kind: UploadedFile.model_validate(file) for kind, file in request["files"].items()}
-        known = None if request["known"] is None else Path(request["known"])
-        return check(work, files, limits, say, known=known).model_dump(mode="json")
-    except (duckdb.OutOfMemoryException, pa.ArrowMemoryError):
-        raise Refused(TOO_LARGE)
+        return {"result": _result(request, limits, say).model_dump(mode="json")}
+    except Refused as refused:
+        return {"refused": str(refused)}
+    except (MemoryError, duckdb.OutOfMemoryException):  # Arrow's is a MemoryError
+        return {"refused": TOO_LARGE}
     except OSError as error:
-        raise Refused(
-            f"The file could not be read or its parts not be written ({error.strerror or 'no reason given'})."
-        )
+        reason = error.strerror or "no reason given"
+        return {"refused": f"The file could not be read or its parts not be written ({reason})."}
+
+
+def _result(request: dict[str, Any], limits: UploadLimits, say: Any) -> BaseModel:
+    from app.uploads.archive import unpack
+    from app.uploads.check import UploadedFile, check
+    from app.uploads.guess import guess
+
+    work = Path(request["work"])
+    if request["action"] == "guess":
+        return guess(work, Path(request["path"]), request["what"], request["fixed"], limits, say)
+    if request["action"] == "unpack":
+        return unpack(work, Path(request["path"]), request["kinds"], limits, say)
+    if request["action"] == "histories":
+        from app.reports.histories import look
+
+        return look(work, Path(request["path"]), request["columns"], limits)
+    files = {kind: UploadedFile.model_validate(file) for kind, file in request["files"].items()}
+    return check(work, files, limits, say, known=None if request["known"] is None else Path(request["known"]))
 
 
 if __name__ == "__main__":

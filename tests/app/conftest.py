@@ -23,6 +23,7 @@ from tests.runtime.bundles import make_zoo, rewrite
 if TYPE_CHECKING:
     from tests.app.own import Nobody
 
+Open = Callable[..., AppTest]
 HOSTILE = [
     "<script>alert(1)</script>",
     "$\\frac{a}{b}$ and $x$",
@@ -116,7 +117,7 @@ def exports(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def open_app(root: Path, exports: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., AppTest]:
+def open_app(root: Path, exports: Path, monkeypatch: pytest.MonkeyPatch) -> Open:
     """open_app(**address) runs the app on `exports` at that address; page: its first one unless told."""
 
     def start(folder: Path = exports, page: str = "", **address: str) -> AppTest:
@@ -130,7 +131,7 @@ def open_app(root: Path, exports: Path, monkeypatch: pytest.MonkeyPatch) -> Call
 
 
 @pytest.fixture
-def open_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., AppTest]:
+def open_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Open:
     """open_changed(page, change, **address) draws a page alone, over a zoo that `change` may alter before."""
 
     def start(page: str, change: Callable[[Path], object] = lambda path: None, **address: str) -> AppTest:

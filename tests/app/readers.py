@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
+
+from tests.runtime.bundles import rewrite
 
 SAMPLE = Path(__file__).parents[2] / "exports" / "sample"
 READER = "recformer"
@@ -24,22 +23,7 @@ def make_readers(root: Path, words: Sequence[str] = ()) -> Path:
     for model in ("sasrec", READER):
         shutil.copytree(SAMPLE / model, path / model)
     if words:
-        _say(path / READER, words)
+        file = path / READER / "words.parquet"
+        rows = enumerate(pq.read_table(file).select(["word", "key"]).to_pylist())
+        rewrite(file, word=[row["word"] if row["key"] else words[at % len(words)] for at, row in rows])
     return path
-
-
-def _say(folder: Path, words: Sequence[str]) -> None:
-    file = folder / "words.parquet"
-    table = pq.read_table(file)
-    said = table["word"].to_pylist()
-    said = [
-        words[at % len(words)] if not key else word
-        for at, (word, key) in enumerate(zip(said, table["key"].to_pylist(), strict=True))
-    ]
-    pq.write_table(table.set_column(table.column_names.index("word"), "word", pa.array(said)), file)
-    manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
-    manifest["files"][file.name] = {
-        "sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
-        "bytes": file.stat().st_size,
-    }
-    (folder / "manifest.json").write_text(json.dumps(manifest), "utf-8")

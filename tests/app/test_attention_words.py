@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +16,10 @@ from app.analysis import word_attention
 from app.figures import word_attention as figures
 from app.session import state
 from engine.runtime import Word, WordAttention, Zoo
-from tests.app.conftest import HOSTILE, alone, run_without_fault, told
+from tests.app.conftest import HOSTILE, Open, alone, run_without_fault, told
 from tests.app.readers import READER, SAMPLE, make_readers
 from tests.runtime.bundles import rewrite
 
-Open = Callable[..., AppTest]
 TITLES = {7: "Old film", 9: "New film"}
 ATTRIBUTES = ("title", "cast", "genres")  # no item has a cast
 _WORDS = (
@@ -232,7 +230,7 @@ def headings(page: AppTest) -> list[str]:
 
 
 @pytest.fixture
-def opened(exports: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., AppTest]:
+def opened(exports: Path, monkeypatch: pytest.MonkeyPatch) -> Open:
     monkeypatch.setenv("SEQSCOPE_EXPORTS", str(exports))
     usual = {"ds": "sample", "model": READER, "h": "~".join(HISTORY)}
     return lambda **address: run_without_fault(alone("attention", **usual | address))

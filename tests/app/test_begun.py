@@ -24,26 +24,23 @@ def test_a_start_waits_for_nothing_heavy(root: Path) -> None:
     assert done.stdout.splitlines()[-1:] == ["[]"], done.stderr
 
 
-def test_pages_are_answered_and_what_happens_on_them_waits() -> None:
+async def test_pages_are_answered_and_what_happens_on_them_waits() -> None:
     answered: list[str] = []
 
     async def streamlit(scope: Any, receive: Any, send: Any) -> None:
         answered.append(scope["type"])
 
-    async def visit() -> None:
-        begun = asyncio.get_running_loop().create_future()
-        come = [asyncio.create_task(_come(kind, begun)) for kind in ("websocket", "websocket", "http")]
-        await asyncio.sleep(0.01)
-        assert answered == ["http"]
-        come[0].cancel()  # one who leaves takes nobody else along
-        begun.set_result(None)
-        await asyncio.wait(come)
-        assert answered == ["http", "websocket"]
-
     async def _come(kind: str, begun: asyncio.Future[None]) -> None:
         await Begun(streamlit)({"type": kind, "state": {"begun": begun}}, None, None)  # type: ignore[arg-type]
 
-    asyncio.run(visit())
+    begun = asyncio.get_running_loop().create_future()
+    come = [asyncio.create_task(_come(kind, begun)) for kind in ("websocket", "websocket", "http")]
+    await asyncio.sleep(0.01)
+    assert answered == ["http"]
+    come[0].cancel()  # one who leaves takes nobody else along
+    begun.set_result(None)
+    await asyncio.wait(come)
+    assert answered == ["http", "websocket"]
 
 
 def test_the_collector_is_at_work_again_however_warming_up_ends(monkeypatch: pytest.MonkeyPatch) -> None:

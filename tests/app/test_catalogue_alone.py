@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -14,7 +13,7 @@ from app.analysis import model_card
 from engine import cli
 from engine.data.prepare import fill_catalogue
 from engine.runtime import Zoo
-from tests.app.conftest import run_without_fault
+from tests.app.conftest import Open, run_without_fault
 from tests.app.test_item_panel import panels
 from tests.training.tiny import text_encoder
 
@@ -90,7 +89,7 @@ def said(test: AppTest) -> list[str]:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_every_page_opens_and_assumes_nobody(alone: Path, open_app: Callable[..., AppTest], page: str) -> None:
+def test_every_page_opens_and_assumes_nobody(alone: Path, open_app: Open, page: str) -> None:
     asked, instead = PAGES[page]
     test = open_app(alone, page="" if page == "compare" else page, ds="shop", **asked)
     if page == "about":  # the text encoder of these tests knows next to nothing, and Recformer enough

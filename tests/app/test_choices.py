@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 
 import pytest
 from streamlit.runtime.scriptrunner import ScriptRunContext
@@ -16,9 +15,9 @@ from app.screens import attention as attention_page
 from app.session import state
 from app.session.pages import read
 from engine.runtime import Zoo
+from tests.app.conftest import Open
 from tests.runtime.bundles import seal
 
-Open = Callable[..., AppTest]
 ATTENTION = "screens/attention/page.py"
 
 

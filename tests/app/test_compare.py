@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from app import examples, zoo
 from app.analysis import beam_search, model_card, model_flow, recommend
@@ -20,9 +18,9 @@ from app.screens.compare import actions
 from app.session import history_edits, state
 from app.text import percent
 from engine.runtime import Zoo
+from tests.app.conftest import Open
 from tests.runtime.bundles import count_repeats, make_zoo, seal
 
-Open = Callable[..., AppTest]
 LETTERS = ("a", "b", "c", "d")
 
 

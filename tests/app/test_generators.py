@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -17,12 +16,11 @@ from app.analysis import beam_search, recommend
 from app.figures import beam_search as beam_figures
 from app.figures import compare
 from engine.runtime import AttentionMap, Bundle, Zoo
-from tests.app.conftest import HOSTILE, ODD_IDS, rename, run_without_fault
+from tests.app.conftest import HOSTILE, ODD_IDS, Open, rename, run_without_fault
 from tests.app.writers import RAGGED, WRITER, make_writers
 from tests.runtime.bundles import seal
 from tests.runtime.generators import ended
 
-Open = Callable[..., AppTest]
 HISTORY = (1, 2, 5)
 ADDRESS = "toy-1~toy-2~toy-5"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +18,9 @@ from app.components import item_panel
 from app.figures import item_panel as contents
 from app.session import state
 from engine.runtime import Zoo
-from tests.app.conftest import alone, run_without_fault
+from tests.app.conftest import Open, alone, run_without_fault
 from tests.runtime.bundles import PARTS, TOYS, with_parts
 
-Open = Callable[..., AppTest]
 HISTORY = (1, 2, 3)
 ADDRESS = {"ds": "toys", "h": "toy-1~toy-2~toy-3", "item": "toy-9"}
 

@@ -14,6 +14,7 @@ from app.text import md
 from engine.runtime import Zoo
 from tests.app.own import ANNA, page, ready, said
 from tests.app.readers import READER, make_readers
+from tests.runtime.bundles import seal
 from tests.runtime.tokenizations import write_tokenization
 
 FEW = "It knows 5% of the words of this catalogue; the rest is spelt letter by letter, or has no token at all."
@@ -30,10 +31,8 @@ def test_in_a_sentence() -> None:
 def test_a_models_card(tmp_path: Path) -> None:
     """The warning on the page is in test_catalogue_alone.py."""
     path = make_readers(tmp_path)
-    file = path / READER / "manifest.json"
-    manifest = json.loads(file.read_text("utf-8"))
-    manifest["text"]["unknown"] = 0.95
-    file.write_text(json.dumps(manifest), "utf-8")
+    manifest = json.loads((path / READER / "manifest.json").read_text("utf-8"))
+    seal(path / READER, text=manifest["text"] | {"unknown": 0.95})
     models = Zoo.open(path)
     assert cards.model_card(models.bundles[READER])["Known words"] == md(FEW)
     assert "Known words" not in cards.model_card(models.bundles["sasrec"])

@@ -21,6 +21,7 @@ from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_N
 
 from app import home, keys, owner
 from app.store.server import open_store
+from tests.app.conftest import Open
 
 HOST = "seqscope.example.org"
 
@@ -310,9 +311,7 @@ def save(test: AppTest, name: str, what: str) -> None:
     assert not test.exception
 
 
-def test_a_history_and_a_comparison_are_saved_and_opened(
-    open_app: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_history_and_a_comparison_are_saved_and_opened(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     key = keys.make()
     monkeypatch.setattr("streamlit.runtime.context.ContextProxy.cookies", {keys.COOKIE: key})
     test = open_app(ds="toys", k="7")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
@@ -16,10 +15,8 @@ from app.analysis import beam_search
 from app.figures import attention as figures
 from app.screens.attention import SECTIONS
 from engine.runtime import AttentionMap, Zoo
-from tests.app.conftest import HOSTILE, alone, run_without_fault
+from tests.app.conftest import HOSTILE, Open, alone, run_without_fault
 from tests.runtime.bundles import TOYS, make_zoo, with_gates, with_matches
-
-Open = Callable[..., AppTest]
 
 
 def seen(weights: np.ndarray, **changes: object) -> AttentionMap:

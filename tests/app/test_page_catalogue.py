@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,7 @@ from app.screens.catalogue import chosen_filters, parameters_of
 from app.store.attributes import is_year, prose, series, tidied
 from app.store.catalogue import Catalogue
 from app.store.facets import Among, Between, Facet
-from tests.app.conftest import at_page, run_without_fault
+from tests.app.conftest import Open, at_page, run_without_fault
 from tests.runtime.bundles import make_zoo
 
 HOSTILE = ["<script>alert(1)</script>", "$x^2$", '=HYPERLINK("http://x")', "기생충", "أفلام", "🎬 **bold** [a](b)"]
@@ -133,13 +132,13 @@ def test_standing_with_ties_and_a_series_in_its_own_order() -> None:
 
 
 @pytest.fixture
-def opened(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., AppTest]:
+def opened(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Open:
     pq.write_table(films(), make_zoo(tmp_path) / "items.parquet")
     monkeypatch.setenv("SEQSCOPE_EXPORTS", str(tmp_path))
     return lambda **address: run_without_fault(at_page(root, "catalogue", **address))
 
 
-def test_search_and_filters_come_back_from_the_address(opened: Callable[..., AppTest]) -> None:
+def test_search_and_filters_come_back_from_the_address(opened: Open) -> None:
     page = opened(find="Film", only="genres~Mystery", between="year~1970~1979", h="toy-1")
 
     def shown() -> int:
@@ -156,7 +155,7 @@ def test_search_and_filters_come_back_from_the_address(opened: Callable[..., App
 
 
 def test_order_and_page_come_back_from_the_address_and_other_matches_begin_at_their_first_page(
-    opened: Callable[..., AppTest],
+    opened: Open,
 ) -> None:
     def shown(page: AppTest) -> list[str]:
         keys = [button.key or "" for button in page.button]
@@ -174,7 +173,7 @@ def test_order_and_page_come_back_from_the_address_and_other_matches_begin_at_th
     assert shown(page)[0] == "39" and page.query_params["sort"] == "year-down" and "page" not in page.query_params
 
 
-def test_a_range_from_a_link_lies_within_what_there_is(opened: Callable[..., AppTest]) -> None:
+def test_a_range_from_a_link_lies_within_what_there_is(opened: Open) -> None:
     page = opened()
     page.session_state["catalogue_facet_year"] = True  # its popover is open
     for between, ends in (("year~1e39~", (1999, 1999)), ("year~~1970", (1960, 1970)), ("year~0~5", (1960, 1960))):

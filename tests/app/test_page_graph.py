@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from app.analysis import graph_paths, model_card
 from app.figures import graph_paths as graph_figures
 from engine.runtime import BundleError, Zoo
+from tests.app.conftest import Open
 from tests.runtime.bundles import TOYS, make_zoo, seal, some_log, with_graph
 
 ITEMS = 40
@@ -92,7 +91,7 @@ def test_the_tree_opens_layer_by_layer(zoo: Zoo, model: str, depth: int) -> None
 
 
 @pytest.mark.parametrize("model", ["alpha", "gamma", "plain"])
-def test_page(open_app: Callable[..., AppTest], carrying: Path, model: str) -> None:
+def test_page(open_app: Open, carrying: Path, model: str) -> None:
     address = {"h": "toy-1~toy-2~toy-3", "model": model, "item": "toy-9", "layers": "2"}
     page = open_app(carrying, page="graph", ds="toys", **address)
     assert not page.error
@@ -117,13 +116,13 @@ def test_a_sentence_names_the_path_that_adds_most_and_a_walk_back_is_none(zoo: Z
     assert shown and all(path.start != path.end for path in shown)
 
 
-def test_a_report_offers_the_graph_of_its_models(open_app: Callable[..., AppTest], carrying: Path) -> None:
+def test_a_report_offers_the_graph_of_its_models(open_app: Open, carrying: Path) -> None:
     page = open_app(carrying, page="report", ds="toys", h="toy-1~toy-2~toy-3", m="alpha~beta", parts="graph")
     (frame,) = page.get("iframe")
     assert not page.exception and not page.error
     assert "Graph" in page.pills(key="report_parts").options and '<section id="graph">' in frame.proto.srcdoc
 
 
-def test_the_page_says_where_no_model_carries_a_graph(open_app: Callable[..., AppTest]) -> None:
+def test_the_page_says_where_no_model_carries_a_graph(open_app: Open) -> None:
     page = open_app(page="graph", ds="toys", h="toy-1")
     assert not page.exception and "LightGCN" in page.info[0].value

@@ -22,11 +22,9 @@ from app.screens.metrics.choices import MetricsChoices
 from app.session import state
 from engine.bundle.manifest import ZeroShot
 from engine.runtime import NOT_SETTLED, STILL_IMPROVING, BundleError, Zoo, judge
-from tests.app.conftest import alone, run_without_fault, told
+from tests.app.conftest import Open, alone, run_without_fault, told
 from tests.app.test_page_addresses import GOOD
 from tests.runtime.bundles import TOYS, count_repeats, describe, make_zoo, retrain, rewrite, seal, with_columns
-
-Opened = Callable[..., AppTest]
 
 
 def standing(page: AppTest) -> pd.DataFrame:
@@ -35,7 +33,7 @@ def standing(page: AppTest) -> pd.DataFrame:
 
 
 @pytest.fixture
-def opened(open_changed: Opened) -> Opened:
+def opened(open_changed: Open) -> Open:
     return partial(open_changed, "metrics")
 
 
@@ -54,7 +52,7 @@ def differ(path: Path) -> None:
     rewrite(path / "beta" / "ranks.parquet", rank=[9.0, 1.0, 1.0, 2.0])
 
 
-def test_sections_show_what_the_address_says_and_a_choice_goes_into_it(opened: Opened) -> None:
+def test_sections_show_what_the_address_says_and_a_choice_goes_into_it(opened: Open) -> None:
     page = opened(differ, **GOOD["metrics"])
     for section, key, value in (
         ("comparison", f"metrics_baseline_toys_{len(TOYS)}", "beta"),
@@ -75,7 +73,7 @@ def _trained_on_all_but(path: Path, *cold: int) -> None:
     rewrite(path / "items.parquet", popularity=[0 if item in cold else 5 for item in items])
 
 
-def test_cold_and_warm_items_are_judged_apart(opened: Opened) -> None:
+def test_cold_and_warm_items_are_judged_apart(opened: Open) -> None:
     def one_cold(path: Path) -> None:
         _trained_on_all_but(path, pq.read_table(path / "alpha" / "ranks.parquet")["target"][0].as_py())
 
@@ -90,7 +88,7 @@ def test_cold_and_warm_items_are_judged_apart(opened: Opened) -> None:
     assert sizes == {"unseen in training": cold, "seen in training": len(asked) - cold} and cold
 
 
-def test_who_comes_back_to_an_item_is_judged_apart_where_repeats_count(opened: Opened) -> None:
+def test_who_comes_back_to_an_item_is_judged_apart_where_repeats_count(opened: Open) -> None:
     page = opened(count_repeats, section="slices")
     models = zoo.open_zoo("toys")
     assert page.selectbox(key="metrics_slice_toys").value == evaluation.REPEATED  # what is shown first
@@ -101,7 +99,7 @@ def test_who_comes_back_to_an_item_is_judged_apart_where_repeats_count(opened: O
     assert (groups["is new to the user"] == ~groups["repeats an item of the history"]).all()
 
 
-def test_without_cold_items_there_is_nothing_to_set_apart(opened: Opened) -> None:
+def test_without_cold_items_there_is_nothing_to_set_apart(opened: Open) -> None:
     page = opened(_trained_on_all_but, by="cold", section="slices")
     assert "cold" not in evaluation.sliceable(zoo.open_zoo("toys"), "full")
     assert any("“cold”" in problem for problem in page.session_state["seqscope_state"].problems)
@@ -109,7 +107,7 @@ def test_without_cold_items_there_is_nothing_to_set_apart(opened: Opened) -> Non
 
 
 @pytest.mark.parametrize("ties", [4, 0])
-def test_the_page_opens_with_what_held_out_items_are_the_verdict_and_the_table(opened: Opened, ties: int) -> None:
+def test_the_page_opens_with_what_held_out_items_are_the_verdict_and_the_table(opened: Open, ties: int) -> None:
     held_out = {"ties": ties, "repeats": 0, "negative": 0}
     page = opened(lambda path: describe(path, held_out=held_out), metric="HR", at="5")
     opening = evaluation.verdict(zoo.open_zoo("toys"), "full", "HR@5")
@@ -184,7 +182,7 @@ def test_of_copies_of_one_training_the_ranks_are_those_of_the_one_that_is_named(
     assert len(both.ranks) == 1 and both.ranks[0] is people[both.name]
 
 
-def test_slices_are_chosen_and_an_item_with_several_values_counts_in_each(opened: Opened) -> None:
+def test_slices_are_chosen_and_an_item_with_several_values_counts_in_each(opened: Open) -> None:
     def as_text(path: Path) -> None:
         genres = pq.read_table(path / "items.parquet")["genres"].to_pylist()
         rewrite(path / "items.parquet", genres=pa.array([", ".join(values) for values in genres]))
@@ -198,7 +196,7 @@ def test_slices_are_chosen_and_an_item_with_several_values_counts_in_each(opened
         assert "fewer than 30" in told(page)
 
 
-def test_the_floor_stands_first_and_what_trained_too_briefly_says_so(opened: Opened) -> None:
+def test_the_floor_stands_first_and_what_trained_too_briefly_says_so(opened: Open) -> None:
     def change(path: Path) -> None:
         seal(path / "plain", family="markov", title="Markov chain")
         seal(path / "popular", family="toy")
@@ -244,7 +242,7 @@ def test_what_is_compared_with_models_of_all_kinds_says_so_where_one_kind_is_sho
     assert "**Bold**: the best of all kinds; ≈" in told(page)
 
 
-def test_whoever_was_validated_by_vectors_of_users_is_named(opened: Opened) -> None:
+def test_whoever_was_validated_by_vectors_of_users_is_named(opened: Open) -> None:
     def change(path: Path) -> None:
         for name, folded in (("alpha", False), ("beta", True)):
             retrain(path / name, recipe={"training": {"valid_fold_in": folded}})
@@ -254,7 +252,7 @@ def test_whoever_was_validated_by_vectors_of_users_is_named(opened: Opened) -> N
     assert "Alpha: validated with trained user vectors" in words and "Beta: validated" not in words
 
 
-def test_whoever_was_validated_among_sampled_items_is_named_beside_the_curves(opened: Opened) -> None:
+def test_whoever_was_validated_among_sampled_items_is_named_beside_the_curves(opened: Open) -> None:
     def change(path: Path) -> None:
         for name, protocol in (("alpha", "u100"), ("beta", "full"), ("gamma", 7)):
             retrain(path / name, recipe={"training": {"valid_protocol": protocol}})
@@ -263,7 +261,7 @@ def test_whoever_was_validated_among_sampled_items_is_named_beside_the_curves(op
     assert "Alpha: validated among 100 sampled items" in words and "Beta: validated" not in words
 
 
-def test_protocols_are_never_mixed(opened: Opened) -> None:
+def test_protocols_are_never_mixed(opened: Open) -> None:
     def more(path: Path) -> None:
         file = path / "beta" / "ranks.parquet"
         again = with_columns(file, rank=[1.0] * 4, protocol=["u100"] * 4)
@@ -298,11 +296,11 @@ def _other_users(path: Path) -> None:
     ],
     ids=["nothing evaluated", "no models", "different users"],
 )
-def test_where_nothing_can_be_compared_it_says_why(opened: Opened, change: Callable[[Path], object], says: str) -> None:
+def test_where_nothing_can_be_compared_it_says_why(opened: Open, change: Callable[[Path], object], says: str) -> None:
     assert says in told(opened(change))
 
 
-def test_figures_from_elsewhere_stand_beside_those_of_the_same_method_here(opened: Opened) -> None:
+def test_figures_from_elsewhere_stand_beside_those_of_the_same_method_here(opened: Open) -> None:
     measured_here = {"HR@10": 0.5, "NDCG@10": 0.25}
     elsewhere = {"title": "Beta", "metrics": {"NDCG@10": 0.75}, "source": "measured by others"}
 

@@ -13,11 +13,10 @@ from streamlit.testing.v1 import AppTest
 from app.analysis import studies
 from app.figures import studies as figures
 from engine.runtime import Study, Zoo, judge
-from tests.app.conftest import run_without_fault, told
+from tests.app.conftest import Open, run_without_fault, told
 from tests.runtime.bundles import TOYS, make_zoo
 from tests.runtime.studies import outcome, published, study, toy_studies, write
 
-Opened = Callable[..., AppTest]
 METRIC = "NDCG@10"
 
 
@@ -197,14 +196,14 @@ def test_dots_stand_in_the_studys_order_and_a_paper_has_a_panel_and_a_scale_of_i
 
 
 @pytest.fixture
-def opened(open_changed: Opened) -> Opened:
+def opened(open_changed: Open) -> Open:
     def make(change: Callable[[Path], object] = toy_studies, section: str = "ablations") -> AppTest:
         return open_changed("metrics", change, section=section)
 
     return make
 
 
-def test_the_page_shows_a_study_beside_its_papers_and_follows_the_metric(opened: Opened) -> None:
+def test_the_page_shows_a_study_beside_its_papers_and_follows_the_metric(opened: Open) -> None:
     page = opened()
     assert not page.warning
     text = told(page)
@@ -222,7 +221,7 @@ def test_the_page_shows_a_study_beside_its_papers_and_follows_the_metric(opened:
     assert "NDCG@5" in table.value.columns and "NDCG@5" in told(page)
 
 
-def test_of_several_ablations_one_is_shown_and_the_address_says_which(opened: Opened) -> None:
+def test_of_several_ablations_one_is_shown_and_the_address_says_which(opened: Open) -> None:
     def two(path: Path) -> None:
         toy_studies(path)
         write(path, study("others", {"a": [outcome([1.0] * 9)], "b": [outcome([2.0] * 9)]}, order=9))
@@ -234,7 +233,7 @@ def test_of_several_ablations_one_is_shown_and_the_address_says_which(opened: Op
     assert page.query_params["study"] in ("others", ["others"])
 
 
-def test_sweeps_have_a_section_of_their_own_and_alone_leave_none_of_ablations(opened: Opened) -> None:
+def test_sweeps_have_a_section_of_their_own_and_alone_leave_none_of_ablations(opened: Open) -> None:
     def leave_sweeps(path: Path) -> None:
         toy_studies(path)
         (path / "studies" / "pieces.json").unlink()
@@ -244,12 +243,12 @@ def test_sweeps_have_a_section_of_their_own_and_alone_leave_none_of_ablations(op
     assert len(page.get("plotly_chart")) == 2 and [heading.value for heading in page.header] == ["Of the tokenizer"]
 
 
-def test_without_studies_it_says_how_to_make_one(opened: Opened) -> None:
+def test_without_studies_it_says_how_to_make_one(opened: Open) -> None:
     page = opened(lambda path: None)
     assert "`seqscope study`" in told(page) and "Hyper-parameter sweeps" not in [tab.label for tab in page.tabs]
 
 
-def test_one_of_other_data_is_not_shown_and_the_rest_is(opened: Opened) -> None:
+def test_one_of_other_data_is_not_shown_and_the_rest_is(opened: Open) -> None:
     def spoil(path: Path) -> None:
         toy_studies(path)
         write(path, study("stale", {"a": [outcome([1])], "b": [outcome([2])]}, fingerprint="cd" * 32))
@@ -260,7 +259,7 @@ def test_one_of_other_data_is_not_shown_and_the_rest_is(opened: Opened) -> None:
     assert "**better** (+" in told(page)
 
 
-def test_an_ablation_of_tokenizers_alone(opened: Opened) -> None:
+def test_an_ablation_of_tokenizers_alone(opened: Open) -> None:
     variants = {"a": [outcome(None, perplexity=3.0)], "b": [outcome(None, perplexity=5.0)]}
     page = opened(lambda path: write(path, study("codes", variants)))
     frame = next(one.value for one in page.dataframe if "perplexity" in one.value.columns)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +14,12 @@ from app.session.address import encode
 from app.store import saved
 from app.store.records import Report
 from app.store.server import open_store
-from tests.app.conftest import ODD_IDS, run_without_fault
+from tests.app.conftest import ODD_IDS, Open, run_without_fault
 from tests.app.writers import make_writers
-
-Opened = Callable[..., AppTest]
 
 
 @pytest.fixture
-def page(open_app: Opened) -> Opened:
+def page(open_app: Open) -> Open:
     def go(**more: Any) -> AppTest:
         return open_app(page="report", **more)
 
@@ -34,7 +31,7 @@ def preview(test: AppTest) -> str:
     return str(frame.proto.srcdoc)
 
 
-def test_the_preview_is_the_page(page: Opened) -> None:
+def test_the_preview_is_the_page(page: Open) -> None:
     test = page(ds="hostile", h=encode(ODD_IDS))
     assert test.title[0].value == "Report" and not test.error
     shown = preview(test)
@@ -48,7 +45,7 @@ def test_the_preview_is_the_page(page: Opened) -> None:
     assert {"HTML", "PDF", "JSON", "All, as a zip"} <= labels
 
 
-def test_the_time_is_that_of_the_visit(page: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_is_that_of_the_visit(page: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = ["2026-11-20T12:00:00+00:00"]
     monkeypatch.setattr("app.reports.build.now", lambda: clock[0])
     assert "20 November 2026, 12:00 UTC" in preview(page(ds="toys", h="toy-9", parts="history"))
@@ -57,7 +54,7 @@ def test_the_time_is_that_of_the_visit(page: Opened, monkeypatch: pytest.MonkeyP
     assert "20 November 2026, 15:30 UTC" in preview(later) and "12:00 UTC" not in preview(later)
 
 
-def test_what_is_chosen_goes_into_the_address_and_the_report(page: Opened) -> None:
+def test_what_is_chosen_goes_into_the_address_and_the_report(page: Open) -> None:
     test = page(ds="toys", u="u2")
     assert "<h1>Toys: what comes next?</h1>" in preview(test) and "Of u2" not in preview(test)
     assert "u=u2" not in preview(test) and "h=toy-" in preview(test)
@@ -77,7 +74,7 @@ def test_what_is_chosen_goes_into_the_address_and_the_report(page: Opened) -> No
     assert "parts" not in test.query_params
 
 
-def test_models_that_write_codes_and_a_dataset_without_users(open_app: Opened, tmp_path: Path) -> None:
+def test_models_that_write_codes_and_a_dataset_without_users(open_app: Open, tmp_path: Path) -> None:
     (make_writers(tmp_path) / "users.parquet").unlink()
     test = open_app(tmp_path, page="report", ds="writers", h="toy-9~toy-12")
     assert not test.error
@@ -89,7 +86,7 @@ def test_models_that_write_codes_and_a_dataset_without_users(open_app: Opened, t
     assert source.value == "file" and test.button(key="report_batch_start").disabled
 
 
-def test_a_history_of_one_item_or_none(page: Opened) -> None:
+def test_a_history_of_one_item_or_none(page: Open) -> None:
     assert "nothing can be left out" in preview(page(ds="toys", h="toy-9", parts="attention~effects"))
     test = page(ds="toys", h="", parts="history")
     assert not test.error and "somebody nobody knows" in preview(test)
@@ -116,9 +113,7 @@ def only(owner: str) -> Report:
     return one
 
 
-def test_a_report_is_saved_and_opened_as_it_was(
-    page: Opened, open_app: Opened, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_report_is_saved_and_opened_as_it_was(page: Open, open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     anna = be(monkeypatch)
     test = page(ds="toys", h="toy-9~toy-12", parts="history~lists", title="Before")
     before = preview(test)
@@ -136,7 +131,7 @@ def test_a_report_is_saved_and_opened_as_it_was(
     assert linked.title[0].value == "Report" and "<h1>Before</h1>" in preview(linked) and not linked.warning
 
 
-def test_rename_and_delete(page: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rename_and_delete(page: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     anna = be(monkeypatch)
     test = page(ds="toys", h="toy-9", parts="history")
     save(test, "One")
@@ -157,7 +152,7 @@ def test_rename_and_delete(page: Opened, monkeypatch: pytest.MonkeyPatch) -> Non
     assert not [one for one in test.button if one.key == f"saved_go_{made.id}"]
 
 
-def test_another_owner_sees_nothing(page: Opened, open_app: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_owner_sees_nothing(page: Open, open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     anna = be(monkeypatch)
     save(page(ds="toys", h="toy-9", parts="history", title="Annas secret"))
     id = only(anna).id
@@ -175,7 +170,7 @@ def test_another_owner_sees_nothing(page: Opened, open_app: Opened, monkeypatch:
     assert only(anna).id == id
 
 
-def test_a_report_that_is_too_large_is_one_message(page: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_report_that_is_too_large_is_one_message(page: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     anna = be(monkeypatch)
     monkeypatch.setattr(saved, "MAX_DOCUMENT", 1_000_000)
     test = page(ds="toys", h="toy-9", parts="history", title="Large")

@@ -363,8 +363,8 @@ def trainable() -> StoredDataset:
 def estimated(model: str, train: float = 30.0) -> JobEstimate:
     """Two minutes, of which `train` seconds may be others."""
     return JobEstimate(
-        recipe=model, device="2 cores", epochs=10, done=0, steps=3, step=1.0, start=30.0, train=train, validation=10.0,
-        evaluate=20.0, export=30.0, at_most=True, seconds=90.0 + train,
+        device="2 cores", epochs=10, steps=3, start=30.0, train=train, validation=10.0, evaluate=20.0, export=30.0,
+        at_most=True, seconds=90.0 + train,
     )  # fmt: skip
 
 

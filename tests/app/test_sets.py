@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from app.reports.build import build
 from app.reports.document import Asked
@@ -17,6 +15,7 @@ from engine.evaluation.evaluate import evaluate
 from engine.export.bundle import export_run
 from engine.runtime import Zoo, judge
 from engine.training.run import open_run, train
+from tests.app.conftest import Open
 from tests.training.tiny import clusters, recipe, write_log
 
 
@@ -53,7 +52,7 @@ def test_a_bundle_knows_its_protocol_and_the_split_is_told_as_it_was_made(folder
     assert "1 user with held-out items" in told and "1 user that not every model was evaluated on was" in told
 
 
-def test_metrics_are_those_of_sets(open_app: Callable[..., AppTest], folder: Path) -> None:
+def test_metrics_are_those_of_sets(open_app: Open, folder: Path) -> None:
     test = open_app(folder, page="metrics", ds="sets")
     shown = " ".join(element.value for kind in ("markdown", "caption") for element in test.get(kind))
     assert "30 users with held-out items" in shown and "floor is missing" not in shown
@@ -62,7 +61,7 @@ def test_metrics_are_those_of_sets(open_app: Callable[..., AppTest], folder: Pat
 
 
 @pytest.mark.parametrize("page", ["compare", "attention", "report"])
-def test_every_page_opens(open_app: Callable[..., AppTest], folder: Path, page: str) -> None:
+def test_every_page_opens(open_app: Open, folder: Path, page: str) -> None:
     person = Zoo.open(folder / "sets").users["user_id"][3].as_py()
     test = open_app(folder, page="" if page == "compare" else page, ds="sets", u=person)
     assert not test.error

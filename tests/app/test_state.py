@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.runtime.scriptrunner import ScriptRunContext
-from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
 from app import zoo
@@ -18,10 +16,9 @@ from app.analysis import model_card
 from app.session import state
 from app.session.address import MAX_HISTORY, MAX_ID, Address, decode, encode
 from engine.runtime import Zoo
-from tests.app.conftest import ODD_IDS, run_without_fault, state_of
+from tests.app.conftest import ODD_IDS, Open, run_without_fault, state_of
 from tests.runtime.bundles import TOYS, make_zoo
 
-Open = Callable[..., AppTest]
 pytestmark = pytest.mark.usefixtures("models")
 
 

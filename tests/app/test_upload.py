@@ -74,7 +74,7 @@ def test_from_files_to_a_dataset(root: Path, launcher: Nobody) -> None:
     assert dataset.reading["log"]["gzip"] and dataset.fingerprint
     folder = home.here().dataset(ANNA, dataset.id)
     assert pq.read_table(folder.clean / "items.parquet")["title"].to_pylist()[-1] == "i9"
-    assert folder.findings.is_file()
+    assert (folder.path / "findings.parquet").is_file()
     jobs = {job.row.id: job.row.kind for job in work.of(ANNA, dataset.id)}
     assert sorted(jobs.values()) == ["baselines", "prepare"]
     wait(lambda: launcher.started and launcher.started[0] in jobs)

@@ -74,41 +74,35 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield Served(server.url, home, left, outward)
 
 
-def test_what_is_not_finished_goes_with_its_session_and_with_the_server(served: Served) -> None:
-    async def visits() -> None:
-        async with visitor(served.url) as anna:
-            await anna.run(page="your_data")
-            assert not served.left.exists()  # nobody is answered before the server has begun
-            text = anna.widget("upload_paste_catalogue_0_0")
-            await anna.click("upload_pasted_catalogue_0", WidgetState(id=text.id, string_value=ITEMS))
-            await asyncio.sleep(2.5)  # longer than a session is kept that has lost its connection
-            assert not anna.errors
-            (draft,) = served.home.drafts()
-            assert list((draft / "upload").glob("catalogue-*"))
-        until = time.monotonic() + 60
-        while served.home.drafts():
-            assert time.monotonic() < until, "the draft outlived its session"
-            await asyncio.sleep(0.1)
-
-    asyncio.run(visits())
+async def test_what_is_not_finished_goes_with_its_session_and_with_the_server(served: Served) -> None:
+    async with visitor(served.url) as anna:
+        await anna.run(page="your_data")
+        assert not served.left.exists()  # nobody is answered before the server has begun
+        text = anna.widget("upload_paste_catalogue_0_0")
+        await anna.click("upload_pasted_catalogue_0", WidgetState(id=text.id, string_value=ITEMS))
+        await asyncio.sleep(2.5)  # longer than a session is kept that has lost its connection
+        assert not anna.errors
+        (draft,) = served.home.drafts()
+        assert list((draft / "upload").glob("catalogue-*"))
+    until = time.monotonic() + 60
+    while served.home.drafts():
+        assert time.monotonic() < until, "the draft outlived its session"
+        await asyncio.sleep(0.1)
 
 
-def test_the_app_stands_behind_the_door_and_calls_nobody(root: Path, served: Served) -> None:
+async def test_the_app_stands_behind_the_door_and_calls_nobody(root: Path, served: Served) -> None:
     pages = [path.parent.name for path in (root / "app" / "screens").glob("*/page.py")]
 
-    async def act() -> None:
-        async with visitor(served.url) as anna:
-            for page in pages:
-                await anna.run(page="" if page == "compare" else page)
-            assert anna.errors == []
-            assert (await anna.http.get("/_stcore/metrics")).status_code == 404
-            assert "frame-ancestors" in (await anna.http.get("/")).headers["content-security-policy"]
-        with pytest.raises(websockets.InvalidStatus):
-            await websockets.connect(  # type: ignore[arg-type]
-                f"{served.url.replace('http', 'ws')}/_stcore/stream", origin="http://other.example.org"
-            )
-
-    asyncio.run(act())
+    async with visitor(served.url) as anna:
+        for page in pages:
+            await anna.run(page="" if page == "compare" else page)
+        assert anna.errors == []
+        assert (await anna.http.get("/_stcore/metrics")).status_code == 404
+        assert "frame-ancestors" in (await anna.http.get("/")).headers["content-security-policy"]
+    with pytest.raises(websockets.InvalidStatus):
+        await websockets.connect(  # type: ignore[arg-type]
+            f"{served.url.replace('http', 'ws')}/_stcore/stream", origin="http://other.example.org"
+        )
     assert not served.outward.exists(), served.outward.read_text()
     open_to_others = [str(path) for path in served.home.path.rglob("*") if path.stat().st_mode & 0o077]
     assert open_to_others == []
@@ -125,7 +119,7 @@ def test_the_app_stands_behind_the_door_and_calls_nobody(root: Path, served: Ser
         ("u=u3", {"do": "add", "id": "toy-3", "known": 0}, None),
     ],
 )  # fmt: skip
-def test_an_edit_is_answered_as_the_run_after_it_draws_it(
+async def test_an_edit_is_answered_as_the_run_after_it_draws_it(
     served: Served, address: str, act: dict[str, Any], edited: str | None
 ) -> None:
     key = "compare_ranks" if "view=ranks" in address else "compare_lists"
@@ -136,38 +130,32 @@ def test_an_edit_is_answered_as_the_run_after_it_draws_it(
         del lists["run"], chips["run"]
         return {"early": lists.pop("early"), "lists": lists, "chips": chips}
 
-    async def edit() -> None:
-        async with visitor(served.url) as anna:
-            await anna.run(f"ds=toys&k=3&{address}")
-            before = shown(anna)
-            answer = await anna.http.get(before["early"], params={"act": json.dumps(act)})
-            assert answer.status_code == 200
-            history = edited or "h=" + "~".join(chip["id"] for chip in answer.json()["chips"]["items"])
-            await anna.run(f"ds=toys&k=3&{history}")
-            after = shown(anna)
-            assert after.pop("early") == before.pop("early") and after == answer.json() != before
-
-    asyncio.run(edit())
+    async with visitor(served.url) as anna:
+        await anna.run(f"ds=toys&k=3&{address}")
+        before = shown(anna)
+        answer = await anna.http.get(before["early"], params={"act": json.dumps(act)})
+        assert answer.status_code == 200
+        history = edited or "h=" + "~".join(chip["id"] for chip in answer.json()["chips"]["items"])
+        await anna.run(f"ds=toys&k=3&{history}")
+        after = shown(anna)
+        assert after.pop("early") == before.pop("early") and after == answer.json() != before
 
 
-def test_an_edit_that_is_none_or_not_ones_own_is_not_answered(served: Served) -> None:
-    async def ask() -> None:
-        async with visitor(served.url) as anna, visitor(served.url) as ben:
-            await anna.run("ds=toys&h=toy-1~toy-2")
-            early = json.loads(anna.widget("compare_lists").json)["early"]
-            add = {"do": "add", "id": "toy-3", "known": 0}
-            stale: list[dict[str, Any]] = [
-                {**add, "known": 1}, {**add, "id": "no such toy"}, {**add, "id": 3}, {"do": "select", "place": 0, "id": "toy-1"},
-                {"do": "remove", "place": 1, "id": "toy-1"}, {"do": "remove", "place": 9, "id": "toy-1"},
-                {"do": "move", "place": 0, "to": "1", "id": "toy-1"}, {},
-            ]  # fmt: skip
-            for who, act, status in [
-                (ben, json.dumps(add), 404), (anna, json.dumps(add), 200),
-                (anna, "no JSON", 400), (anna, "[]", 400),
-                (anna, "", 400), (anna, "[" * 1_500, 400), (anna, json.dumps({**add, "more": "x" * 2_000}), 400),
-                *((anna, json.dumps(act), 409) for act in stale),
-            ]:  # fmt: skip
-                assert (await who.http.get(early, params={"act": act})).status_code == status, act
-            assert (await anna.http.post(early, params={"act": json.dumps(add)})).status_code == 405
-
-    asyncio.run(ask())
+async def test_an_edit_that_is_none_or_not_ones_own_is_not_answered(served: Served) -> None:
+    async with visitor(served.url) as anna, visitor(served.url) as ben:
+        await anna.run("ds=toys&h=toy-1~toy-2")
+        early = json.loads(anna.widget("compare_lists").json)["early"]
+        add = {"do": "add", "id": "toy-3", "known": 0}
+        stale: list[dict[str, Any]] = [
+            {**add, "known": 1}, {**add, "id": "no such toy"}, {**add, "id": 3}, {"do": "select", "place": 0, "id": "toy-1"},
+            {"do": "remove", "place": 1, "id": "toy-1"}, {"do": "remove", "place": 9, "id": "toy-1"},
+            {"do": "move", "place": 0, "to": "1", "id": "toy-1"}, {},
+        ]  # fmt: skip
+        for who, act, status in [
+            (ben, json.dumps(add), 404), (anna, json.dumps(add), 200),
+            (anna, "no JSON", 400), (anna, "[]", 400),
+            (anna, "", 400), (anna, "[" * 1_500, 400), (anna, json.dumps({**add, "more": "x" * 2_000}), 400),
+            *((anna, json.dumps(act), 409) for act in stale),
+        ]:  # fmt: skip
+            assert (await who.http.get(early, params={"act": act})).status_code == status, act
+        assert (await anna.http.post(early, params={"act": json.dumps(add)})).status_code == 405

@@ -54,30 +54,24 @@ def test_over_https_every_cookie_is_secure(small: Server) -> None:
 
 
 @pytest.mark.parametrize("origin", ["http://other.example.org", "http://127.0.0.1", "null", "http://["])
-def test_a_socket_of_another_site_is_refused(small: Server, origin: str) -> None:
+async def test_a_socket_of_another_site_is_refused(small: Server, origin: str) -> None:
     address = f"{small.url.replace('http', 'ws')}/_stcore/stream"
 
-    async def act() -> None:
-        with pytest.raises(websockets.InvalidStatus) as refused:
-            await websockets.connect(address, origin=origin, subprotocols=["streamlit"])  # type: ignore[arg-type,list-item]
-        assert refused.value.response.status_code == 403
-
-    asyncio.run(act())
+    with pytest.raises(websockets.InvalidStatus) as refused:
+        await websockets.connect(address, origin=origin, subprotocols=["streamlit"])  # type: ignore[arg-type,list-item]
+    assert refused.value.response.status_code == 403
 
 
-def test_nobody_clears_the_caches_of_all(small: Server) -> None:
-    async def act() -> None:
-        async with visitor(small.url) as anna, visitor(small.url) as ben:
-            await anna.run()
-            (before,) = anna.shown("markdown")
-            for what in ("clear_cache", "set_run_on_save", "debug_shutdown_runtime", "debug_disconnect_websocket"):
-                await ben.connection.send(BackMsg(**{what: True}).SerializeToString())
-            await ben.run()  # the same connection goes on
-            await anna.run()
-            (after,) = anna.shown("markdown")
-            assert before.body == after.body == ben.shown("markdown")[0].body
-
-    asyncio.run(act())
+async def test_nobody_clears_the_caches_of_all(small: Server) -> None:
+    async with visitor(small.url) as anna, visitor(small.url) as ben:
+        await anna.run()
+        (before,) = anna.shown("markdown")
+        for what in ("clear_cache", "set_run_on_save", "debug_shutdown_runtime", "debug_disconnect_websocket"):
+            await ben.connection.send(BackMsg(**{what: True}).SerializeToString())
+        await ben.run()  # the same connection goes on
+        await anna.run()
+        (after,) = anna.shown("markdown")
+        assert before.body == after.body == ben.shown("markdown")[0].body
 
 
 # --- clients that leave
@@ -119,18 +113,18 @@ def asset(server: Server) -> str:
     return script[1]
 
 
-def test_who_leaves_in_the_middle_is_a_line_in_the_log(small: Server) -> None:
+async def test_who_leaves_in_the_middle_is_a_line_in_the_log(small: Server) -> None:
     rerun = BackMsg()
     rerun.rerun_script.query_string = ""
     before = len(small.log.splitlines())
-    asyncio.run(leave_an_upload(small))
+    await leave_an_upload(small)
     leave(small, f"GET {asset(small)} HTTP/1.1\r\nHost: x\r\n\r\n".encode(), read=100)
     leave(small, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", read=10)
     leave(small, b"GET / HT")
     leave(small, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 nothing of ours \r\n\r\n", read=10)
-    asyncio.run(speak(small, rerun.SerializeToString(), abort=True))
-    asyncio.run(speak(small, b"\xff\xff no message"))
-    asyncio.run(speak(small, "a text"))
+    await speak(small, rerun.SerializeToString(), abort=True)
+    await speak(small, b"\xff\xff no message")
+    await speak(small, "a text")
     time.sleep(1)
     written = small.log.splitlines()[before:]
     lines = [line for line in written if not re.search(r'"WebSocket .*\[accepted\]|connection (open|closed)', line)]

@@ -25,7 +25,7 @@ from tests.door.contents import content
 # --- beside others
 
 
-def test_beside_others_no_download_fails_is_cut_or_is_another_of_the_same_length(small: clients.Server) -> None:
+async def test_beside_others_no_download_fails_is_cut_or_is_another_of_the_same_length(small: clients.Server) -> None:
     others, takers, each = 5, 3, 2
     over = asyncio.Event()
     runs = 0
@@ -46,15 +46,12 @@ def test_beside_others_no_download_fails_is_cut_or_is_another_of_the_same_length
             whole.append(answer.status_code == 200 and answer.content == content(f"taker{which}"))
         return whole
 
-    async def all_of_them() -> list[list[bool]]:
-        looking = asyncio.create_task(clients.crowd(small.url, others, look))
-        try:
-            return await clients.crowd(small.url, takers, take)
-        finally:
-            over.set()
-            await looking
-
-    complete = asyncio.run(all_of_them())
+    looking = asyncio.create_task(clients.crowd(small.url, others, look))
+    try:
+        complete = await clients.crowd(small.url, takers, take)
+    finally:
+        over.set()
+        await looking
     assert [sum(whole) for whole in complete] == [each] * takers
     assert runs > others
 
@@ -68,7 +65,7 @@ def test_no_page_hands_out_files_in_another_way(root: Path) -> None:
     assert files == {"app/downloads.py"}  # there for `streamlit run app/main.py`, which serves no links
 
 
-def test_a_large_file_is_sent_from_the_disk(small: clients.Server) -> None:
+async def test_a_large_file_is_sent_from_the_disk(small: clients.Server) -> None:
     async def take(visitor: Visitor, which: int) -> int:
         await visitor.run()
         await visitor.http.get(visitor.link("large"), headers={"range": "bytes=0-99"})
@@ -82,31 +79,28 @@ def test_a_large_file_is_sent_from_the_disk(small: clients.Server) -> None:
 
     before: list[float] = []
     most: list[float] = []
-    assert asyncio.run(clients.crowd(small.url, 2, take)) == [LARGE, LARGE]
+    assert await clients.crowd(small.url, 2, take) == [LARGE, LARGE]
     assert max(most) - min(before) < 30  # MB, of 160 that went out
 
 
 # --- whose it is
 
 
-def test_only_its_owner_can_follow_a_link(small: clients.Server) -> None:
-    async def ask() -> None:
-        async with clients.visitor(small.url) as anna, clients.visitor(small.url) as ben:
-            await anna.run("name=anna")
-            address = anna.link("made")
-            assert (await anna.http.get(address)).content == content("anna")
-            never = address.replace(address.split("/")[2], secrets.token_urlsafe(24))
-            expected = await ben.http.get(never)
-            assert expected.status_code == 404
-            async with httpx.AsyncClient(base_url=small.url) as nobody:
-                for answer in [await someone.request(method, address) for someone in (ben.http, nobody)
-                               for method in ("GET", "POST")]:  # fmt: skip
-                    assert (answer.status_code, answer.content) == (404, expected.content)
-                    assert _headers(answer) == _headers(expected)
-            async with clients.visitor(small.url, dict(anna.http.cookies)) as tab:  # hers, too
-                assert (await tab.http.get(address)).content == content("anna")
-
-    asyncio.run(ask())
+async def test_only_its_owner_can_follow_a_link(small: clients.Server) -> None:
+    async with clients.visitor(small.url) as anna, clients.visitor(small.url) as ben:
+        await anna.run("name=anna")
+        address = anna.link("made")
+        assert (await anna.http.get(address)).content == content("anna")
+        never = address.replace(address.split("/")[2], secrets.token_urlsafe(24))
+        expected = await ben.http.get(never)
+        assert expected.status_code == 404
+        async with httpx.AsyncClient(base_url=small.url) as nobody:
+            for answer in [await someone.request(method, address) for someone in (ben.http, nobody)
+                           for method in ("GET", "POST")]:  # fmt: skip
+                assert (answer.status_code, answer.content) == (404, expected.content)
+                assert _headers(answer) == _headers(expected)
+        async with clients.visitor(small.url, dict(anna.http.cookies)) as tab:  # hers, too
+            assert (await tab.http.get(address)).content == content("anna")
 
 
 def _headers(answer: httpx.Response) -> dict[str, str]:
@@ -116,50 +110,41 @@ def _headers(answer: httpx.Response) -> dict[str, str]:
 # --- saved, resumed, cancelled
 
 
-def test_a_link_can_be_resumed_from_where_it_broke_off(small: clients.Server) -> None:
-    async def ask() -> None:
-        async with clients.visitor(small.url) as anna:
-            await anna.run("name=anna")
-            address, whole = anna.link("made"), content("anna")
-            first = await anna.http.get(address, headers={"range": "bytes=0-99999"})
-            assert first.status_code == 206 and first.content == whole[:100_000]
-            await anna.run("name=anna")  # the page is drawn anew, and the file is made anew
-            assert anna.link("made") == address
-            ask = {"range": "bytes=100000-", "if-range": first.headers["etag"]}
-            rest = await anna.http.get(address, headers=ask)
-            assert rest.status_code == 206 and first.content + rest.content == whole
-            await anna.run("name=another")  # another file now: not a part of it
-            other = await anna.http.get(address, headers=ask)
-            assert other.status_code == 200 and other.content == content("another")
-            head = await anna.http.head(address, headers={"accept-encoding": "gzip"})
-            assert head.headers["content-length"] == str(len(whole)) and head.content == b""
-            assert head.headers["content-disposition"] == 'attachment; filename="made.bin"'
-            assert "content-encoding" not in head.headers and "no-store" in head.headers["cache-control"]
-
-    asyncio.run(ask())
+async def test_a_link_can_be_resumed_from_where_it_broke_off(small: clients.Server) -> None:
+    async with clients.visitor(small.url) as anna:
+        await anna.run("name=anna")
+        address, whole = anna.link("made"), content("anna")
+        first = await anna.http.get(address, headers={"range": "bytes=0-99999"})
+        assert first.status_code == 206 and first.content == whole[:100_000]
+        await anna.run("name=anna")  # the page is drawn anew, and the file is made anew
+        assert anna.link("made") == address
+        ask = {"range": "bytes=100000-", "if-range": first.headers["etag"]}
+        rest = await anna.http.get(address, headers=ask)
+        assert rest.status_code == 206 and first.content + rest.content == whole
+        await anna.run("name=another")  # another file now: not a part of it
+        other = await anna.http.get(address, headers=ask)
+        assert other.status_code == 200 and other.content == content("another")
+        head = await anna.http.head(address, headers={"accept-encoding": "gzip"})
+        assert head.headers["content-length"] == str(len(whole)) and head.content == b""
+        assert head.headers["content-disposition"] == 'attachment; filename="made.bin"'
+        assert "content-encoding" not in head.headers and "no-store" in head.headers["cache-control"]
 
 
-def test_who_breaks_off_leaves_no_trace(small: clients.Server) -> None:
-    async def ask() -> None:
-        async with clients.visitor(small.url) as anna:
-            await anna.run("name=anna")
-            for _ in range(3):
-                async with anna.http.stream("GET", anna.link("large")) as answer:
-                    await answer.aiter_raw().__anext__()
-            await asyncio.sleep(0.5)
-            assert (await anna.http.get(anna.link("made"))).content == content("anna")
-
-    asyncio.run(ask())
+async def test_who_breaks_off_leaves_no_trace(small: clients.Server) -> None:
+    async with clients.visitor(small.url) as anna:
+        await anna.run("name=anna")
+        for _ in range(3):
+            async with anna.http.stream("GET", anna.link("large")) as answer:
+                await answer.aiter_raw().__anext__()
+        await asyncio.sleep(0.5)
+        assert (await anna.http.get(anna.link("made"))).content == content("anna")
     assert "Traceback" not in small.log
 
 
-def test_why_a_file_cannot_be_had_is_headers(small: clients.Server) -> None:
-    async def ask() -> httpx.Response:
-        async with clients.visitor(small.url) as anna:
-            await anna.run()
-            return await anna.http.get(anna.link("broken"))
-
-    answer = asyncio.run(ask())
+async def test_why_a_file_cannot_be_had_is_headers(small: clients.Server) -> None:
+    async with clients.visitor(small.url) as anna:
+        await anna.run()
+        answer = await anna.http.get(anna.link("broken"))
     assert answer.status_code == 500 and answer.text.startswith("There is no ink.")
 
 
@@ -172,7 +157,7 @@ OWNER = keys.owner(KEY)
 
 def link_to(served: Downloads, key: str, make: Callable[[], bytes]) -> str:
     """The address of a file that is made."""
-    return downloads.address(served.links.link("session", key, OWNER, File(make, "a.txt", "text/plain")))
+    return served.links.address(served.links.link("session", key, OWNER, File(make, "a.txt", "text/plain")))
 
 
 def status(served: Downloads, address: str) -> Any:
@@ -181,7 +166,7 @@ def status(served: Downloads, address: str) -> Any:
     return served.answer(Request(scope))
 
 
-def test_a_file_is_made_once_until_nobody_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_file_is_made_once_until_nobody_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
 
     def make() -> bytes:
@@ -189,31 +174,24 @@ def test_a_file_is_made_once_until_nobody_asks_for_it(monkeypatch: pytest.Monkey
         made.append(1)
         return b"abc"
 
-    async def ask() -> None:
-        served = Downloads()
-        async with served.serving():
-            link = link_to(served, "key", make)
-            answers = await asyncio.gather(*(status(served, link) for _ in range(5)))
-            assert [answer.status_code for answer in answers] == [200] * 5 and len(made) == 1
-            path = Path(answers[0].path)
-            assert path.read_bytes() == b"abc" and hashlib.sha256(b"abc").hexdigest()[:32] in answers[0].headers["etag"]
-            monkeypatch.setattr(downloads, "MADE_SECONDS", -1.0)
-            served.tidy()
-            assert not path.exists()
-            assert (await status(served, link)).status_code == 200 and len(made) == 2
-        assert not path.parent.exists()
-
-    asyncio.run(ask())
+    served = Downloads()
+    async with served.serving():
+        link = link_to(served, "key", make)
+        answers = await asyncio.gather(*(status(served, link) for _ in range(5)))
+        assert [answer.status_code for answer in answers] == [200] * 5 and len(made) == 1
+        path = Path(answers[0].path)
+        assert path.read_bytes() == b"abc" and hashlib.sha256(b"abc").hexdigest()[:32] in answers[0].headers["etag"]
+        monkeypatch.setattr(downloads, "MADE_SECONDS", -1.0)
+        served.tidy()
+        assert not path.exists()
+        assert (await status(served, link)).status_code == 200 and len(made) == 2
+    assert not path.parent.exists()
 
 
-def test_what_is_made_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_is_made_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(downloads, "MOST_BYTES", 2_500)
-
-    async def ask() -> list[bool]:
-        served = Downloads()
-        async with served.serving():
-            links = [link_to(served, str(number), lambda: bytes(1_000)) for number in range(4)]
-            answers = [await status(served, link) for link in links]
-            return [Path(answer.path).exists() for answer in answers]
-
-    assert asyncio.run(ask()) == [False, False, True, True]
+    served = Downloads()
+    async with served.serving():
+        links = [link_to(served, str(number), lambda: bytes(1_000)) for number in range(4)]
+        answers = [await status(served, link) for link in links]
+        assert [Path(answer.path).exists() for answer in answers] == [False, False, True, True]

@@ -67,52 +67,46 @@ def chosen(who: Visitor, place: str, id: str) -> WidgetState:
     return WidgetState(id=who.widget(place).id, file_uploader_state_value=FileUploaderState(uploaded_file_info=[file]))
 
 
-def test_bytes_are_bounded_for_a_tab_and_an_owner_and_the_page_says_why(small: Server) -> None:
-    async def act() -> None:
-        async with visitor(small.url) as anna:
-            await begin(anna)
-            assert {(await put(anna, f"file-{n}", chunks=n % 2 == 1)).status_code for n in range(3)} == {204}
-            quarter = await put(anna, "quarter", size=MB // 4)
-            assert quarter.status_code == 204  # there is room for the beginning of one more
-            for chunks in (False, True):  # refused by what it says of its size, and on its way
-                refused = await put(anna, "one more", chunks=chunks)
-                assert refused.status_code == 413 and "one tab" in refused.text
-                while not any("most that one tab" in words for words in anna.errors):
-                    await anna.until_finished()
-                anna.errors.clear()
-            assert sum((await held(anna))[anna.session].values()) <= SESSION
+async def test_bytes_are_bounded_for_a_tab_and_an_owner_and_the_page_says_why(small: Server) -> None:
+    async with visitor(small.url) as anna:
+        await begin(anna)
+        assert {(await put(anna, f"file-{n}", chunks=n % 2 == 1)).status_code for n in range(3)} == {204}
+        quarter = await put(anna, "quarter", size=MB // 4)
+        assert quarter.status_code == 204  # there is room for the beginning of one more
+        for chunks in (False, True):  # refused by what it says of its size, and on its way
+            refused = await put(anna, "one more", chunks=chunks)
+            assert refused.status_code == 413 and "one tab" in refused.text
+            while not any("most that one tab" in words for words in anna.errors):
+                await anna.until_finished()
+            anna.errors.clear()
+        assert sum((await held(anna))[anna.session].values()) <= SESSION
 
-            browser = {keys.COOKIE: anna.http.cookies[keys.COOKIE]}
-            async with visitor(small.url, browser) as second, visitor(small.url, browser) as third:
-                for tab, files in ((second, 3), (third, 2)):
-                    await tab.run()
-                    answers = [await put(tab, f"file-{n}") for n in range(files)]
-                assert "browser or account" in answers[-1].text
-                assert sum(sum(files.values()) for files in (await held(anna)).values()) <= OWNER
-
-    asyncio.run(act())
+        browser = {keys.COOKIE: anna.http.cookies[keys.COOKIE]}
+        async with visitor(small.url, browser) as second, visitor(small.url, browser) as third:
+            for tab, files in ((second, 3), (third, 2)):
+                await tab.run()
+                answers = [await put(tab, f"file-{n}") for n in range(files)]
+            assert "browser or account" in answers[-1].text
+            assert sum(sum(files.values()) for files in (await held(anna)).values()) <= OWNER
 
 
-def test_of_all_together_the_longest_here_make_room(small: Server) -> None:
-    async def act() -> None:
-        async with visitor(small.url) as anna:
-            await begin(anna)
-            last: list[str] = []
+async def test_of_all_together_the_longest_here_make_room(small: Server) -> None:
+    async with visitor(small.url) as anna:
+        await begin(anna)
+        last: list[str] = []
 
-            async def send(_: int) -> list[int]:
-                async with visitor(small.url) as who:
-                    await who.run()
-                    answers = [(await put(who, f"file-{n}")).status_code for n in range(3)]
-                    last.append(who.session)
-                    return answers
+        async def send(_: int) -> list[int]:
+            async with visitor(small.url) as who:
+                await who.run()
+                answers = [(await put(who, f"file-{n}")).status_code for n in range(3)]
+                last.append(who.session)
+                return answers
 
-            answers = await asyncio.gather(*map(send, range(12)))
-            assert {status for of_one in answers for status in of_one} == {204}
-            files = await held(anna)
-            assert ALL - 2 * MB < sum(sum(sizes.values()) for sizes in files.values()) <= ALL
-            assert "file-2" in files[last[-1]]
-
-    asyncio.run(act())
+        answers = await asyncio.gather(*map(send, range(12)))
+        assert {status for of_one in answers for status in of_one} == {204}
+        files = await held(anna)
+        assert ALL - 2 * MB < sum(sum(sizes.values()) for sizes in files.values()) <= ALL
+        assert "file-2" in files[last[-1]]
 
 
 def test_of_all_together_no_more_come_at_the_same_time() -> None:
@@ -128,49 +122,40 @@ def test_of_all_together_no_more_come_at_the_same_time() -> None:
     files.grow(late, limits.session)
 
 
-def test_who_stops_in_the_middle_of_a_file_keeps_no_room(small: Server) -> None:
-    async def act() -> None:
-        async with visitor(small.url) as anna:
-            await begin(anna, 1)
-            where = urlsplit(small.url)
-            reader, writer = await asyncio.open_connection(where.hostname, where.port)
-            writer.write(begun_upload(anna))
-            assert b" 408 " in await asyncio.wait_for(reader.readline(), 20)
-            writer.close()
-
-    asyncio.run(act())
+async def test_who_stops_in_the_middle_of_a_file_keeps_no_room(small: Server) -> None:
+    async with visitor(small.url) as anna:
+        await begin(anna, 1)
+        where = urlsplit(small.url)
+        reader, writer = await asyncio.open_connection(where.hostname, where.port)
+        writer.write(begun_upload(anna))
+        assert b" 408 " in await asyncio.wait_for(reader.readline(), 20)
+        writer.close()
 
 
-def test_what_no_page_takes_goes_and_what_it_holds_stays(small: Server) -> None:
-    async def act() -> None:
-        async with visitor(small.url) as anna:
-            await begin(anna, untaken_seconds=1.5)
-            for id in ("first", "read"):
-                assert (await put(anna, id)).status_code == 204
-            await anna.again(chosen(anna, "held", "first"), chosen(anna, "read", "read"))
-            await until_held(anna, "first")  # what was read went at once
-            assert (await put(anna, "nobody's")).status_code == 204
-            await until_held(anna, "first", "nobody's")
-            await until_held(anna, "first")
-            # another file in the same place
-            assert (await put(anna, "second")).status_code == 204
-            await anna.again(chosen(anna, "held", "second"))
-            await until_held(anna, "second")
-            await asyncio.sleep(2)
-            await until_held(anna, "second")
-
-    asyncio.run(act())
+async def test_what_no_page_takes_goes_and_what_it_holds_stays(small: Server) -> None:
+    async with visitor(small.url) as anna:
+        await begin(anna, untaken_seconds=1.5)
+        for id in ("first", "read"):
+            assert (await put(anna, id)).status_code == 204
+        await anna.again(chosen(anna, "held", "first"), chosen(anna, "read", "read"))
+        await until_held(anna, "first")  # what was read went at once
+        assert (await put(anna, "nobody's")).status_code == 204
+        await until_held(anna, "first", "nobody's")
+        await until_held(anna, "first")
+        # another file in the same place
+        assert (await put(anna, "second")).status_code == 204
+        await anna.again(chosen(anna, "held", "second"))
+        await until_held(anna, "second")
+        await asyncio.sleep(2)
+        await until_held(anna, "second")
 
 
 @pytest.mark.parametrize("without", ["key", "session"])
-def test_nobody_sends_files_without_a_key_or_a_session(small: Server, without: str) -> None:
-    async def act() -> None:
-        async with visitor(small.url) as anna:
-            await anna.run()
-            if without == "key":
-                anna.http.cookies.delete(keys.COOKIE)
-            answer = await put(anna, "file", session="" if without == "key" else "made-up")
-            assert answer.status_code == (403 if without == "key" else 400)
-            assert "file" not in (await held(anna)).get(anna.session, {})
-
-    asyncio.run(act())
+async def test_nobody_sends_files_without_a_key_or_a_session(small: Server, without: str) -> None:
+    async with visitor(small.url) as anna:
+        await anna.run()
+        if without == "key":
+            anna.http.cookies.delete(keys.COOKIE)
+        answer = await put(anna, "file", session="" if without == "key" else "made-up")
+        assert answer.status_code == (403 if without == "key" else 400)
+        assert "file" not in (await held(anna)).get(anna.session, {})

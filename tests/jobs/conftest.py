@@ -7,12 +7,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from app.jobs import spec, status
+from app.jobs import status
 from app.jobs.runner import LOG, PROGRESS, Failed, Runner
 from app.jobs.spec import Job, JobStep
 from app.jobs.status import Status
@@ -26,7 +27,7 @@ def step(*words: object, title: str = "", **rest: Any) -> JobStep:
 
 
 def job(*steps: JobStep, id: str = "job", **rest: Any) -> Job:
-    return Job(id=id, kind="batch", title="A job", created=spec.now(), steps=steps, **rest)
+    return Job(id=id, kind="batch", title="A job", created=datetime.now(UTC), steps=steps, **rest)
 
 
 def gone(pid: int) -> bool:

@@ -23,7 +23,7 @@ from engine.tokenizers.recipe import load as load_tokenizer
 from engine.training.recipe import load
 
 ESTIMATE = JobEstimate(
-    recipe="sasrec", device="CPU", epochs=10, done=0, steps=5, step=0.1, start=9.0, train=5.0, validation=2.0, evaluate=1.0,
+    device="CPU", epochs=10, steps=5, start=9.0, train=5.0, validation=2.0, evaluate=1.0,
     export=20.0, at_most=True, seconds=37.0,
 )  # fmt: skip
 

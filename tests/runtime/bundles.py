@@ -171,7 +171,7 @@ def seal(folder: Path, **changes: Any) -> None:
     raw["files"] = {
         file.name: {"sha256": hashlib.sha256(file.read_bytes()).hexdigest(), "bytes": file.stat().st_size}
         for file in sorted(folder.iterdir())
-        if file.suffix in (".onnx", ".npy", ".npz", ".parquet") and file.is_file()
+        if (file.name in raw["files"] or file.suffix in (".onnx", ".npy", ".npz", ".parquet")) and file.is_file()
     }
     (folder / "manifest.json").write_text(json.dumps(raw), "utf-8")
 

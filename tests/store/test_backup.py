@@ -7,6 +7,7 @@ import io
 import json
 import tarfile
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -67,21 +68,19 @@ def test_everything_comes_back(filled: Store, own_home: Path, tmp_path: Path, mo
     assert before is None and restored.rows == made.rows
     assert contents(tmp_path / "other") == files
     assert not list((tmp_path / "other").rglob("cache"))
-    again = Store()
-    assert rows(again) == tables
-    again.close()
+    with closing(Store()) as again:
+        assert rows(again) == tables
     found = check(backup.take_snapshot(home.here().stage()))
     assert found.problems == []
 
 
 def test_a_store_answers_for_its_own_folder_alone(filled: Store, tmp_path: Path) -> None:
     """Two in one process, as in tests: the other one's tables are not what was asked for."""
-    other = Store(tmp_path / "other.duckdb")
-    folder = home.here().stage()
-    (folder / "wanted").touch()
-    assert backup.answer_snapshots(other) == 0 and (folder / "wanted").exists()
-    assert backup.answer_snapshots(filled) == 1 and (folder / backup.SNAPSHOT).is_file()
-    other.close()
+    with closing(Store(tmp_path / "other.duckdb")) as other:
+        folder = home.here().stage()
+        (folder / "wanted").touch()
+        assert backup.answer_snapshots(other) == 0 and (folder / "wanted").exists()
+        assert backup.answer_snapshots(filled) == 1 and (folder / backup.SNAPSHOT).is_file()
 
 
 def test_the_server_may_go_on_running(filled: Store, root: Path, own_home: Path, tmp_path: Path) -> None:
@@ -102,11 +101,10 @@ def test_what_is_there_is_kept_aside_even_where_it_cannot_be_opened(
 ) -> None:
     filled.close()
     backup.backup(tmp_path / "b.tar")
-    changed = Store()
-    later = uploaded(changed, BEN)
-    for dataset in changed.datasets.of(ANNA):
-        changed.datasets.delete(ANNA, dataset.id)
-    changed.close()
+    with closing(Store()) as changed:
+        later = uploaded(changed, BEN)
+        for dataset in changed.datasets.of(ANNA):
+            changed.datasets.delete(ANNA, dataset.id)
     with pytest.raises(SeqscopeError, match="--replace"):
         backup.restore(tmp_path / "b.tar")
     home.here().database.write_bytes(b"broken" * 10_000)
@@ -115,9 +113,8 @@ def test_what_is_there_is_kept_aside_even_where_it_cannot_be_opened(
     _, before = backup.restore(tmp_path / "b.tar", replace=True)
     assert before is not None and before.parent == own_home
     assert (before / "owners" / BEN / "datasets" / later.id).is_dir() and (before / "store.duckdb").is_file()
-    store = Store()
-    assert store.datasets.of(BEN) == [] and len(store.datasets.of(ANNA)) == 1
-    store.close()
+    with closing(Store()) as store:
+        assert store.datasets.of(BEN) == [] and len(store.datasets.of(ANNA)) == 1
 
 
 def test_an_interrupted_restore_is_repeated(
@@ -156,9 +153,8 @@ def test_what_is_deleted_meanwhile_is_missing_row_and_all(filled: Store, own_hom
         backup._archived(file, taken)
     filled.close()
     backup.restore(tmp_path / "b.tar", replace=True)
-    store = Store()
-    assert store.datasets.of(ANNA) == [] and len(store.datasets.of(CLARA)) == 1
-    store.close()
+    with closing(Store()) as store:
+        assert store.datasets.of(ANNA) == [] and len(store.datasets.of(CLARA)) == 1
 
 
 # --- what is not a backup
@@ -192,9 +188,8 @@ def archive(filled: Store, tmp_path: Path) -> Iterator[Path]:
     filled.close()
     backup.backup(tmp_path / "b.tar")
     yield tmp_path / "b.tar"
-    store = Store()  # what was refused changed nothing
-    assert len(store.datasets.of(ANNA)) == 1
-    store.close()
+    with closing(Store()) as store:  # what was refused changed nothing
+        assert len(store.datasets.of(ANNA)) == 1
 
 
 def refuses(path: Path, words: str, own_home: Path) -> None:
@@ -247,9 +242,8 @@ def test_another_form_is_refused(archive: Path, own_home: Path, tmp_path: Path) 
 def test_the_command_says_what_is_wrong(own_home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["store", "backup", str(tmp_path / "b.tar")]) == 1
     assert "nothing was uploaded" in capsys.readouterr().err
-    store = Store()
-    found = uploaded(store)
-    store.close()
+    with closing(Store()) as store:
+        found = uploaded(store)
     assert main(["store", "backup", str(tmp_path / "b.tar")]) == 0
     assert "1 dataset, 0 histories" in capsys.readouterr().out
     assert main(["store", "backup", str(tmp_path / "b.tar")]) == 1

@@ -118,7 +118,7 @@ class TestDelete:
     def test_everything_that_was_made_of_it_goes(self, store: Store) -> None:
         found, other = uploaded(store), uploaded(store)
         folder = home.here().dataset(ANNA, found.id)
-        for path in (folder.exports / "sasrec", folder.cache, folder.runs / "sasrec"):
+        for path in (folder.exports / "sasrec", folder.cache, folder.path / "runs" / "sasrec"):
             path.mkdir(parents=True)
             (path / "weights").write_text("w" * 1000)
         for dataset in (found, other):

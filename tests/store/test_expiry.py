@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -50,38 +51,33 @@ def clock_of(store: Store) -> Clock:
 
 def served(days: float, now: Time) -> None:
     """A server that ran for so long."""
-    store = Store()
-    its_clock = clock_of(store)
-    now.passes(days)
-    its_clock.tick()
-    its_clock.write()
-    sweep(store, server.due(days * 86_400))
-    store.close()
+    with closing(Store()) as store:
+        its_clock = clock_of(store)
+        now.passes(days)
+        its_clock.tick()
+        its_clock.write()
+        sweep(store, server.due(days * 86_400))
 
 
-def test_so_many_days_on_which_it_ran(own_home: Path, passing: Time) -> None:
-    store = Store()
+def test_so_many_days_on_which_it_ran(store: Store, passing: Time) -> None:
     clock_of(store)
     dataset = uploaded(store)
     store.close()
     served(3, passing)
     passing.wall += 8  # off
     served(3, passing)
-    store = Store()
-    left = store.datasets.get(ANNA, dataset.id).expires
-    assert left is not None and round((left.replace(tzinfo=None) - records.now()) / timedelta(days=1), 2) == 1
-    store.close()
+    with closing(Store()) as store:
+        left = store.datasets.get(ANNA, dataset.id).expires
+        assert left is not None and round((left.replace(tzinfo=None) - records.now()) / timedelta(days=1), 2) == 1
     served(2, passing)
-    store = Store()
-    assert store.datasets.of(ANNA) == []
-    assert [entry.why for entry in lost.entries(home.here())] == ["expired"]
-    store.close()
+    with closing(Store()) as store:
+        assert store.datasets.of(ANNA) == []
+        assert [entry.why for entry in lost.entries(home.here())] == ["expired"]
 
 
 @pytest.mark.parametrize("days", [30, -400])
-def test_a_clock_that_is_wrong_for_a_while_changes_nothing(own_home: Path, passing: Time, days: float) -> None:
+def test_a_clock_that_is_wrong_for_a_while_changes_nothing(store: Store, passing: Time, days: float) -> None:
     """It is set while the server runs, and set right while none does."""
-    store = Store()
     its_clock = clock_of(store)
     dataset = uploaded(store)
     before = store.datasets.get(ANNA, dataset.id).expires
@@ -92,13 +88,12 @@ def test_a_clock_that_is_wrong_for_a_while_changes_nothing(own_home: Path, passi
     served(1.1, passing)
     passing.wall -= days
     served(1.1, passing)
-    store = Store()
-    after = store.datasets.get(ANNA, dataset.id).expires
-    assert before is not None and after is not None and abs(after - before) < timedelta(seconds=1)
-    store.close()
+    with closing(Store()) as store:
+        after = store.datasets.get(ANNA, dataset.id).expires
+        assert before is not None and after is not None and abs(after - before) < timedelta(seconds=1)
 
 
-def test_nothing_expires_on_the_day_of_the_start(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_expires_on_the_day_of_the_start(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEQSCOPE_KEEP_DAYS", "0.000001")
     monkeypatch.setattr(server, "LOOK_EVERY", 0.01)
     monkeypatch.setattr(server, "SWEEP_EVERY", 0.02)
@@ -106,17 +101,14 @@ def test_nothing_expires_on_the_day_of_the_start(own_home: Path, monkeypatch: py
     monkeypatch.setattr(records, "now", lambda: now)
     swept: list[timedelta] = []  # how long something has been due that goes
     monkeypatch.setattr(server, "sweep", lambda store, due: swept.append(now - due))
-    store = Store()
     server.start(store)
     wait(lambda: swept)
     assert swept[0] == server.GRACE
     monkeypatch.setattr(server, "GRACE", timedelta(milliseconds=1))  # it has run for longer
     wait(lambda: not swept[-1])
-    store.close()
 
 
-def test_what_expired_comes_back_with_all_that_belongs_to_it(own_home: Path, passing: Time) -> None:
-    store = Store()
+def test_what_expired_comes_back_with_all_that_belongs_to_it(store: Store, passing: Time) -> None:
     its_clock = clock_of(store)
     dataset = uploaded(store)
     history = store.histories.save(ANNA, dataset.id, "westerns", ["a", "b"])
@@ -130,42 +122,38 @@ def test_what_expired_comes_back_with_all_that_belongs_to_it(own_home: Path, pas
     assert store.file.ask("select (select count(*) from history) + (select count(*) from job)") == [(0,)]
     store.close()
     assert cli.main(["store", "recover", "--all"]) == 0
-    store = Store()
-    assert store.datasets.get(ANNA, dataset.id).title == dataset.title
-    assert home.here().dataset(ANNA, dataset.id).upload.is_dir() and home.here().job(job.id).is_dir()
-    assert store.histories.get(ANNA, history.id).items == ("a", "b")
-    assert store.reports.get(ANNA, report.id).document == {"a": 1}
-    back = store.jobs.get(ANNA, job.id)
-    assert (back.state, back.message, back.spec) == ("failed", "why", {"models": ["sasrec"]})
-    assert sweep(store) == Swept() and lost.entries(home.here()) == []
-    store.close()
+    with closing(Store()) as store:
+        assert store.datasets.get(ANNA, dataset.id).title == dataset.title
+        assert home.here().dataset(ANNA, dataset.id).upload.is_dir() and home.here().job(job.id).is_dir()
+        assert store.histories.get(ANNA, history.id).items == ("a", "b")
+        assert store.reports.get(ANNA, report.id).document == {"a": 1}
+        back = store.jobs.get(ANNA, job.id)
+        assert (back.state, back.message, back.spec) == ("failed", "why", {"models": ["sasrec"]})
+        assert sweep(store) == Swept() and lost.entries(home.here()) == []
 
 
 def test_what_is_in_lost_is_deleted_after_seven_days_on_which_it_ran(own_home: Path, passing: Time) -> None:
     folder = home.here().dataset(ANNA, home.new_id()).path
-    store = Store()
-    its_clock = clock_of(store)
-    folder.mkdir(parents=True)
-    assert sweep(store) == Swept(folders=1)
-    (entry,) = lost.entries(home.here())
-    sweep(store)  # it counts from here
-    passing.passes(6.9)
-    its_clock.tick()
-    its_clock.write()
-    store.close()
+    with closing(Store()) as store:
+        its_clock = clock_of(store)
+        folder.mkdir(parents=True)
+        assert sweep(store) == Swept(folders=1)
+        (entry,) = lost.entries(home.here())
+        sweep(store)  # it counts from here
+        passing.passes(6.9)
+        its_clock.tick()
+        its_clock.write()
     passing.wall += 20  # off
-    store = Store()
-    its_clock = clock_of(store)
-    assert sweep(store) == Swept() and entry.path.is_dir()
-    passing.passes(0.2)
-    its_clock.tick()
-    assert sweep(store) == Swept(deleted=1) and not entry.path.exists()
-    store.close()
+    with closing(Store()) as store:
+        its_clock = clock_of(store)
+        assert sweep(store) == Swept() and entry.path.is_dir()
+        passing.passes(0.2)
+        its_clock.tick()
+        assert sweep(store) == Swept(deleted=1) and not entry.path.exists()
 
 
-def test_a_row_that_went_before_a_crash_finds_its_folder_again(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_that_went_before_a_crash_finds_its_folder_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed between the rows of what expired and its folder."""
-    store = Store()
     dataset = uploaded(store)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(lost, "move", lambda at, entry: (_ for _ in ()).throw(KeyboardInterrupt))
@@ -175,7 +163,6 @@ def test_a_row_that_went_before_a_crash_finds_its_folder_again(own_home: Path, m
     assert (entry.why, len(entry.here())) == ("expired", 1)
     assert recover(store, entry) == Recovered()
     assert store.datasets.get(ANNA, dataset.id).title == dataset.title
-    store.close()
 
 
 def test_what_nobody_can_be_given_stays_in_lost(store: Store) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -22,9 +23,8 @@ def test_it_opens_when_the_other_one_has_gone(own_home: Path, root: Path) -> Non
         ) as held:
             open_store()
         assert "\n" not in str(held.value)
-    found = open_store()
-    assert open_store() is found
-    found.close()
+    with closing(open_store()) as found:
+        assert open_store() is found
     assert open_store() is not found
     open_store().close()
 
@@ -41,9 +41,8 @@ def test_a_migration_that_fails_leaves_the_store_as_it_was(own_home: Path) -> No
     Store().close()
     with pytest.raises(SeqscopeError, match="could not be opened"):
         Store(steps=(*migrations.STEPS, "create table half (x integer); select no_such_column from dataset"))
-    again = Store()
-    assert again.file.ask("select count(*) from duckdb_tables() where table_name = 'half'") == [(0,)]
-    again.close()
+    with closing(Store()) as again:
+        assert again.file.ask("select count(*) from duckdb_tables() where table_name = 'half'") == [(0,)]
 
 
 def test_a_home_that_cannot_be_written_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

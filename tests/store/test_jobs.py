@@ -29,7 +29,7 @@ def test_the_queue_is_everybodys_in_order(store: Store) -> None:
     second = store.jobs.add(BEN, "sample", "batch", {})
     third = store.jobs.add(ANNA, "sample", "prepare", {})
     store.jobs.change(ANNA, first.id, "running")
-    assert [job.id for job in store.queue.unfinished()] == [first.id, second.id, third.id]
+    assert [job.id for job in store.unfinished()] == [first.id, second.id, third.id]
     store.jobs.change(ANNA, first.id, "done")
     assert [job.id for job in store.jobs.of(ANNA)] == [third.id, first.id]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import duckdb
@@ -78,10 +79,9 @@ def killed(root: Path, action: str, commits: int, words: str) -> str:
 @pytest.fixture
 def westerns(own_home: Path) -> None:
     """A dataset and a history."""
-    store = Store()
-    uploaded(store)
-    store.histories.save(ANNA, "sample", "westerns", ["a", "b"])
-    store.close()
+    with closing(Store()) as store:
+        uploaded(store)
+        store.histories.save(ANNA, "sample", "westerns", ["a", "b"])
 
 
 @pytest.mark.parametrize(
@@ -92,13 +92,12 @@ def test_everything_acknowledged_is_there_after_sigkill(
     own_home: Path, westerns: None, root: Path, action: str, words: str, datasets: int
 ) -> None:
     assert killed(root, action, 1, words) == "acknowledged\n"
-    store = Store()
-    assert [history.items for history in store.histories.of(ANNA)] == [("b",), ("a", "b")]
-    sweep(store)
-    rows = {dataset.id for dataset in store.datasets.of(ANNA)}
-    folders = [path for path in own_home.glob("owners/*/datasets/*") if (path / "upload" / "items.csv").read_text()]
-    assert len(rows) == datasets and {path.name for path in folders} == rows
-    store.close()
+    with closing(Store()) as store:
+        assert [history.items for history in store.histories.of(ANNA)] == [("b",), ("a", "b")]
+        sweep(store)
+        rows = {dataset.id for dataset in store.datasets.of(ANNA)}
+        folders = [path for path in own_home.glob("owners/*/datasets/*") if (path / "upload" / "items.csv").read_text()]
+        assert len(rows) == datasets and {path.name for path in folders} == rows
 
 
 @pytest.mark.parametrize(("commits", "words"), [(0, "update history"), (0, "commit"), (1, "begin")])
@@ -107,10 +106,9 @@ def test_a_migration_that_is_killed_has_not_happened_or_is_done(
 ) -> None:
     assert killed(root, "migrate", commits, words) == ""
     assert between_steps() == commits
-    migrated = Store(steps=(*migrations.STEPS, *BIG))
-    assert migrated.datasets.of(ANNA)[0].title == "Films!"
-    assert migrated.histories.of(ANNA)[0].items == ("a", "b")
-    migrated.close()
+    with closing(Store(steps=(*migrations.STEPS, *BIG))) as migrated:
+        assert migrated.datasets.of(ANNA)[0].title == "Films!"
+        assert migrated.histories.of(ANNA)[0].items == ("a", "b")
     assert between_steps() == len(BIG)
 
 

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import duckdb
@@ -85,10 +86,9 @@ def test_a_store_without_its_log_is_refused_and_all_can_be_had_again(
     assert (wal().read_bytes() if wal().exists() else b"") == left  # for whoever can mend it
 
     assert cli.main(["store", "accept"]) == 0
-    store = Store()
-    rows = {dataset.id for dataset in store.datasets.of(ANNA)}
-    sweep(store)
-    store.close()
+    with closing(Store()) as store:
+        rows = {dataset.id for dataset in store.datasets.of(ANNA)}
+        sweep(store)
     gone = [path for path in killed if path.name not in rows]
     assert gone and not any(path.exists() for path in gone)
 
@@ -97,28 +97,24 @@ def test_a_store_without_its_log_is_refused_and_all_can_be_had_again(
     listed = capsys.readouterr().out
     assert all(path.name in listed for path in gone)
     assert cli.main(["store", "recover", "--all"]) == 0
-    store = Store()
-    assert {dataset.id for dataset in store.datasets.of(ANNA)} == {path.name for path in killed}
-    assert sweep(store) == Swept() and lost.entries(home.here()) == []
-    assert all((path / "clean" / "note.txt").read_text() == "mine" for path in killed)
-    store.close()
+    with closing(Store()) as store:
+        assert {dataset.id for dataset in store.datasets.of(ANNA)} == {path.name for path in killed}
+        assert sweep(store) == Swept() and lost.entries(home.here()) == []
+        assert all((path / "clean" / "note.txt").read_text() == "mine" for path in killed)
 
 
-def test_an_older_store_copied_back_is_refused(own_home: Path, tmp_path: Path) -> None:
-    store = Store()
+def test_an_older_store_copied_back_is_refused(store: Store, tmp_path: Path) -> None:
     first = uploaded(store)
     store.close()
     shutil.copy(home.here().database, tmp_path / "older")
-    store = Store()
-    store.datasets.delete(ANNA, first.id)
-    store.close()
+    with closing(Store()) as store:
+        store.datasets.delete(ANNA, first.id)
     shutil.copy(tmp_path / "older", home.here().database)
     with pytest.raises(Incomplete, match="1 change "):
         Store()
 
 
-def test_a_store_that_is_gone_is_refused(own_home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    store = Store()
+def test_a_store_that_is_gone_is_refused(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     dataset = uploaded(store)
     store.close()
     home.here().database.unlink()
@@ -129,15 +125,11 @@ def test_a_store_that_is_gone_is_refused(own_home: Path, tmp_path: Path, capsys:
         assert "that it had" in capsys.readouterr().err
     assert not home.here().database.exists()
     assert cli.main(["store", "accept"]) == cli.main(["store", "recover", "--all"]) == 0
-    store = Store()
-    assert [again.id for again in store.datasets.of(ANNA)] == [dataset.id]
-    store.close()
+    with closing(Store()) as store:
+        assert [again.id for again in store.datasets.of(ANNA)] == [dataset.id]
 
 
-def test_a_note_that_cannot_be_read_or_is_missing_is_made_anew(
-    own_home: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    store = Store()
+def test_a_note_that_cannot_be_read_or_is_missing_is_made_anew(store: Store, caplog: pytest.LogCaptureFixture) -> None:
     uploaded(store)
     store.close()
     path = file.note_path(home.here().database)
@@ -161,11 +153,10 @@ def test_what_an_owner_deletes_is_deleted_for_good(store: Store, monkeypatch: py
         store.datasets.delete(ANNA, second.id)
     assert home.here().dataset(ANNA, second.id).path.is_dir()
     store.close()
-    again = Store()  # it lacks nothing
-    assert sweep(again) == Swept(deleted=1)
-    assert not home.here().dataset(ANNA, second.id).path.exists() and lost.entries(home.here()) == []
-    assert again.file.ask("select * from deleted") == []
-    again.close()
+    with closing(Store()) as again:  # it lacks nothing
+        assert sweep(again) == Swept(deleted=1)
+        assert not home.here().dataset(ANNA, second.id).path.exists() and lost.entries(home.here()) == []
+        assert again.file.ask("select * from deleted") == []
 
 
 def test_a_store_of_before_opens(own_home: Path) -> None:
@@ -182,11 +173,10 @@ def test_a_store_of_before_opens(own_home: Path) -> None:
             ('bbbbbbbbbbbbbbbb', ?, 'sample', 'batch', '{}', 'done', now(), now(), now() - interval 2 day, '')""",
             [ANNA],
         )
-    store = Store()
-    assert [dataset.title for dataset in store.datasets.of(ANNA)] == ["films"]
-    assert store.file.ask("select date_diff('day', ended, expires) from job") == [(7,)]
-    assert store.file.ask("select date_diff('hour', seen, now() at time zone 'UTC') from clock") == [(24,)]
-    store.close()
+    with closing(Store()) as store:
+        assert [dataset.title for dataset in store.datasets.of(ANNA)] == ["films"]
+        assert store.file.ask("select date_diff('day', ended, expires) from job") == [(7,)]
+        assert store.file.ask("select date_diff('hour', seen, now() at time zone 'UTC') from clock") == [(24,)]
 
 
 def test_what_cannot_be_made_anew_is_said(own_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -200,7 +190,6 @@ def test_what_cannot_be_made_anew_is_said(own_home: Path, capsys: pytest.Capture
     assert cli.main(["store", "accept"]) == cli.main(["store", "recover", "--all"]) == 0
     out = capsys.readouterr().out
     assert f"{damaged} is damaged" in out and "histories, comparisons, reports" in out
-    store = Store()
-    (found,) = store.datasets.of(ANNA)
-    assert (found.state, found.rows_items + found.rows_events) == ("failed", 2)
-    store.close()
+    with closing(Store()) as store:
+        (found,) = store.datasets.of(ANNA)
+        assert (found.state, found.rows_items + found.rows_events) == ("failed", 2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
+from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -62,10 +63,9 @@ def test_folders_that_are_older_than_the_store_stay(own_home: Path) -> None:
     folder = home.here().dataset(ANNA, home.new_id()).path
     folder.mkdir(parents=True)
     os.utime(folder, (time.time() - 5, time.time() - 5))
-    store = Store()
-    assert sweep.sweep(store) == Swept()
-    assert folder.is_dir()
-    store.close()
+    with closing(Store()) as store:
+        assert sweep.sweep(store) == Swept()
+        assert folder.is_dir()
 
 
 def test_a_jobs_folder_stays_while_its_runner_lives(store: Store) -> None:
@@ -97,25 +97,24 @@ def test_staging_is_kept_for_a_day_and_links_are_not_followed(store: Store, tmp_
 def test_a_store_sweeps_its_own_home_wherever_seqscope_home_leads_by_now(
     own_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = Store()
-    expired = uploaded(first, ANNA)
-    monkeypatch.setenv("SEQSCOPE_HOME", str(tmp_path / "another"))
-    second = Store()
-    dataset, job = uploaded(second, BEN), second.jobs.add(BEN, "sample", "train", {})
-    report = second.reports.save(BEN, "sample", "r", {})
-    folders = [
-        home.here().dataset(BEN, dataset.id).path,
-        home.here().job(job.id),
-        home.here().report(report.id),
-        home.here().stage(),
-    ]
-    for folder in folders:
-        folder.mkdir(exist_ok=True)
-    os.utime(folders[-1], (time.time() - 25 * 3600,) * 2)
-    assert sweep.sweep(first, days(8)) == Swept(datasets=1)
-    assert [folder for folder in folders if not folder.is_dir()] == []
-    assert not (own_home / "owners" / ANNA / "datasets" / expired.id).exists()
-    first.close()
+    with closing(Store()) as first:
+        expired = uploaded(first, ANNA)
+        monkeypatch.setenv("SEQSCOPE_HOME", str(tmp_path / "another"))
+        second = Store()
+        dataset, job = uploaded(second, BEN), second.jobs.add(BEN, "sample", "train", {})
+        report = second.reports.save(BEN, "sample", "r", {})
+        folders = [
+            home.here().dataset(BEN, dataset.id).path,
+            home.here().job(job.id),
+            home.here().report(report.id),
+            home.here().stage(),
+        ]
+        for folder in folders:
+            folder.mkdir(exist_ok=True)
+        os.utime(folders[-1], (time.time() - 25 * 3600,) * 2)
+        assert sweep.sweep(first, days(8)) == Swept(datasets=1)
+        assert [folder for folder in folders if not folder.is_dir()] == []
+        assert not (own_home / "owners" / ANNA / "datasets" / expired.id).exists()
     second.close()
 
 

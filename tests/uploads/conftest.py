@@ -20,7 +20,7 @@ from app.uploads.limits import UploadLimits
 from engine.tabular.findings import CheckResult
 from engine.tabular.reading import MB, FileKind, Guess, Reading
 
-LIMITS = UploadLimits(memory=700 * MB, threads=1, seconds=100)
+LIMITS = UploadLimits(memory=700 * MB, threads=1, seconds=120)
 
 
 @dataclass

@@ -15,14 +15,11 @@ import pytest
 
 from app import guard, home
 from app.uploads import files, runner
-from app.uploads.limits import UploadLimits
 from app.uploads.runner import UploadFailed
 from engine.errors import SeqscopeError
-from engine.tabular.reading import MB, ROLES
+from engine.tabular.reading import ROLES
 from tests.app.own import read_here
-from tests.uploads.conftest import ITEMS
-
-LIMITS = UploadLimits(memory=700 * MB, threads=1, seconds=60)
+from tests.uploads.conftest import ITEMS, LIMITS
 
 
 def hostile(folder: Path) -> dict[str, bytes]:

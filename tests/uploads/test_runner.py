@@ -23,10 +23,8 @@ from app.uploads.runner import UploadFailed
 from engine.tabular.findings import CheckResult
 from engine.tabular.reading import MB, FileKind
 from tests.app.own import read_here
-from tests.uploads.conftest import ITEMS, LOG
+from tests.uploads.conftest import ITEMS, LIMITS, LOG
 from tests.waiting import wait
-
-LIMITS = UploadLimits(memory=700 * MB, threads=1, seconds=120)
 
 
 def checked(folder: Path, catalogue: str) -> CheckResult:
@@ -251,12 +249,8 @@ def test_a_small_file_does_not_wait_for_those_that_take_long(
     answers: dict[str, dict[str, object]] = {}
 
     def read(owner: str, name: str) -> None:
-        def say(done: float, words: str) -> None:
-            heard[name].append(words)
-
-        answers[name] = runner.run(
-            "guess", {"path": str(tmp_path / name)}, tmp_path, LIMITS, owner=owner, on_progress=say
-        )
+        path, listen = str(tmp_path / name), lambda done, words: heard[name].append(words)
+        answers[name] = runner.run("guess", {"path": path}, tmp_path, LIMITS, owner=owner, on_progress=listen)
 
     for name in heard:
         (tmp_path / name).touch()

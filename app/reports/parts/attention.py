@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
 import numpy as np
@@ -113,9 +113,6 @@ class AttentionPart(ByModel[list[Attention]]):
             )
             for entry in content
         ]
-
-    def texts(self, content: list[Attention]) -> Iterable[str]:
-        return [entry.written.title for entry in content if entry.written is not None]
 
     def tables(self, content: list[Attention], report: Report) -> dict[str, Table]:
         titles, names = report.titles, report.item_titles

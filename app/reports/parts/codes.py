@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -80,9 +80,6 @@ class CodesPart(Part[list[Codes]]):
 
     def items(self, content: list[Codes]) -> list[Coded]:
         return [item for codes in content for item in codes.items]
-
-    def texts(self, content: list[Codes]) -> Iterable[str]:
-        return [codes.title for codes in content]
 
     def tables(self, content: list[Codes], report: Report) -> dict[str, Table]:
         levels = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -101,9 +101,6 @@ class EffectsPart(OfItem[Effects]):
             raise ValueError("effects without a rank")
         if any((effect.prior is None) == bool(effect.given or effect.parts) for effect in content.models):
             raise ValueError("parts of a score without one another")
-
-    def texts(self, content: Effects) -> Iterable[str]:
-        return [content.title]
 
     def tables(self, content: Effects, report: Report) -> dict[str, Table]:
         able = [effect for effect in content.models if effect.effect or effect.given]

@@ -38,9 +38,6 @@ class HistoryPart(Part[History]):
     def items(self, content: History) -> Iterable[Item]:
         return (*content.items, *(content.edited or ()))
 
-    def texts(self, content: History) -> Iterable[str]:
-        return [content.person or "", "" if content.target is None else content.target.title]
-
     def tables(self, content: History, report: Report) -> dict[str, Table]:
         rows = [
             (which, place, item.item_id, item.title)

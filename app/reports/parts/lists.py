@@ -13,7 +13,7 @@ from app.analysis.recommend import BARS, NO_BARS, SAME_FOR_EVERYBODY, Answer
 from app.analysis.recommend import bar as relative
 from app.reports.blocks import Block, Table, grid, quiet, sign
 from app.reports.fields import Item, ItemId, Name, ReportModel, number
-from app.reports.part import TOLERANCE, Checked, Part, Source, difference, each
+from app.reports.part import TOLERANCE, ByModel, Checked, Source, difference
 from app.text import clean, percent, short
 
 if TYPE_CHECKING:
@@ -44,9 +44,9 @@ class Listing(ReportModel):
     """The rank of what truly came next, where that is known and was wanted."""
 
 
-class Lists(Part[list[Listing]]):
+class Lists(ByModel[list[Listing]]):
     name, title, heading, busy, order = "lists", "Lists", "What each model recommends", "Writing the lists", 20
-    content = list[Listing]
+    content, called = list[Listing], "list of"
     always = scored = True
 
     def make(self, source: Source) -> list[Listing]:
@@ -89,16 +89,24 @@ class Lists(Part[list[Listing]]):
             )
         return [quiet(bars(report)), {"kind": "lists", "lists": cards}, *grid(self.tables(content, report)["lists"])]
 
-    def compare(self, report: Report, then: list[Listing], now: list[Listing]) -> Iterator[Checked]:
-        titles = report.titles
-        yield from each(
-            "lists",
-            then,
-            now,
-            lambda listing: listing.model,
-            lambda listing: f"list of {titles[listing.model]}",
-            _compare,
-        )
+    def compare_entry(self, report: Report, subject: str, then: Listing, now: Listing) -> Checked:
+        """The same items in the same order, scores within the tolerance."""
+        old = any(item.strength is not None for item in then.items)  # of format 1, whose shares are made by other rules
+        left_out = {"items": {"__all__": {"share", "strength"}}} if old else None
+        wrong = difference(then.model_dump(exclude=left_out), now.model_dump(exclude=left_out))
+        if then.cannot is not None or now.cannot is not None:
+            if (then.cannot is None) != (now.cannot is None):
+                wrong = f"then: {clean(then.cannot or 'a list', 300)}; now: {now.cannot or 'a list'}"
+            return Checked(subject, wrong is None, wrong or "there is none, as before")
+        for place in range(max(len(then.items), len(now.items))):
+            was, is_ = (items[place].item_id if place < len(items) else "nothing" for items in (then.items, now.items))
+            if was != is_:
+                return Checked(
+                    subject, False, f"place {place + 1} was “{clean(was, 80)}”, now it is “{clean(is_, 80)}”"
+                )
+        items = f"the same {len(then.items)} items in the same order"
+        within = f"scores within {TOLERANCE:g}{'; the shares of format 1 are not compared' if old else ''}"
+        return Checked(subject, wrong is None, f"{items}, {f'but {wrong}' if wrong else within}")
 
 
 PART = Lists()
@@ -180,21 +188,3 @@ def _tags(shown: Listing, lists: Sequence[Listing], report: Report) -> Iterator[
             *(["in the history"] if item.item_id in known else []),
             *([CAME_NEXT] if item.item_id == target else []),
         ]
-
-
-def _compare(subject: str, then: Listing, now: Listing) -> Checked:
-    """The same items in the same order, scores within the tolerance."""
-    old = any(item.strength is not None for item in then.items)  # of format 1, whose shares are made by other rules
-    left_out = {"items": {"__all__": {"share", "strength"}}} if old else None
-    wrong = difference(then.model_dump(exclude=left_out), now.model_dump(exclude=left_out))
-    if then.cannot is not None or now.cannot is not None:
-        if (then.cannot is None) != (now.cannot is None):
-            wrong = f"then: {clean(then.cannot or 'a list', 300)}; now: {now.cannot or 'a list'}"
-        return Checked(subject, wrong is None, wrong or "there is none, as before")
-    for place in range(max(len(then.items), len(now.items))):
-        was, is_ = (items[place].item_id if place < len(items) else "nothing" for items in (then.items, now.items))
-        if was != is_:
-            return Checked(subject, False, f"place {place + 1} was “{clean(was, 80)}”, now it is “{clean(is_, 80)}”")
-    items = f"the same {len(then.items)} items in the same order"
-    within = f"scores within {TOLERANCE:g}{'; the shares of format 1 are not compared' if old else ''}"
-    return Checked(subject, wrong is None, f"{items}, {f'but {wrong}' if wrong else within}")

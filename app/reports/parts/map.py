@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -117,9 +117,6 @@ class MapPart(Part[Map]):
 
     def without_history(self, content: Map, report: Report) -> Map:
         return content.model_copy(update={"history": []})
-
-    def texts(self, content: Map) -> Iterable[str]:
-        return [*content.groups, content.column]
 
     def tables(self, content: Map, report: Report) -> dict[str, Table]:
         marks = [

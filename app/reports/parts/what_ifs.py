@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 from app.analysis.recommend import Answer, ask
@@ -78,9 +78,6 @@ class WhatIfs(Part[list[WhatIf]]):
 
     def without_history(self, content: list[WhatIf], report: Report) -> list[WhatIf]:
         return [edit.model_copy(update={"history": []}) for edit in content]
-
-    def texts(self, content: list[WhatIf]) -> Iterable[str]:
-        return [item.title for edit in content for moves in edit.models for item in moves.items]
 
     def tables(self, content: list[WhatIf], report: Report) -> dict[str, Table]:
         titles = report.titles

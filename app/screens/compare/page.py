@@ -60,7 +60,7 @@ def _lists(models: Zoo, answers: list[recommend.Answer], question: lists.Questio
     shown = lists.for_widget(models, answers, now, question, view)
     names = [answer.name for answer in answers]
     answered = partial(lists.after, folder=zoo.folder(now.dataset), names=names, now=now, view=view)
-    address = early.offer(answered, key="compare")
+    address = early.LINKS.offer("compare", answered)
     if view == "lists":
         widgets.recommendations(shown["models"], key=key, on_act=actions.act, early=address)
         st.caption(f"{BARS} Click a title for details.", help=_SHARE)

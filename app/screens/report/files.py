@@ -52,7 +52,7 @@ def show(report: Report) -> None:
             with popover:
                 _tables(report)
     with guard.watch("what a PDF would lack"):
-        missing = _pdf_lacks(tuple(pdf.texts(report)))
+        missing = _pdf_lacks(report)
         if missing:
             words = (
                 f"PDF: no font on this server has letters of {missing}; they would show as empty boxes. HTML has them."
@@ -76,10 +76,10 @@ def _tables(report: Report) -> None:
         )
 
 
-@cached(50)
-def _pdf_lacks(texts: tuple[str, ...]) -> str:
+@cached(50, by=lambda report: report.seal)
+def _pdf_lacks(report: Report) -> str:
     """The scripts that no font here has, in words; "" where all letters can be shown."""
     try:
-        return listed(list(pdf.unshown(texts)))
+        return listed(list(pdf.unshown(pdf.texts(report))))
     except SeqscopeError as reason:
         return str(reason)
