@@ -166,7 +166,7 @@ def test_what_is_there_already_is_left_alone(
 
 
 def test_interrupted_work_goes_on(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transfer, "CHUNK", 8)
+    monkeypatch.setattr("engine.text.embeddings.CHUNK", 8)
     data = alone(tmp_path / "shop", list(TITLES))
     honest, asked = transfer.Bundle.reader.fget, []  # type: ignore[attr-defined]
 
