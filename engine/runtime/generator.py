@@ -141,22 +141,22 @@ class Generated:
             temperature=_temperature(temperature),
             record=record,
         )
-        nodes, tokens = np.concatenate(record.nodes), np.concatenate(record.tokens)
-        depths = np.concatenate(record.depths)
+        columns = {name: np.concatenate([part[name] for part in record.parts]) for name in record.parts[0]}
+        nodes, tokens, depths = columns["nodes"], columns["tokens"], columns["depths"]
         levels, codes = self._spell(tokens, depths - 1)
         places = np.full(len(nodes), -1, np.int32)
         places[beam.rows] = np.arange(len(beam.rows))
         known = np.maximum(nodes, 0)
         leaf = (nodes >= 0) & (self.trie.counts[known] == 0)
         return Trace(
-            parents=np.concatenate(record.parents).astype(np.int32),
+            parents=columns["parents"].astype(np.int32),
             depths=depths.astype(np.int32),
             tokens=tokens,
             levels=levels,
             codes=codes,
-            probabilities=np.exp(np.concatenate(record.steps)).astype(np.float32),
-            scores=np.concatenate(record.totals).astype(np.float32),
-            kept=np.concatenate(record.kept),
+            probabilities=np.exp(columns["gains"]).astype(np.float32),
+            scores=columns["totals"].astype(np.float32),
+            kept=columns["kept"],
             below=np.where(nodes >= 0, self.trie.highs[known] - self.trie.lows[known], 0).astype(np.int32),
             places=places,
             items=self._items(np.where(leaf, nodes, -1)),
