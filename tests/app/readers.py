@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
+
+from tests.runtime.bundles import rewrite
 
 SAMPLE = Path(__file__).parents[2] / "exports" / "sample"
 READER = "recformer"
@@ -31,15 +30,8 @@ def make_readers(root: Path, words: Sequence[str] = ()) -> Path:
 def _say(folder: Path, words: Sequence[str]) -> None:
     file = folder / "words.parquet"
     table = pq.read_table(file)
-    said = table["word"].to_pylist()
-    said = [
+    texts = [
         words[at % len(words)] if not key else word
-        for at, (word, key) in enumerate(zip(said, table["key"].to_pylist(), strict=True))
+        for at, (word, key) in enumerate(zip(table["word"].to_pylist(), table["key"].to_pylist(), strict=True))
     ]
-    pq.write_table(table.set_column(table.column_names.index("word"), "word", pa.array(said)), file)
-    manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
-    manifest["files"][file.name] = {
-        "sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
-        "bytes": file.stat().st_size,
-    }
-    (folder / "manifest.json").write_text(json.dumps(manifest), "utf-8")
+    rewrite(file, word=texts)
