@@ -144,7 +144,7 @@ def info(**changes: object) -> Callable[[Path], None]:
         (lambda path: (path / "dataset.json").unlink(), "dataset.json: the file is missing"),
         (lambda path: (path / "users.parquet").write_bytes(b"PAR1"), "users.parquet: not a readable Parquet file"),
         (info(schema_version=9), "dataset.json: format 9; this Seqscope reads 1"),
-        (info(surprise=1), "unknown entries: surprise"),
+        (info(surprise=1), "surprise: Unexpected"),
         (info(counts={"items": 39}), "40 items where dataset.json counts 39"),
         (rewrite("items.parquet", column("item", list(range(1, 41)))), "row i must be item i"),
         (rewrite("items.parquet", column("item_id", ["same"] * 40)), "an item_id stands twice"),
