@@ -16,7 +16,7 @@ from typing import Any
 
 from engine.errors import SeqscopeError
 
-_LOCK, _REPLACED = ".lock", ".replaced"
+_LOCK, _REPLACED, _STAGING, _OLD = ".lock", ".replaced", ".staging-", ".old"
 BROKEN_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError, OverflowError)
 """What `zipfile` raises of an archive that is damaged, cut off, or packed by a method that it does not know."""
 
@@ -51,19 +51,6 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[Path]:
         staged.unlink(missing_ok=True)
 
 
-def put(folder: Path, target: Path, old: Path) -> Path:
-    """Moves a finished `folder` to `target`; what was there goes to `old`, and comes back where the move fails."""
-    if target.exists():
-        target.rename(old)
-    try:
-        folder.rename(target)
-    except OSError:
-        if old.exists():
-            old.rename(target)
-        raise
-    return target
-
-
 @contextmanager
 def made(folder: Path) -> Iterator[Path]:
     """Makes `folder` and its parents where they are missing; those are removed where the block fails and leaves them empty."""
@@ -76,6 +63,51 @@ def made(folder: Path) -> Iterator[Path]:
             for path in missing:
                 path.rmdir()
         raise
+
+
+@contextmanager
+def staged_folder(target: Path) -> Iterator[Path]:
+    """An empty folder called like `target` that takes its place when the block ends well, and is removed when it does not; where
+    the process is killed, by the next one beside it.
+
+    What stood there is moved aside first and removed last, so that a reader always finds one whole folder.
+    """
+    with made(target.parent):
+        _clear(target.parent)
+        beside = Path(tempfile.mkdtemp(dir=target.parent, prefix=_STAGING))
+        try:
+            with alone(beside):
+                folder, old = beside / target.name, beside / _OLD
+                folder.mkdir()
+                yield folder
+                if target.exists():
+                    target.rename(old)
+                try:
+                    folder.rename(target)
+                except OSError:
+                    if old.exists():
+                        old.rename(target)
+                    raise
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+
+
+def _clear(parent: Path) -> None:
+    """Removes what killed processes left in `parent`. Where one had moved the old folder away and not yet put the new one in its
+    place, that is finished, and goes there now."""
+    for left in parent.glob(f"{_STAGING}*"):
+        with suppress(SeqscopeError, OSError):
+            if any(left.iterdir()):  # else another process made it this moment
+                with alone(left):
+                    _put_or_remove(left, parent)
+
+
+def _put_or_remove(left: Path, parent: Path) -> None:
+    if (left / _OLD).exists():
+        for folder in left.iterdir():
+            if folder.is_dir() and folder.name != _OLD and not (parent / folder.name).exists():
+                folder.rename(parent / folder.name)
+    shutil.rmtree(left)
 
 
 def contents(folder: Path) -> set[str]:

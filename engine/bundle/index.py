@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,6 @@ _PIECE = 8 << 20  # bytes that a core takes at a time from a larger one
 _pool = ThreadPoolExecutor(max(1, cores() - 1), "index")  # makes no thread before its first task
 _ROUNDING = 1e-4  # relative, far beyond what two ways to add a few hundred products differ by
 _SPARE = 16  # items that are looked at besides the k best, so that the next ones can be seen to be worse
-_CHUNK = 1 << 22  # bytes of rows compared at a time
 
 
 @dataclass(frozen=True)
@@ -95,32 +94,6 @@ class ItemIndex:
         order = np.lexsort((few, -exact))[:k]
         return few[order].astype(np.int32), exact[order]
 
-    def lengths(self, centre: Float32 | None = None) -> Float32:
-        """Euclidean length of every row (less `centre`, float32 [dim]), float32 [items]."""
-        squares = np.empty(len(self), np.float32)
-        step = max(1, _CHUNK // (4 * self.table.shape[1]))
-        for start in range(0, len(self), step):
-            rows = self.rows[start : start + step]
-            rows = rows if centre is None else rows - centre
-            with np.errstate(over="ignore"):
-                np.einsum("ij,ij->i", rows, rows, out=squares[start : start + step])
-        return np.sqrt(squares, out=squares)
-
-    def cosines(self, item: int, lengths: Float32, centre: Float32 | None = None) -> Float32:
-        """Cosine of the angle between the item's row and every row, float32 [items]; 0 where a row has no length.
-
-        centre: float32 [dim], what is taken from every row before; lengths: float32 [items], of the rows less that.
-        """
-        place = self.rows[item] if centre is None else self.rows[item] - centre
-        cosines = products(self.table, np.append(place, np.float32(0)))  # the bias is no part of an item's place
-        with np.errstate(over="ignore", invalid="ignore"):
-            if centre is not None:
-                cosines -= np.dot(centre, place)
-            scale = lengths * lengths[item]
-            np.divide(cosines, scale, out=cosines, where=scale > 0)
-        cosines[scale == 0] = 0
-        return np.clip(cosines, -1, 1, out=cosines)
-
 
 def products(table: Float32, vector: Float32) -> Float32:
     """table · vector: float32 [rows, columns], [columns] → a new float32 [rows]; equal rows give equal products.
@@ -173,18 +146,19 @@ Rows = npt.NDArray[np.floating[Any]]
 _WIDENED = 1 << 20  # numbers that are widened to float32 at a time
 
 
-def nearest(rows: Rows, item: int, k: int, geometry: Literal["cosine", "euclidean"]) -> Neighbours:
+def nearest(rows: Rows, item: int, k: int, geometry: str, centre: Float32 | None = None) -> Neighbours:
     """The k items whose rows are nearest to the item's, nearest first, equal ones by number; fewer where there are fewer.
 
     rows: float16 or float32 [items, dim]; sums are taken in float32. Under "cosine" a row of zeros stands for nothing: it is
-    nobody's neighbour. Raises QuestionError where the item does not exist, where its own row is such a one, or for k < 1.
+    nobody's neighbour. centre: float32 [dim], what is taken from every row before angles are compared. Raises QuestionError where
+    the item does not exist, where its own row is such a one, or for k < 1.
     """
     if not 0 <= item < len(rows):
         raise QuestionError(f"There is no item number {item}: this catalogue has 0 to {len(rows) - 1}.")
     if k < 1:
         raise QuestionError(f"k must be 1 or more, not {k}.")
     with np.errstate(over="ignore", invalid="ignore"):
-        near = _cosines(rows, item) if geometry == "cosine" else minus_distances(rows, item)
+        near = _cosines(rows, item, centre) if geometry == "cosine" else minus_distances(rows, item)
     if np.isnan(near).any() or (geometry == "euclidean" and np.isinf(near).any()):
         raise QuestionError("The numbers of this space are too large to be compared.")
     near[item] = -np.inf
@@ -192,8 +166,8 @@ def nearest(rows: Rows, item: int, k: int, geometry: Literal["cosine", "euclidea
     return Neighbours(neighbours, near[neighbours], geometry)
 
 
-def _cosines(rows: Rows, item: int) -> Float32:
-    row = rows[item].astype(np.float32)
+def _cosines(rows: Rows, item: int, centre: Float32 | None) -> Float32:
+    row = rows[item].astype(np.float32) if centre is None else rows[item] - centre
     length = np.sqrt(np.einsum("j,j->", row, row))
     if not length > 0:
         raise QuestionError("This item has no vector in this space, so it has no neighbours there.")
@@ -201,6 +175,7 @@ def _cosines(rows: Rows, item: int) -> Float32:
     step = max(1, _WIDENED // rows.shape[1])
     for start in range(0, len(rows), step):
         part = rows[start : start + step].astype(np.float32, copy=False)
+        part = part if centre is None else part - centre
         # numpy's own loops: equal rows give equal products, whichever place they have (see `index.products`)
         products = np.einsum("ij,j->i", part, row)
         lengths = np.sqrt(np.einsum("ij,ij->i", part, part))

@@ -124,13 +124,10 @@ class Trie:
 
     def find(self, tokens: Sequence[int]) -> int:
         """The node that these tokens lead to; −1 where no identifier begins so."""
-        node = 0
+        node = np.zeros(1, np.int64)
         for token in tokens:
-            start, count = int(self.starts[node]), int(self.counts[node])
-            node = start + int(np.searchsorted(self.tokens[start : start + count], token))
-            if node == start + count or self.tokens[node] != token:
-                return -1
-        return node
+            node = self.child(node, np.array([token]))
+        return int(node[0])
 
     def path(self, node: int) -> list[int]:
         """The nodes from below the root to this one."""

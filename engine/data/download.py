@@ -85,9 +85,7 @@ def digest(path: Path, algorithm: str) -> str:
     header = b"" if algorithm != "git" else b"blob %d\0" % path.stat().st_size
     hashed = hashlib.new("sha1" if algorithm == "git" else algorithm, header)
     with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            hashed.update(block)
-    return hashed.hexdigest()
+        return hashlib.file_digest(file, lambda: hashed).hexdigest()
 
 
 def get_text(url: str, *, patience: Patience, limit: int = 10_000) -> str | None:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
-import secrets
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -23,7 +20,7 @@ from engine.data.ragged import Ragged
 from engine.data.repeats import UNTRAINED, count_held_out
 from engine.data.split import SplitOptions, split_roles
 from engine.errors import SeqscopeError, UsageError
-from engine.files import made, put
+from engine.files import staged_folder
 from engine.machine import now
 
 
@@ -46,23 +43,12 @@ def refuse_existing(out: Path, overwrite: bool) -> None:
 
 @contextlib.contextmanager
 def staging(out: Path, *, overwrite: bool = False) -> Iterator[Path]:
-    """An empty folder beside `out` that takes its place when the block ends well, and is removed when it does not.
-
-    What stood at `out` is moved aside first and removed last, so that a reader always finds one whole dataset.
-    """
+    """As `staged_folder`. Raises SeqscopeError where `out` must not be written, or cannot be."""
     refuse_existing(out, overwrite)
-    parent, out = out.parent, out.absolute()
-    folder = out.parent / f".{out.name}.{os.getpid()}-{secrets.token_hex(4)}.staging"
     try:
-        with made(parent):  # as given: where the working folder was deleted, there is nothing to make it in
-            try:
-                folder.mkdir()
-                yield folder
-                refuse_existing(out, overwrite)  # somebody else may have written it meanwhile
-                put(folder, out, folder.with_suffix(".old"))
-                shutil.rmtree(folder.with_suffix(".old"), ignore_errors=True)
-            finally:
-                shutil.rmtree(folder, ignore_errors=True)
+        with staged_folder(out) as folder:
+            yield folder
+            refuse_existing(out, overwrite)  # somebody else may have written it meanwhile
     except OSError as error:
         where = error.filename or out
         raise SeqscopeError(

@@ -44,10 +44,9 @@ def write_tables(
         )
     with replacing(folder / "exposure.parquet") as staged:
         rows = [(p, k, i, int(c[i])) for p, e in exposures.items() for k, c in e.items() for i in np.flatnonzero(c)]
-        names = ("protocol", "k", "item", "count")
-        columns = {name: [row[place] for row in rows] for place, name in enumerate(names)}
-        types = {"protocol": pa.string(), "k": pa.int32(), "item": pa.int32(), "count": pa.int64()}
-        pq.write_table(pa.table({n: pa.array(columns[n], types[n]) for n in names}), staged, compression="zstd")
+        schema = pa.schema({"protocol": pa.string(), "k": pa.int32(), "item": pa.int32(), "count": pa.int64()})
+        columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+        pq.write_table(pa.table(columns, schema=schema), staged, compression="zstd")
 
 
 def accuracy_of_parts(

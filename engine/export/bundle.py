@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import torch
 
 from engine import __version__
-from engine.bundle.curve import TRAINING, improving, refitted, validated
+from engine.bundle.curve import improving, refitted, validated
 from engine.bundle.manifest import Attention, Capabilities, Encoder, Manifest, Training
 from engine.console import stage
 from engine.data.dataset import Dataset
@@ -184,20 +184,15 @@ def _fill(
             reads_order=model.reads_order,
             reasons=reasons,
         ),
-        training=Training(
-            recipe=recipe.identity(),
-            command=record["command"],
-            commit=record["commit"],
-            device=record["device"],
-            seconds=float(record["seconds"]),
-            seed=seed,
-            epochs=record["epochs"],
-            best_epoch=record["best_epoch"],
-            improving=improving(record["best_epoch"], validated(curve)),
-            fitted_on=record.get("fitted_on", TRAINING),
-            parameters=record["parameters"],
-            versions={key: str(value) for key, value in record["versions"].items()},
-            started=record["started"],
+        training=Training.model_validate(
+            record
+            | {
+                "recipe": recipe.identity(),
+                "seed": seed,
+                "improving": improving(record["best_epoch"], validated(curve)),
+                "versions": {key: str(value) for key, value in record["versions"].items()},
+            },
+            extra="ignore",
         ),
         metrics=json.loads((run / "metrics.json").read_text("utf-8")) if measured else {},
         projection=placed,

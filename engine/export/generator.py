@@ -6,6 +6,7 @@ The inputs and outputs are those that engine/runtime/decoder.py asks for. The ch
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,6 @@ from engine.bundle.manifest import Check, Index
 from engine.bundle.manifest import Generator as Described
 from engine.data.dataset import Cases
 from engine.data.identifiers import TABLE
-from engine.errors import SeqscopeError
 from engine.export import graphs, vectors
 from engine.export.staging import Draft
 from engine.generation import Generator, Memory
@@ -115,7 +115,6 @@ def describe(model: Generator, folder: Path) -> Described:
     )
 
 
-@torch.no_grad()
 def compare(folder: Path, model: Generator, cases: Cases, seed: int) -> Check:
     """Both graphs against PyTorch on real histories, as engine.export.vectors.compare does for other models.
 
@@ -123,30 +122,23 @@ def compare(folder: Path, model: Generator, cases: Cases, seed: int) -> Check:
     at once, the person's own target first, and its logits are compared with those of one teacher-forced pass in PyTorch.
     """
     sessions = {name: graphs.session(folder / f"{name}.onnx") for name in ("encoder", "decoder", "attention")}
-    rng = np.random.default_rng(seed)
-    worst, count, used = 0.0, 0, vectors.lengths(model.max_length)
-    for length in used:
-        rows, items = vectors.histories(model, cases, length, rng)
-        expected = model.encode(torch.from_numpy(items))
+
+    def answers(
+        rows: vectors.Int64, items: vectors.Int64, rng: np.random.Generator
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        tensor = torch.from_numpy(items)
+        expected = [part.numpy() for part in model.encode(tensor)]
         memory = sessions["encoder"].run(MEMORY, {"items": items})
-        for got, answer in zip(memory[:2], expected[:2], strict=True):
-            worst = max(worst, vectors.difference(got, answer.numpy()))
-        if not np.array_equal(memory[2], expected.mask.numpy()):
-            worst = float("inf")
+        yield from zip(memory[:2], expected[:2], strict=True)
+        yield np.exp(memory[2]), np.exp(expected[2])  # a mask is 0 or −inf
         weights = sessions["attention"].run(["attention"], {"items": items})[0]
-        worst = max(worst, vectors.difference(weights, model.attention_between_codes(torch.from_numpy(items)).numpy()))
+        yield weights, model.attention_between_codes(tensor).numpy()
         for row, case in enumerate(rows[:2]):
             targets = np.append(cases.held_out[case][:1], rng.integers(0, model.num_items, BEAMS - 1)).astype(np.int64)
             got = _written(sessions["decoder"], model, [part[row : row + 1] for part in memory], targets)
-            alone = torch.from_numpy(items[row : row + 1])
-            answer = model.after(alone, torch.from_numpy(targets)[None])[0]
-            worst = max(worst, vectors.difference(got, answer.numpy()))
-        count += len(items)
-    if not worst <= vectors.TOLERANCE:
-        raise SeqscopeError(
-            f"{model.name}: the exported graphs differ from PyTorch by {worst:.2g} (at most {vectors.TOLERANCE:g}); not exported"
-        )
-    return Check(histories=count, lengths=used, max_abs_difference=worst)
+            yield got, model.after(tensor[row : row + 1], torch.from_numpy(targets)[None])[0].numpy()
+
+    return vectors.checked(model, cases, seed, answers)
 
 
 def _written(

@@ -9,9 +9,8 @@ import hashlib
 import json
 import re
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -28,7 +27,7 @@ from engine.bundle.tokenizers import ABOUT
 from engine.data.dataset import Cases, Dataset
 from engine.errors import SeqscopeError, UsageError
 from engine.evaluation import memorisation
-from engine.files import alone, made, put, replacing
+from engine.files import replacing, staged_folder
 from engine.machine import now
 from engine.runtime import Bundle, Space, Tokenization, Zoo
 from engine.runtime.zoo import IDENTIFIERS, SPACES
@@ -40,7 +39,6 @@ TITLE = 60
 """Characters of a title that pages have room for."""
 MARKS = ("manifest.json", ABOUT, "words.json")
 """The files that say of a folder what was exported there."""
-_STAGING, _OLD = ".staging-", ".old"
 T = TypeVar("T", Bundle, Space, Tokenization)
 USERS = 2_000
 """People with a held-out item that an export offers to try models on, where the dataset has more."""
@@ -62,11 +60,7 @@ def exported(target: Path, data: Dataset, out: Path, users: int | None) -> Itera
 
 @contextmanager
 def staged(target: Path) -> Iterator[Path]:
-    """An empty folder called like `target` that takes its place when the block ends well, and is removed when it does not; where
-    the process is killed, by the next export beside it.
-
-    Raises SeqscopeError where something is there that is no export, a run perhaps.
-    """
+    """As `staged_folder`. Raises SeqscopeError where something is there that is no export, a run perhaps."""
     if not any((target / mark).exists() for mark in MARKS) and (
         target.is_file() or (target.is_dir() and any(target.iterdir()))
     ):
@@ -74,37 +68,10 @@ def staged(target: Path) -> Iterator[Path]:
             f"{target} is no export, so it is not replaced. Export under another name, or to another folder."
         )
     try:
-        with made(target.parent):
-            _clear(target.parent)
-            beside = Path(tempfile.mkdtemp(dir=target.parent, prefix=_STAGING))
-            try:
-                with alone(beside):
-                    folder = beside / target.name
-                    folder.mkdir()
-                    yield folder
-                    put(folder, target, beside / _OLD)
-            finally:
-                shutil.rmtree(beside, ignore_errors=True)
+        with staged_folder(target) as folder:
+            yield folder
     except OSError as error:
         raise SeqscopeError(f"{error.filename or target}: {error.strerror or error}. Nothing was exported.") from None
-
-
-def _clear(parent: Path) -> None:
-    """Removes what killed exports left in `parent`. Where one had moved the old folder away and not yet put the new one in its
-    place, that is finished, and goes there now."""
-    for left in parent.glob(f"{_STAGING}*"):
-        with suppress(SeqscopeError, OSError):
-            if any(left.iterdir()):  # else another process made it this moment
-                with alone(left):
-                    _put_or_remove(left, parent)
-
-
-def _put_or_remove(left: Path, parent: Path) -> None:
-    if (left / _OLD).exists():
-        for folder in left.iterdir():
-            if folder.is_dir() and folder.name != _OLD and not (parent / folder.name).exists():
-                folder.rename(parent / folder.name)
-    shutil.rmtree(left)
 
 
 def check_name_and_title(name: str, title: str | None) -> None:

@@ -22,12 +22,10 @@ from engine.bundle.tokenizers import (
     CODEBOOKS_MAP,
     LATENTS_MAP,
     About,
-    Alike,
     CodeShape,
     Collisions,
     Figures,
     Plane,
-    RankedByCodes,
     Teacher,
     Tokenization,
 )
@@ -42,7 +40,7 @@ from engine.runtime.zoo import IDENTIFIERS
 from engine.tabular.json_rows import codes_of
 from engine.tokenizers import kmeans
 from engine.tokenizers.base import Tokenizer, Vectors, card_of
-from engine.tokenizers.report import collisions as count_collisions
+from engine.tokenizers.report import collisions
 from engine.tokenizers.run import LATENTS, RECORD, REPORT, open_tokenizer
 
 LATENT_BYTES = 2_000_000
@@ -119,15 +117,15 @@ def _fill(
         if len(rows) > umap_map.NEIGHBOURS:
             which, xy, items_placed = umap_map.umap_map(rows.astype(np.float32), "euclidean")
             umap_map.write_map(folder / LATENTS_MAP, xy, item=which)
-    said = card_of(folder.name, tokenizer.name) or tokenizer.card
+    made, card = record.get("about", {}), card_of(folder.name, tokenizer.name) or tokenizer.card
     return About(
         **provenance(folder, data),
         schema_version=1 if codes_placed is None and items_placed is None else 2,
         title=title,
         tokenizer=tokenizer.name,
-        summary=said.summary,
-        paper=said.paper,
-        order=said.order,
+        summary=card.summary,
+        paper=card.paper,
+        order=card.order,
         shape=shape_of(table, tokenizer.sizes),
         policy=str(report.get("policy") or table.about.get("collisions") or "unknown"),
         codebooks=columns,
@@ -135,9 +133,9 @@ def _fill(
         plane=plane,
         codebooks_map=codes_placed,
         latents_map=items_placed,
-        unknown=record.get("about", {}).get("vectors", {}).get("unknown"),
-        teacher=_taught(record),
-        figures=_figures(report),
+        unknown=made.get("vectors", {}).get("unknown"),
+        teacher=made.get("teacher") and Teacher.model_validate(made["teacher"], extra="ignore"),
+        figures=Figures.model_validate({"moved": 0, **report}, extra="ignore"),
         recipe=record["recipe"],
         command=record["command"],
         commit=record["commit"],
@@ -154,28 +152,6 @@ def shape_of(table: Identifiers, codebook_sizes: Sequence[int]) -> CodeShape:
         levels=table.levels, sizes=list(table.sizes), names=list(table.names), shared=table.shared, ends=table.ends,
         own=list(codebook_sizes),
     )  # fmt: skip
-
-
-def collisions(counted: dict[str, Any]) -> Collisions:
-    """counted: of `engine.tokenizers.report.collisions`."""
-    return Collisions(**{key: counted[key] for key in Collisions.model_fields})
-
-
-def _taught(record: dict[str, Any]) -> Teacher | None:
-    records = record.get("about", {}).get("teacher")
-    return None if records is None else Teacher(**{key: records[key] for key in Teacher.model_fields})
-
-
-def _figures(report: dict[str, Any]) -> Figures:
-    near, ranked = report.get("neighbours"), report.get("ranking")
-    return Figures(
-        before=collisions(report["before"]),
-        after=collisions(report["after"]),
-        moved=int(report.get("moved", 0)),
-        reconstruction=report.get("reconstruction"),
-        neighbours=None if near is None else Alike(**{key: near[key] for key in Alike.model_fields}),
-        ranking=None if ranked is None else RankedByCodes(**{key: ranked[key] for key in RankedByCodes.model_fields}),
-    )
 
 
 def _write_plane(path: Path, tokenizer: Tokenizer, books: Vectors) -> Plane:
@@ -241,7 +217,7 @@ def export_index(
     items = pq.read_table(data.path / "items.parquet", columns=["item", "item_id"]).sort_by("item")
     started = now()
     identifiers = read_index(path, items["item_id"].to_pylist())
-    sharing = collisions(count_collisions(identifiers.codes))
+    sharing = Collisions.model_validate(collisions(identifiers.codes), extra="ignore")
     target = out / IDENTIFIERS / name
     with exported(target, data, out, users) as folder:
         identifiers.write_table(folder)

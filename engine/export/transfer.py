@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,13 +33,11 @@ from engine.export import staging, umap_map, weights
 from engine.runtime.bundle import Bundle, Catalogue
 from engine.runtime.text import ITEM_ENCODER
 from engine.text.attributes import attributes, fields_elsewhere
-from engine.text.embeddings import parts_folder, read_rows, write_rows
+from engine.text.embeddings import cache_folder, in_chunks, parts_folder, read_rows, write_rows
 from engine.text.tokenizer import Known, known
 
 GRAPHS = ("encoder.onnx", "attention.onnx")
 """Those that hold the words of all items."""
-CHUNK = 1024
-"""Items whose rows are lost at most when the work is interrupted."""
 
 
 @dataclass(frozen=True)
@@ -71,15 +68,16 @@ def carry(
 ) -> Carried:
     """Write the model of the bundle `source` for the items of `dataset` as the bundle `out`/<name>.
 
-    cache: where rows are kept by content (default: <dataset>/words, where that can be written); users: how many are offered at
-    most. What is there already, of the same bundle and the same words, is left alone; the table of users is written anew where
-    it has more or fewer. Where people have held-out items, they are ranked, as `seqscope evaluate` does.
+    cache: where rows are kept by content (default: <dataset>/words, or where that cannot be written the user's own cache); users:
+    how many are offered at most. What is there already, of the same bundle and the same words, is left alone; the table of users
+    is written anew where it has more or fewer. Where people have held-out items, they are ranked, as `seqscope evaluate` does.
 
     Raises SeqscopeError where the model knows items by their numbers, where it was trained on this very dataset, or where `out`
     belongs to other data.
     """
     bundle, origin = _open(source)
     data = Dataset(dataset)
+    cache = cache_folder(data.path, cache)
     name = name or bundle.name
     staging.check_name_and_title(name, title)
     if data.info.fingerprint == origin.fingerprint:
@@ -106,7 +104,7 @@ def carry(
             staging.write_dataset_side(data, out, users)
         table = there.map_table()
         return Carried(out / name, data.num_items, cut, 0 if table is None else table.num_rows, True, heard)
-    rows = _rows(bundle, words, cache if cache is not None else data.path / "words", data.path)
+    rows = _rows(bundle, words, cache, data.path)
     with staging.exported(out / name, data, out, users) as folder:
         placed = _fill(folder, bundle, words, longest, rows)
         manifest = _manifest(folder, title, bundle.manifest, data, words, longest, placed, about, unknown)
@@ -179,51 +177,18 @@ def _there(target: Path, data: Dataset, about: ZeroShot, title: str, unknown: fl
 
 def _rows(bundle: Bundle, words: ItemWords, cache: Path, dataset: Path) -> Float32:
     """float32 [items, dim]: each different text is read once, in chunks that are kept until all are done; then the whole is."""
-    first, which = _different(words)
-    order = np.argsort(words.lengths[first], kind="stable")
     key = hashlib.sha256(f"1 {bundle.digest} {words.digest()}".encode()).hexdigest()[:16]
     target = cache / f"rows-{bundle.name}-{key}.npy"
-    shape = (len(first), bundle.manifest.encoder.dim)
-    rows = read_rows(target, shape)
+    dim = bundle.manifest.encoder.dim
+    rows = read_rows(target, (len(words), dim))
     if rows is None:
-        rows = np.empty(shape, np.float32)
-        keeps = _writable(cache)
-        parts = parts_folder(target, dataset) if keeps else target.with_suffix(".part")
-        progress = Progress(len(order), f"reading items with {bundle.manifest.title}")
-        for number, start in enumerate(range(0, len(order), CHUNK)):
-            some = order[start : start + CHUNK]
-            part = parts / f"{number:05}.npy"
-            chunk = read_rows(part, (len(some), shape[1]))
-            if chunk is None:
-                chunk = bundle.reader.rows(words.take(first[some]))
-                if keeps:
-                    write_rows(part, chunk)
-            rows[some] = chunk
-            progress.update(min(start + CHUNK, len(order)))
-        if keeps:
-            write_rows(target, rows)
-            shutil.rmtree(parts, ignore_errors=True)
-    return np.ascontiguousarray(rows[which])
-
-
-def _different(words: ItemWords) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The first item of each text, and for every item which of these texts is its own."""
-    numbers: dict[bytes, int] = {}
-    first: list[int] = []
-    which = np.empty(len(words), np.int64)
-    offsets = words.offsets.tolist()
-    for item, (start, end) in enumerate(itertools.pairwise(offsets)):
-        text = words.tokens[start:end].tobytes() + words.kinds[start:end].tobytes()
-        which[item] = number = numbers.setdefault(text, len(numbers))
-        if number == len(first):
-            first.append(item)
-    return np.array(first, np.int64), which
-
-
-def _writable(folder: Path) -> bool:
-    while not folder.exists():
-        folder = folder.parent
-    return os.access(folder, os.W_OK)
+        bounds = itertools.pairwise(words.offsets.tolist())
+        texts = [words.tokens[start:end].tobytes() + words.kinds[start:end].tobytes() for start, end in bounds]
+        parts, title = parts_folder(target, dataset), f"reading items with {bundle.manifest.title}"
+        rows = in_chunks(texts, dim, parts, title, lambda items, _: bundle.reader.rows(words.take(items)))
+        write_rows(target, rows)
+        shutil.rmtree(parts, ignore_errors=True)
+    return rows
 
 
 # --- files

@@ -7,7 +7,7 @@ A bundle is run before anybody sees it: its answers must be PyTorch's.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -31,8 +31,11 @@ from engine.runtime.zoo import SPACES
 from engine.text.attributes import Field
 from engine.text.embeddings import Stored
 
-Encode = Callable[[npt.NDArray[np.int64]], Float32]
+Int64 = npt.NDArray[np.int64]
+Encode = Callable[[Int64], Float32]
 """int64 [batch, length] → query, float32 [batch, dim]."""
+Answers = Callable[[Int64, Int64, np.random.Generator], Iterator[tuple[np.ndarray, np.ndarray]]]
+"""Rows of cases, and their histories, int64 [batch, length] → each answer of a graph, and PyTorch's."""
 TOLERANCE = 1e-4
 PER_LENGTH = 8
 
@@ -68,9 +71,7 @@ def lengths(max_length: int) -> list[int]:
     return sorted({length for length in (1, 2, max_length - 1, max_length, max_length + 3) if length > 0})
 
 
-def histories(
-    model: Recommender, cases: Cases, length: int, rng: np.random.Generator
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def histories(model: Recommender, cases: Cases, length: int, rng: np.random.Generator) -> tuple[Int64, Int64]:
     """Rows of `cases` drawn at random, and their histories of that length, as far as the model reads them: repeated end to end
     where they are not long enough. int64 [PER_LENGTH], [PER_LENGTH, length]"""
     rows = rng.integers(0, len(cases), PER_LENGTH)
@@ -80,7 +81,6 @@ def histories(
     return rows, items
 
 
-@torch.no_grad()
 def compare(folder: Path, model: Recommender, cases: Cases, seed: int, encode: Encode | None = None) -> Check:
     """Scores of encoder.onnx (or `encode`) and index.npy (and what else the graphs answer) against the model's own.
 
@@ -90,23 +90,34 @@ def compare(folder: Path, model: Recommender, cases: Cases, seed: int, encode: E
     files = {name: folder / f"{name}.onnx" for name in ("encoder", "attention")}
     sessions = {name: graphs.session(path) for name, path in files.items() if path.exists()}
     index = np.load(folder / "index.npy", allow_pickle=False)
-    rng = np.random.default_rng(seed)
-    worst, count, used = 0.0, 0, lengths(model.max_length)
-    for length in used:
-        _, items = histories(model, cases, length, rng)
-        expected = model.scores(torch.from_numpy(items)).numpy()
+
+    def answers(_: Int64, items: Int64, rng: np.random.Generator) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        tensor = torch.from_numpy(items)
         query = encode(items) if encode else sessions["encoder"].run(["query"], {"items": items})[0]
         got = (
             query + index[:, 0]
             if index.shape[1] == 1 and query.shape[1] == len(index)
             else query @ index[:, :-1].T + index[:, -1]
         )
-        worst = max(worst, difference(got, expected))
-        for output, answer in graphs.explanations(model, torch.from_numpy(items)).items():
-            worst = max(worst, difference(sessions["encoder"].run([output], {"items": items})[0], answer.numpy()))
+        yield got, model.scores(tensor).numpy()
+        for output, answer in graphs.explanations(model, tensor).items():
+            yield sessions["encoder"].run([output], {"items": items})[0], answer.numpy()
         if "attention" in sessions:
             weights = sessions["attention"].run(["attention"], {"items": items})[0]
-            worst = max(worst, difference(weights, model.query_with_attention(torch.from_numpy(items))[1].numpy()))
+            yield weights, model.query_with_attention(tensor)[1].numpy()
+
+    return checked(model, cases, seed, answers)
+
+
+@torch.no_grad()
+def checked(model: Recommender, cases: Cases, seed: int, answers: Answers) -> Check:
+    """What graphs answer against what PyTorch does, on `histories` of all `lengths`. Raises SeqscopeError where they differ."""
+    rng = np.random.default_rng(seed)
+    worst, count, used = 0.0, 0, lengths(model.max_length)
+    for length in used:
+        rows, items = histories(model, cases, length, rng)
+        for got, expected in answers(rows, items, rng):
+            worst = max(worst, difference(got, expected))
         count += len(items)
     if not worst <= TOLERANCE:
         raise SeqscopeError(

@@ -11,6 +11,7 @@ certain. In a catalogue whose last level merely tells collisions apart, that is 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -45,20 +46,13 @@ class Record:
     written down per step, the best ones."""
 
     listed: int
-    parents: list[Int64] = field(default_factory=list)
-    depths: list[Int64] = field(default_factory=list)
-    tokens: list[Int64] = field(default_factory=list)
-    nodes: list[Int64] = field(default_factory=list)
-    steps: list[Float64] = field(default_factory=list)
-    totals: list[Float64] = field(default_factory=list)
-    kept: list[Bool] = field(default_factory=list)
+    parts: list[dict[str, npt.NDArray[Any]]] = field(default_factory=list)
+    """Of each step the columns of its rows: parents, depths, tokens, nodes, gains, totals, kept."""
     considered: list[int] = field(default_factory=list)
     mass: list[float] = field(default_factory=list)
     rows: int = 0
 
-    def add(
-        self, depth: int, parents: Int64, tokens: Int64, nodes: Int64, steps: Float64, totals: Float64, kept: Bool
-    ) -> Int64:
+    def add(self, kept: Bool, totals: Float64, **columns: npt.NDArray[Any]) -> Int64:
         """Returns the row of each candidate, −1 where it is not written down."""
         rest = np.flatnonzero(~kept)
         rest = rest[np.argsort(-totals[rest], kind="stable")[: self.listed]]
@@ -66,13 +60,8 @@ class Record:
         rows = np.full(len(kept), -1, np.int64)
         rows[taken] = self.rows + np.arange(len(taken))
         self.rows += len(taken)
-        self.parents.append(parents[taken])
-        self.depths.append(np.full(len(taken), depth))
-        self.tokens.append(tokens[taken])
-        self.nodes.append(nodes[taken])
-        self.steps.append(steps[taken])
-        self.totals.append(totals[taken])
-        self.kept.append(kept[taken])
+        columns |= {"kept": kept, "totals": totals}
+        self.parts.append({name: values[taken] for name, values in columns.items()})
         self.considered.append(len(kept))
         return rows
 
@@ -143,7 +132,10 @@ def search(
         if record is not None:
             kept = np.zeros(len(totals), bool)
             kept[new] = True
-            rows = record.add(step + 1, place[owners], tokens, children, gains, totals, kept)
+            depths = np.full(len(totals), step + 1)
+            rows = record.add(
+                kept, totals, parents=place[owners], depths=depths, tokens=tokens, nodes=children, gains=gains
+            )
             place = np.concatenate([place[old], rows[new]])
         before = written
         written = np.concatenate([before[old], before[owners[new]]])

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from engine.bundle.errors import CapabilityError, QuestionError
 from engine.bundle.files import EAGER_BYTES, Catalogue, Folder, Lazy, read_document
-from engine.bundle.index import Float32, Int32, ItemIndex, Neighbours, best
+from engine.bundle.index import Float32, Int32, ItemIndex, Neighbours, nearest
 from engine.bundle.manifest import SCHEMA_VERSION, Manifest
 from engine.bundle.onnx_graph import WEIGHTS
 from engine.bundle.ranks import ranks_among
@@ -87,6 +87,7 @@ class Bundle(BundleTables):
         asks = manifest.sentence
         self._sentences = SentenceReader(folder, manifest, asks) if asks is not None else None
         self._answers: Answerer = self._writer or Indexed(folder, manifest)
+        self._centre = Lazy(self._middle)
         self._graph = Lazy(lambda: read_graph(folder, manifest))
         self._paths = Lazy(lambda: read_paths(folder, manifest, self.graph))
         self._layers = Lazy(lambda: read_layers(folder, manifest, self.index, self._query))
@@ -305,22 +306,15 @@ class Bundle(BundleTables):
         """
         self._require("neighbours")
         (item,) = self.check_items([item])
-        k = _count(k)
-        near = self._answers.near(item)
-        if self.manifest.index.geometry == "cosine" and near[item] == 0:  # not even near itself
-            raise QuestionError("This item has no vector in this space, so it has no neighbours there.")
-        near[item] = -np.inf
-        nearest = best(near, min(k, len(near) - 1)) if len(near) > 1 else np.empty(0, np.int32)
-        return Neighbours(nearest, near[nearest], self.manifest.index.geometry)
+        return nearest(self._rows, int(item), _count(k), self.manifest.index.geometry, self._centre.value())
 
     @property
     def vectors(self) -> Float32:
         """What `neighbours` compares and the map shows, float32 [items, dim]: item rows (less their mean where that is how they
         are compared), or what the tokenizer quantised. Raises CapabilityError as `neighbours`."""
         self._require("neighbours")
-        rows = self.index.rows if self._writer is None else self._writer.latents
-        assert rows is not None  # of a generator: a manifest that claims neighbours describes them
-        return rows - rows.mean(0, dtype=np.float64).astype(np.float32) if self.manifest.index.centred else rows
+        centre = self._centre.value()
+        return self._rows if centre is None else self._rows - centre
 
     # --- writing identifiers: CapabilityError where the model does not (`cannot("identifiers")`)
 
@@ -413,6 +407,16 @@ class Bundle(BundleTables):
         return self._reads().attention(self._attention, items, places, events[places])
 
     # --- for this package
+
+    @property
+    def _rows(self) -> Float32:
+        rows = self.index.rows if self._writer is None else self._writer.latents
+        assert rows is not None  # of a generator: a manifest that claims neighbours describes them
+        return rows
+
+    def _middle(self) -> Float32 | None:
+        """What is taken from every row before rows are compared, float32 [dim]; None where they are compared as they are."""
+        return self._rows.mean(0, dtype=np.float64).astype(np.float32) if self.manifest.index.centred else None
 
     def _query(self, history: History) -> Float32:
         """What the encoder makes of a history, float32 [dim]."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from engine.bundle.errors import QuestionError
 from engine.bundle.files import EAGER_BYTES, Folder, Lazy
-from engine.bundle.index import Float32, Int32, ItemIndex, best
+from engine.bundle.index import Float32, Int32, best
 from engine.bundle.manifest import Manifest
 from engine.bundle.tables import ARRAY_BYTES, TABLE_BYTES, read_matrix
 from engine.bundle.tokenizers import IDENTIFIERS, read_identifiers
@@ -30,7 +30,7 @@ from engine.runtime.beam_search import (
     walk_prefixes,
 )
 from engine.runtime.decoder import Decoder, Memory
-from engine.runtime.retrieval import Events, nearness, padded
+from engine.runtime.retrieval import Events, padded
 
 WALK = 4_096
 """Answers from trees of at most that many nodes are exact: a beam would hardly be faster."""
@@ -45,15 +45,16 @@ class Generated:
     def __init__(self, folder: Folder, manifest: Manifest) -> None:
         assert manifest.generator is not None
         self.folder, self.manifest, self.shape = folder, manifest, manifest.generator
-        files = manifest.files
+        files, items = manifest.files, manifest.num_items
         self.decoder = Decoder(folder, manifest)
-        self._identifiers = Lazy(lambda: read_identifiers(folder, files[IDENTIFIERS], manifest.num_items, self.shape))
+        self._identifiers = Lazy(lambda: read_identifiers(folder, files[IDENTIFIERS], items, self.shape))
         self._trie = Lazy(lambda: Trie.build(self.identifiers))
         if folder.size(IDENTIFIERS, limit=TABLE_BYTES, expected=files[IDENTIFIERS]) <= EAGER_BYTES:
             self._identifiers.value()
-        self._latents = Lazy(self._read_latents)
-        self._lengths = Lazy(lambda: self._latents.value().lengths())
-        self._codebooks = Lazy(self._read_codebooks)
+        vectors = (items, self.shape.latents or 1)
+        books = (self.shape.levels, max(self.shape.sizes), self.shape.codebooks or 1)
+        self._latents = Lazy(lambda: read_matrix(folder, "latents.npy", files["latents.npy"], vectors))
+        self._codebooks = Lazy(lambda: read_matrix(folder, "codebooks.npy", files["codebooks.npy"], books))
         for name, columns, value in (
             ("latents.npy", self.shape.latents, self._latents),
             ("codebooks.npy", self.shape.codebooks, self._codebooks),
@@ -81,7 +82,7 @@ class Generated:
     @property
     def latents(self) -> Float32 | None:
         """float32 [items, dim]: what was quantised; None where the bundle does not carry it."""
-        return None if self.shape.latents is None else self._latents.value().rows
+        return None if self.shape.latents is None else self._latents.value()
 
     def warm(self) -> None:
         search(self.decoder, self.trie, self._memory(np.zeros(1, np.int64)), self.shape.beam)
@@ -117,12 +118,6 @@ class Generated:
                 floor = float(path_scores(self.decoder, self.trie, memory, items).min()) - SLACK
             yield walk(self.decoder, self.trie, memory, floor=floor)
 
-    def near(self, item: int) -> Float32:
-        distances = nearness(self._latents.value(), self._lengths, item, self.manifest.index.geometry)
-        if not np.isfinite(distances).all():
-            raise self.folder.fault("latents.npy", "its numbers are so large that distances exceed a float32")
-        return distances
-
     # --- what only generators answer
 
     def trace(
@@ -146,22 +141,22 @@ class Generated:
             temperature=_temperature(temperature),
             record=record,
         )
-        nodes, tokens = np.concatenate(record.nodes), np.concatenate(record.tokens)
-        depths = np.concatenate(record.depths)
+        columns = {name: np.concatenate([part[name] for part in record.parts]) for name in record.parts[0]}
+        nodes, tokens, depths = columns["nodes"], columns["tokens"], columns["depths"]
         levels, codes = self._spell(tokens, depths - 1)
         places = np.full(len(nodes), -1, np.int32)
         places[beam.rows] = np.arange(len(beam.rows))
         known = np.maximum(nodes, 0)
         leaf = (nodes >= 0) & (self.trie.counts[known] == 0)
         return Trace(
-            parents=np.concatenate(record.parents).astype(np.int32),
+            parents=columns["parents"].astype(np.int32),
             depths=depths.astype(np.int32),
             tokens=tokens,
             levels=levels,
             codes=codes,
-            probabilities=np.exp(np.concatenate(record.steps)).astype(np.float32),
-            scores=np.concatenate(record.totals).astype(np.float32),
-            kept=np.concatenate(record.kept),
+            probabilities=np.exp(columns["gains"]).astype(np.float32),
+            scores=columns["totals"].astype(np.float32),
+            kept=columns["kept"],
             below=np.where(nodes >= 0, self.trie.highs[known] - self.trie.lows[known], 0).astype(np.int32),
             places=places,
             items=self._items(np.where(leaf, nodes, -1)),
@@ -289,17 +284,6 @@ class Generated:
         levels = np.where(ends, depths, levels)
         codes = np.where(ends, NONE, tokens - offsets[np.maximum(levels, 0)])
         return levels.astype(np.int32), codes.astype(np.int32)
-
-    def _read_latents(self) -> ItemIndex:
-        expected, shape = self.manifest.files["latents.npy"], (self.manifest.num_items, self.shape.latents or 1)
-        rows = read_matrix(self.folder, "latents.npy", expected, shape)
-        table = np.concatenate([rows, np.zeros((len(rows), 1), np.float32)], axis=1)
-        table.flags.writeable = False
-        return ItemIndex(table, identity=False)
-
-    def _read_codebooks(self) -> Float32:
-        shape = (self.shape.levels, max(self.shape.sizes), self.shape.codebooks or 1)
-        return read_matrix(self.folder, "codebooks.npy", self.manifest.files["codebooks.npy"], shape)
 
 
 def _width(width: int) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.bundle.files import EAGER_BYTES, Folder, Lazy
-from engine.bundle.index import Float32, Int32, ItemIndex, best, minus_distances, read_index
+from engine.bundle.index import Float32, Int32, ItemIndex, best, read_index
 from engine.bundle.manifest import Manifest
 from engine.bundle.tables import ARRAY_BYTES
 from engine.runtime.item_to_item import ItemToItemWeights, read_weights
@@ -42,9 +42,6 @@ class Answerer(Protocol):
 
     def scores_near(self, histories: Sequence[Events], items: npt.NDArray[np.int64]) -> Iterator[Float32]:
         """For each history the score of every item; of those that score lower than all of `items`, −inf will do."""
-
-    def near(self, item: int) -> Float32:
-        """How near each item is to `item`, float32 [items]: cosine or minus distance, as the index's geometry says."""
 
 
 def padded(histories: Sequence[Events], longest: int, padding: int) -> Events:
@@ -130,8 +127,6 @@ class Indexed:
         self._index = Lazy(lambda: read_index(folder, files["index.npy"], items, dim, identity))
         if folder.size("index.npy", limit=ARRAY_BYTES, expected=files["index.npy"]) <= EAGER_BYTES:
             self._index.value()
-        self._centre = Lazy(self._middle)
-        self._lengths = Lazy(self._measure)
 
     @property
     def index(self) -> ItemIndex:
@@ -242,17 +237,6 @@ class Indexed:
             for query in self._encoder.run(self._input(histories[start : start + rows])):
                 yield self._match(query)
 
-    def near(self, item: int) -> Float32:
-        geometry = self.manifest.index.geometry
-        return self._finite(nearness(self.index, self._lengths, item, geometry, self._centre.value()))
-
-    def _middle(self) -> Float32 | None:
-        """What is taken from every row before rows are compared, float32 [dim]; None where they are compared as they are."""
-        return self.index.rows.mean(0, dtype=np.float64).astype(np.float32) if self.manifest.index.centred else None
-
-    def _measure(self) -> Float32:
-        return self.index.lengths(self._centre.value())
-
     def _match(self, query: Float32) -> Float32:
         return self._finite(self.index.scores(query))
 
@@ -263,12 +247,3 @@ class Indexed:
 
     def _input(self, histories: Sequence[Events]) -> Events:
         return padded(histories, self.manifest.encoder.max_length, self.manifest.num_items)
-
-
-def nearness(
-    index: ItemIndex, lengths: Lazy[Float32], item: int, geometry: str, centre: Float32 | None = None
-) -> Float32:
-    """Cosine (of rows less `centre`) or minus Euclidean distance of the item's row to every row, float32 [items]."""
-    if geometry == "euclidean":
-        return minus_distances(index.rows, item)
-    return index.cosines(item, lengths.value(), centre)

@@ -45,8 +45,9 @@ from engine.bundle.tables import ARRAY_BYTES, TABLE_BYTES, Column, read_matrix, 
 from engine.data.words import TOKENIZER, ItemWords, parse, tokenize
 from engine.errors import SeqscopeError
 from engine.runtime.sessions import OPEN, Session
-from engine.text.attributes import SEPARATOR, plain, shorten
 from engine.text.attributes import Field as Attribute
+from engine.text.attributes import joined, plain, shorten
+from engine.text.tokenizer import batches, padded
 
 TEXT_ENCODERS = "words"
 """The folder of a dataset's text encoders; no bundle is called so."""
@@ -57,7 +58,6 @@ CHARACTERS = 20_000
 """Of one text, or of one attribute; what comes after is not read."""
 ITEMS = 1_000
 """New items of one question."""
-BATCH_TEXTS, BATCH_TOKENS = 64, 4096
 
 
 class Words(Strict):
@@ -123,14 +123,8 @@ class TextEncoder:
         readable = [text[:CHARACTERS].encode("utf-8", "replace").decode() for text in texts]
         tokens = [encoding.ids[: self.about.max_length] for encoding in tokenizer.encode_batch(readable)]
         vectors = np.empty((len(tokens), self.about.dim), np.float32)
-        order = sorted(range(len(tokens)), key=lambda row: len(tokens[row]))
-        while order:
-            # from the longest down, so that the first of a batch says how many fit
-            count = max(1, min(BATCH_TEXTS, BATCH_TOKENS // max(1, len(tokens[order[-1]]))))
-            rows, order = order[-count:], order[:-count]
-            batch = np.full((len(rows), max(1, len(tokens[rows[-1]]))), self.about.pad, np.int64)
-            for line, row in zip(batch, rows, strict=True):
-                line[: len(tokens[row])] = tokens[row]
+        for rows in batches([len(row) for row in tokens]):
+            batch = padded([tokens[row] for row in rows], self.about.pad)
             (answer,) = self._network.call(["vectors"], {"tokens": batch})
             vectors[rows] = self._network.checked(answer, (len(rows), self.about.dim))
         return vectors
@@ -199,13 +193,8 @@ class SentenceReader:
         return vectors
 
     def _text(self, item: Mapping[str, str]) -> str:
-        """As `engine.text.attributes.texts` writes it."""
-        parts = []
-        for field in self.fields:
-            text = shorten(plain(item.get(field.key)), field.words)
-            if text:
-                parts.append(text if field is self.fields[0] else f"{field.key}: {text}")
-        return SEPARATOR.join(parts)
+        pairs = ((field.key, shorten(plain(item.get(field.key)), field.words)) for field in self.fields)
+        return joined(((key, text) for key, text in pairs if text), self.fields[0].key)
 
     def _open(self) -> TextEncoder | None:
         """Looked for again while there is none: `make run` exports it while the app serves already."""
@@ -288,10 +277,9 @@ class Reader:
         if tokens.max(initial=0) >= self.text.vocabulary:
             raise self.folder.fault(TOKENIZER, f"it has more than the {self.text.vocabulary:,} tokens of the model")
         vectors = np.empty((len(words), self.manifest.encoder.dim), np.float32)
-        order = np.argsort(words.lengths, kind="stable")  # like lengths share a batch
-        for start in range(0, len(words), BATCH_TEXTS):
-            part = order[start : start + BATCH_TEXTS]
-            width = min(longest, int(words.lengths[part[-1]]))
+        lengths = np.minimum(words.lengths, longest).tolist()
+        for part in batches(lengths):
+            width = lengths[part[-1]]
             (answer,) = self._network.call(["rows"], {"tokens": tokens[part, :width], "kinds": kinds[part, :width]})
             vectors[part] = self._network.checked(answer, vectors[part].shape)
         return vectors

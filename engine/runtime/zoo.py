@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import functools
 import hashlib
 import json
@@ -263,12 +262,9 @@ def _info(folder: Folder) -> DatasetInfo:
         raise folder.fault(
             "dataset.json", f"format {str(version)[:20]}; this Seqscope reads {SCHEMA_VERSION}. Export again"
         )
-    unknown = sorted(raw.keys() - {field.name for field in dataclasses.fields(DatasetInfo)})
-    if unknown:
-        raise folder.fault("dataset.json", f"unknown entries: {', '.join(unknown)[:200]}")
     try:
         # As JSON, since strict validation of a dataclass takes no dict.
-        return _INFO.validate_json(json.dumps(raw), strict=True)
+        return _INFO.validate_json(json.dumps(raw), strict=True, extra="forbid")
     except ValidationError as error:
         raise folder.fault("dataset.json", complaints(error)) from None
 

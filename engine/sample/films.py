@@ -6,17 +6,18 @@ One film per line, a JSON object with the fields of `Film`. The facts are public
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
-import json
 import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
+from pydantic import Field, ValidationError, model_validator
+
+from engine.bundle.errors import complaints
+from engine.bundle.manifest import Strict
 from engine.errors import SeqscopeError
 
 GENRES = (
@@ -24,32 +25,42 @@ GENRES = (
     "History", "Horror", "Music", "Musical", "Mystery", "Romance", "Science Fiction", "Sport", "Thriller", "War", "Western",
 )  # fmt: skip
 
-DESCRIPTION_LENGTH = (50, 240)
-YEARS = (1890, 2026)
+Words = Annotated[str, Field(pattern=r"^\S(.*\S)?$")]
+"""Text without blanks at its ends."""
 
 
-@dataclass(frozen=True)
-class Film:
+class Film(Strict):
     """One line of films.jsonl."""
 
-    item_id: str
-    """Lowercase letters, digits and dashes; unique."""
-    title: str
-    year: int
+    item_id: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")
+    title: Words
+    year: int = Field(ge=1890, le=2026)
     """Of first release."""
-    genres: list[str]
-    """One to four of `GENRES`, the most telling first."""
-    director: str
-    country: str
-    franchise: str | None
+    genres: list[Words] = Field(min_length=1, max_length=4)
+    """Of `GENRES`, the most telling first."""
+    director: Words
+    country: Words
+    franchise: Words | None
     """Name of the series that this film belongs to."""
     franchise_order: int | None
     """Its place among the parts of the series that are in this catalogue, in order of release, without gaps from 1."""
-    keywords: list[str]
-    description: str
+    keywords: list[Words] = Field(min_length=3, max_length=8)
+    description: Words = Field(min_length=50, max_length=240)
     """One sentence about what happens, without praise."""
-    fame: int
+    fame: int = Field(ge=1, le=5)
     """1 (known to few) to 5 (known to nearly everybody)."""
+
+    @model_validator(mode="after")
+    def _agrees(self) -> Film:
+        if unknown := [genre for genre in self.genres if genre not in GENRES]:
+            raise ValueError(f"unknown genres {unknown}")
+        if any(len(set(words)) < len(words) for words in (self.genres, self.keywords)):
+            raise ValueError("a genre or a keyword stands twice")
+        if not self.description.endswith((".", "!", "?")):
+            raise ValueError("the description must end like a sentence")
+        if (self.franchise is None) != (self.franchise_order is None):
+            raise ValueError("franchise and franchise_order belong together")
+        return self
 
 
 def read_films(path: Path) -> list[Film]:
@@ -63,9 +74,9 @@ def read_films(path: Path) -> list[Film]:
     films, faults = [], []
     for number, line in enumerate(lines, start=1):
         try:
-            films.append(parse_film(json.loads(line)))
-        except ValueError as error:
-            faults.append(f"line {number}: {error}")
+            films.append(Film.model_validate_json(line))
+        except ValidationError as error:
+            faults.append(f"line {number}: {complaints(error)}")
     faults += check_films(films)
     if faults:
         shown = "\n  ".join(faults[:20])
@@ -73,31 +84,9 @@ def read_films(path: Path) -> list[Film]:
     return sorted(films, key=lambda film: (film.year, film.title))
 
 
-def parse_film(raw: Any) -> Film:
-    """A `Film` from a decoded line; raises ValueError when a field is missing, unknown or of the wrong type."""
-    names = [f.name for f in dataclasses.fields(Film)]
-    if not isinstance(raw, dict) or set(raw) != set(names):
-        raise ValueError(f"expected exactly the fields {', '.join(names)}")
-    for name in ("item_id", "title", "director", "country", "description"):
-        if not isinstance(raw[name], str) or raw[name] != raw[name].strip() or not raw[name]:
-            raise ValueError(f"{name} must be text without blanks at its ends, not {raw[name]!r}")
-    for name in ("year", "fame"):
-        if type(raw[name]) is not int:
-            raise ValueError(f"{name} must be a whole number, not {raw[name]!r}")
-    for name in ("genres", "keywords"):
-        if not isinstance(raw[name], list) or not all(isinstance(word, str) and word.strip() for word in raw[name]):
-            raise ValueError(f"{name} must be a list of words, not {raw[name]!r}")
-    series, order = raw["franchise"], raw["franchise_order"]
-    if not ((series is None and order is None) or (isinstance(series, str) and series and type(order) is int)):
-        raise ValueError(
-            f"franchise and franchise_order must be a name and a number, or both null, not {series!r}, {order!r}"
-        )
-    return Film(**raw)
-
-
 def check_films(films: Sequence[Film]) -> list[str]:
-    """Everything that is wrong with these films, one sentence each; empty when all is well."""
-    faults = [f"{film.item_id}: {fault}" for film in films for fault in _faults(film)]
+    """What is wrong between these films, one sentence each; empty when all is well."""
+    faults = []
     for name, key in (
         ("item_id", lambda film: film.item_id),
         ("title and year", lambda film: (film.title.casefold(), film.year)),
@@ -120,25 +109,6 @@ def check_films(films: Sequence[Film]) -> list[str]:
         elif any(a.year > b.year for a, b in itertools.pairwise(parts)):
             faults.append(f"franchise {name}: a part is older than the one before it")
     return faults
-
-
-def _faults(film: Film) -> Iterable[str]:
-    if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", film.item_id):
-        yield "item_id must be lowercase letters, digits and single dashes"
-    if not YEARS[0] <= film.year <= YEARS[1]:
-        yield f"year {film.year} is not within {YEARS[0]} to {YEARS[1]}"
-    if not 1 <= film.fame <= 5:
-        yield f"fame {film.fame} is not within 1 to 5"
-    if not 1 <= len(film.genres) <= 4 or len(set(film.genres)) != len(film.genres):
-        yield f"genres must be one to four different ones, not {film.genres}"
-    if unknown := [genre for genre in film.genres if genre not in GENRES]:
-        yield f"unknown genres {unknown}"
-    if not 3 <= len(film.keywords) <= 8 or len(set(film.keywords)) != len(film.keywords):
-        yield f"keywords must be three to eight different ones, not {film.keywords}"
-    if not DESCRIPTION_LENGTH[0] <= len(film.description) <= DESCRIPTION_LENGTH[1]:
-        yield f"description has {len(film.description)} characters, not {DESCRIPTION_LENGTH[0]} to {DESCRIPTION_LENGTH[1]}"
-    if not film.description.endswith((".", "!", "?")):
-        yield "description must end like a sentence"
 
 
 OTHER_TITLES = {

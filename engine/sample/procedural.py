@@ -9,7 +9,7 @@ log (17 bytes an event) is held in memory.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -95,7 +95,8 @@ def procedural_log(
     lengths = draw_lengths(story, rng)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     item, timestamp = np.empty(story.events, np.int32), np.empty(story.events, np.int64)
-    for start, child in _blocks(len(lengths), rng):
+    starts = range(0, len(lengths), BLOCK)
+    for start, child in zip(starts, rng.spawn(len(starts)), strict=True):
         part = lengths[start : start + BLOCK]
         at = slice(offsets[start], offsets[start] + int(part.sum()))
         places, groups = _walk(part, story, child)
@@ -117,11 +118,6 @@ def draw_lengths(story: ProceduralStory, rng: np.random.Generator) -> np.ndarray
         able = np.flatnonzero(lengths < story.longest if gap > 0 else lengths > story.min_events)
         lengths[rng.choice(able, min(abs(gap), len(able)), replace=False)] += np.sign(gap)
     return lengths
-
-
-def _blocks(viewers: int, rng: np.random.Generator) -> Iterator[tuple[int, np.random.Generator]]:
-    starts = range(0, viewers, BLOCK)
-    return zip(starts, rng.spawn(len(starts)), strict=True)
 
 
 def _number(places: np.ndarray, story: ProceduralStory) -> np.ndarray:

@@ -4,6 +4,7 @@ keyed by id (LETTER's and P5's item files). Objects in Python's own words, and w
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -135,27 +136,11 @@ def _warn_of_keys(
 
 def _depth(text: str) -> int:
     """How deep the brackets of valid JSON are nested."""
-    depth = deepest = 0
-    quoted = escaped = False
-    for c in text:
-        if quoted:
-            if escaped:
-                escaped = False
-            elif c == "\\":
-                escaped = True
-            elif c == '"':
-                quoted = False
-        elif c == '"':
-            quoted = True
-        elif c in "[{":
-            depth += 1
-            if depth > deepest:
-                deepest = depth
-                if deepest > MAX_DEPTH:
-                    return deepest
-        elif c in "]}":
-            depth -= 1
-    return deepest
+    brackets = re.findall(r"[][{}]", _STRING.sub("", text))
+    return max(itertools.accumulate(1 if bracket in "[{" else -1 for bracket in brackets), default=0)
+
+
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 _CODE = re.compile(r"<[a-z]+_(\d{1,8})>")

@@ -12,7 +12,7 @@ from __future__ import annotations
 import datetime
 import re
 import unicodedata
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -128,10 +128,12 @@ def texts(items: pa.Table, fields: Fields = None) -> list[str]:
     """One text per row of `items`: the first field bare, the others as "key: value"; "" for an item without any words."""
     chosen = choose_fields(items.schema, fields)
     first = chosen[0].key if chosen else ""
-    return [
-        SEPARATOR.join(value if key == first else f"{key}: {value}" for key, value in pairs)
-        for pairs in attributes(items, chosen)
-    ]
+    return [joined(pairs, first) for pairs in attributes(items, chosen)]
+
+
+def joined(pairs: Iterable[tuple[str, str]], first: str) -> str:
+    """Attributes as one text: the one whose key is `first` bare, the others as "key: value"."""
+    return SEPARATOR.join(value if key == first else f"{key}: {value}" for key, value in pairs)
 
 
 def plain(value: Any) -> str:

@@ -16,12 +16,13 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -85,7 +86,12 @@ def embed(
     vectors = _read(target, about, (len(words), encoder.dim))
     cached = vectors is not None
     if vectors is None:
-        vectors = _compute(words, encoder, parts_folder(target, path), device)
+
+        def made(rows: npt.NDArray[np.int64], report: Callable[[int], None]) -> Float32:
+            return encoder.embed([words[row] for row in rows], device, report)
+
+        title = f"Embedding with {encoder.title}"
+        vectors = in_chunks(words, encoder.dim, parts_folder(target, path), title, made)
         seconds = round(time.monotonic() - start, 2)
         _write(target, vectors, about | {"fields": list(map(str, chosen)), "seconds": seconds})
         shutil.rmtree(target.with_suffix(".part"), ignore_errors=True)
@@ -129,30 +135,38 @@ def parts_folder(target: Path, dataset: Path) -> Path:
     return parts
 
 
-def _compute(words: Sequence[str], encoder: Encoder, parts: Path, device: str) -> Float32:
-    """Each different text once, in chunks of like length; finished chunks are kept until all are."""
-    places: dict[str, int] = {}
-    rows_of = np.array([places.setdefault(text, len(places)) for text in words], np.int64)
-    different = list(places)
-    order = np.argsort(np.array([len(text) for text in different], np.int64), kind="stable")
-    vectors = np.empty((len(different), encoder.dim), np.float32)
-    progress = Progress(len(different), f"Embedding with {encoder.title}")
+def in_chunks(
+    texts: Sequence[str] | Sequence[bytes],
+    dim: int,
+    parts: Path,
+    title: str,
+    make: Callable[[npt.NDArray[np.int64], Callable[[int], None]], Float32],
+) -> Float32:
+    """float32 [texts, dim]: each different text once, in chunks of like length; finished chunks lie in `parts` until all are.
+
+    title: of the bar; make: (rows of texts, what hears how many of them are done) → float32 [rows, dim].
+    """
+    numbers: dict[str | bytes, int] = {}
+    which = np.array([numbers.setdefault(text, len(numbers)) for text in texts], np.int64)
+    first = np.unique(which, return_index=True)[1]
+    order = first[np.argsort([len(texts[row]) for row in first], kind="stable")]
+    vectors = np.empty((len(order), dim), np.float32)
+    progress = Progress(len(order), title)
     for number, start in enumerate(range(0, len(order), CHUNK)):
         rows = order[start : start + CHUNK]
         part = parts / f"{number:05}.npy"
-        chunk = read_rows(part, (len(rows), encoder.dim))
+        chunk = read_rows(part, (len(rows), dim))
         if chunk is None:
 
             def report(done: int, before: int = start) -> None:
                 progress.update(before + done)
 
-            chunk = encoder.embed([different[row] for row in rows], device, report)
+            chunk = make(rows, report)
             with contextlib.suppress(FileNotFoundError):  # another process may be done with the same, and remove them
                 write_rows(part, chunk)
-        else:
-            progress.update(start + len(rows))
-        vectors[rows] = chunk
-    return np.ascontiguousarray(vectors[rows_of])
+        progress.update(start + len(rows))
+        vectors[which[rows]] = chunk
+    return np.ascontiguousarray(vectors[which])
 
 
 def _write(target: Path, vectors: Float32, about: dict[str, Any]) -> None:

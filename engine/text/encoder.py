@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,15 +25,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.errors import SeqscopeError, UsageError, first_line
-from engine.text.tokenizer import tokenizers_package
+from engine.text.tokenizer import batches, padded, tokenizers_package
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 Float32 = npt.NDArray[np.float32]
-BATCH_TOKENS = 4096
-"""Tokens of one batch: enough to fill a processor, small enough to stay in its cache."""
-BATCH_TEXTS = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,27 +90,6 @@ class Encoder:
         if not np.isfinite(vectors).all():
             raise SeqscopeError(f"the text encoder {self.name} answers with NaN or infinity; choose another")
         return vectors
-
-
-def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Rows in batches of like length, shortest first: little padding, and a bounded number of tokens each."""
-    rows: list[int] = []
-    for row in np.argsort(np.asarray(lengths, np.int64), kind="stable").tolist():
-        # the row at hand is the longest so far
-        if rows and (len(rows) == BATCH_TEXTS or (len(rows) + 1) * lengths[row] > BATCH_TOKENS):
-            yield rows
-            rows = []
-        rows.append(row)
-    if rows:
-        yield rows
-
-
-def padded(rows: Sequence[Sequence[int]], pad: int) -> npt.NDArray[np.int64]:
-    """int64 [rows, longest], filled up on the right; at least one column."""
-    table = np.full((len(rows), max(1, max(map(len, rows), default=1))), pad, np.int64)
-    for row, tokens in zip(table, rows, strict=True):
-        row[: len(tokens)] = tokens
-    return table
 
 
 MAX_LENGTH = 512

@@ -28,8 +28,8 @@ from engine.errors import SeqscopeError, first_line
 from engine.files import claimed, replacing, write_json
 from engine.text.attributes import SEPARATOR
 from engine.text.bert import Bert, BertConfig, Sentence
-from engine.text.encoder import Encoder, padded
-from engine.text.tokenizer import CLS, PAD, learn, tokenizers_package
+from engine.text.encoder import Encoder
+from engine.text.tokenizer import CLS, PAD, learn, padded, tokenizers_package
 
 ABOUT, TOKENIZER, WEIGHTS, CHECKPOINT = (
     "scratch.json",

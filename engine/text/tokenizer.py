@@ -2,14 +2,17 @@
 
 `learn` makes byte pairs (Sennrich et al., ACL 2016), over bytes, so that no script is unknown. A tokenizer from elsewhere answers
 to a word it does not know with [UNK], or it spells the word letter by letter; letters of a script that the network hardly met say
-little more than [UNK] does. `known` counts both, per word.
+little more than [UNK] does. `known` counts both, per word. `batches` and `padded` make rows of tokens ready for a network.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
 
 from engine.errors import SeqscopeError
 
@@ -116,3 +119,29 @@ def unknown_token(tokenizer: Tokenizer) -> int | None:
     if name is None:  # Unigram keeps a number that its class does not show
         name = next((token for token in ("<unk>", "[UNK]") if tokenizer.token_to_id(token) is not None), None)
     return None if name is None else tokenizer.token_to_id(name)
+
+
+BATCH_TOKENS = 4096
+"""Tokens of one batch: enough to fill a processor, small enough to stay in its cache."""
+BATCH_TEXTS = 256
+
+
+def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Rows in batches of like length, shortest first: little padding, and a bounded number of tokens each."""
+    rows: list[int] = []
+    for row in np.argsort(np.asarray(lengths, np.int64), kind="stable").tolist():
+        # the row at hand is the longest so far
+        if rows and (len(rows) == BATCH_TEXTS or (len(rows) + 1) * lengths[row] > BATCH_TOKENS):
+            yield rows
+            rows = []
+        rows.append(row)
+    if rows:
+        yield rows
+
+
+def padded(rows: Sequence[Sequence[int]], pad: int) -> npt.NDArray[np.int64]:
+    """int64 [rows, longest], filled up on the right; at least one column."""
+    table = np.full((len(rows), max(1, max(map(len, rows), default=1))), pad, np.int64)
+    for row, tokens in zip(table, rows, strict=True):
+        row[: len(tokens)] = tokens
+    return table

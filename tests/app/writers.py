@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 
-from tests.runtime.bundles import TOYS, make_zoo, seal
+from tests.runtime.bundles import TOYS, entries, make_zoo, seal
 from tests.runtime.generators import ToyGenerator, ragged, with_attention, with_vectors, write_generator
 
 WRITER = ToyGenerator("writer", cross=True, lead=1)
@@ -23,13 +22,11 @@ def make_writers(root: Path, name: str = "writers") -> Path:
     with_vectors(
         folder, rng.standard_normal((40, 6)).astype(np.float32), rng.standard_normal((3, 6, 6)).astype(np.float32)
     )
-    told = json.loads((path / "alpha" / "manifest.json").read_text("utf-8"))
-    said = json.loads((folder / "manifest.json").read_text("utf-8"))
     (folder / "map.parquet").write_bytes((path / "alpha" / "map.parquet").read_bytes())
     seal(
         folder,
-        projection=told["projection"],
-        capabilities=said["capabilities"] | {"map": True},
+        projection=entries(path / "alpha")["projection"],
+        capabilities=entries(folder)["capabilities"] | {"map": True},
         metrics={"full": {"NDCG@10": 0.5, "outside@5": 0.25}},
     )
     write_generator(path, RAGGED)

@@ -11,9 +11,8 @@ import pytest
 
 from engine.bundle.index import nearest
 from engine.runtime import BundleError, QuestionError, Zoo
-from tests.runtime.bundles import TOYS, flip, linked, make_zoo
+from tests.runtime.bundles import TOYS, edit, flip, linked, make_zoo, rewrite, seal
 from tests.runtime.spaces import toy_vectors, write_space
-from tests.runtime.tokenizations import edit, rewrite, seal
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +113,7 @@ CASES: dict[str, tuple[str, str, Callable[[Path], object]]] = {
     "other width": ("vectors.npy", "the shape must be (40, 6)", lambda f: saved(f, toy_vectors()[:, :5].copy())),
     "NaN": ("vectors.npy", "row of item 5 holds NaN", lambda f: saved(f, spoilt(5, np.nan))),
     "more empty rows than said": ("vectors.npy", "2 rows are zeros", lambda f: saved(f, toy_vectors(without=(1, 2)))),
-    "item beyond": ("map.parquet", "may hold 0 to 39", lambda f: rewrite(f, "map.parquet", item=range(1, 41))),
+    "item beyond": ("map.parquet", "may hold 0 to 39", lambda f: rewrite(f / "map.parquet", item=range(1, 41))),
 }  # fmt: skip
 
 

@@ -37,15 +37,6 @@ def test_reading_in_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         read(tmp_path, array)
 
 
-def test_a_row_of_zeros_is_near_to_nothing(tmp_path: Path) -> None:
-    array = RNG.standard_normal((4, 3)).astype(np.float32)
-    array[2] = 0
-    found = read(tmp_path, array)
-    cosines = found.cosines(0, found.lengths())
-    assert cosines[2] == 0 and cosines[0] == pytest.approx(1)
-    assert (found.cosines(2, found.lengths()) == 0).all()
-
-
 def test_a_table_cut_into_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     table, vector = RNG.standard_normal((1003, 9)).astype(np.float32), RNG.standard_normal(9).astype(np.float32)
     whole = products(table, vector)

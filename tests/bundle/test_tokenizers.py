@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -13,8 +12,8 @@ import pytest
 
 from engine.data.identifiers import NONE
 from engine.runtime import BundleError, CapabilityError, Zoo
-from tests.runtime.bundles import TOYS, flip, linked, make_zoo
-from tests.runtime.tokenizations import CODES, DIM, edit, rewrite, seal, toy_codes, write_tokenization
+from tests.runtime.bundles import TOYS, amend, edit, flip, linked, make_zoo, rewrite, seal
+from tests.runtime.tokenizations import CODES, DIM, toy_codes, write_tokenization
 
 
 @pytest.fixture(scope="module")
@@ -84,8 +83,7 @@ def test_neighbours_are_those_of_the_latents_and_not_of_the_map(pristine: Path) 
 
 
 def shaped(folder: Path, **changes: object) -> None:
-    raw = json.loads((folder / "about.json").read_text())
-    seal(folder, shape={**raw["shape"], **changes})
+    amend(folder, shape=changes)
 
 
 def narrowed(folder: Path) -> None:
@@ -117,9 +115,9 @@ CASES: dict[str, tuple[str, str, Callable[[Path], object]]] = {
     "content": ("identifiers.parquet", "sha256", lambda f: flip(f / "identifiers.parquet")),
     "a code that the level does not have": ("identifiers.parquet", "no identifiers", lambda f: shaped(f, sizes=[5, 5, 1])),
     "short ones not announced": ("identifiers.parquet", "short", lambda f: shaped(f, ends=True)),
-    "items missing": ("identifiers.parquet", "row i", lambda f: rewrite(f, "identifiers.parquet", item=[*range(39), 3])),
-    "item beyond": ("latents_map.parquet", "may hold 0 to 39", lambda f: rewrite(f, "latents_map.parquet", item=range(1, 41))),
-    "code twice": ("codes_map.parquet", "twice", lambda f: rewrite(f, "codes_map.parquet", code=[0] * 2 * CODES)),
+    "items missing": ("identifiers.parquet", "row i", lambda f: rewrite(f / "identifiers.parquet", item=[*range(39), 3])),
+    "item beyond": ("latents_map.parquet", "may hold 0 to 39", lambda f: rewrite(f / "latents_map.parquet", item=range(1, 41))),
+    "code twice": ("codes_map.parquet", "twice", lambda f: rewrite(f / "codes_map.parquet", code=[0] * 2 * CODES)),
     "level without the code": ("codebooks_map.parquet", "does not have it", narrowed),
 }  # fmt: skip
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import zipfile
 from collections.abc import Callable
@@ -25,7 +24,7 @@ from engine.registry import MODELS
 from engine.runtime import Zoo
 from engine.runtime.item_to_item import FILE, ItemToItemWeights, unpack
 from tests.models.contract import ITEMS, USERS, small
-from tests.runtime.bundles import seal
+from tests.runtime.bundles import amend, edit, entries, seal
 
 SUMS = ["counting", "item-knn"]
 """One that weighs what is recent more, and one that reads no order."""
@@ -125,9 +124,7 @@ def rezipped(folder: Path, method: int = zipfile.ZIP_DEFLATED, last: str = "leve
 
 def promised(folder: Path) -> None:
     """More entries than any machine has room for."""
-    raw = json.loads((folder / "manifest.json").read_text("utf-8"))
-    raw["item_to_item"]["entries"] = 1_900_000_000
-    (folder / "manifest.json").write_text(json.dumps(raw), "utf-8")
+    amend(folder, item_to_item={"entries": 1_900_000_000})
 
 
 @pytest.mark.parametrize(
@@ -157,7 +154,7 @@ def test_damaged_weights_are_refused(copied: Callable[..., Path], damage: Callab
 
 def test_a_manifest_that_promises_them_lists_them(copied: Callable[..., Path]) -> None:
     out = copied("counting", "popularity")
-    raw = json.loads((out / "counting" / "manifest.json").read_text("utf-8"))
-    del raw["files"][FILE]
-    (out / "counting" / "manifest.json").write_text(json.dumps(raw), "utf-8")
+    files = entries(out / "counting")["files"]
+    del files[FILE]
+    edit(out / "counting", files=files)
     assert list(Zoo.open(out).bundles) == ["popularity"]

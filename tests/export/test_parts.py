@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from engine.models.factorisation import TASTE
 from engine.runtime import Zoo
 from engine.runtime.bundle import Bundle
 from engine.training.run import open_run
+from tests.runtime.bundles import edit, entries
 
 SIDE_BY_SIDE = ["attrec", "caser", "fpmc", "prme"]
 HISTORY = [5, 1, 4, 3, 9, 8, 2, 6]
@@ -92,9 +92,9 @@ def test_a_bundle_of_before_opens_and_says_nothing_of_parts(
     bundle_of: Callable[[str], Bundle], copied: Callable[..., Path]
 ) -> None:
     out = copied("hgn")
-    manifest = json.loads((out / "hgn" / "manifest.json").read_text("utf-8"))
-    del manifest["index"]["parts"], manifest["encoder"]["gates"]
-    (out / "hgn" / "manifest.json").write_text(json.dumps(manifest), "utf-8")
+    raw = entries(out / "hgn")
+    del raw["index"]["parts"], raw["encoder"]["gates"]
+    edit(out / "hgn", **raw)
     older = Zoo.open(out).bundles["hgn"]
     with pytest.raises(CapabilityError, match="no sums"):
         older.contributions(HISTORY, 0)

@@ -24,11 +24,11 @@ from engine.errors import SeqscopeError
 from engine.evaluation import metrics
 from engine.evaluation.ranks import full_ranks
 from engine.export import transfer
-from engine.export.staging import file_of
 from engine.export.transfer import carry
 from engine.runtime import Bundle, Zoo
 from engine.training.materials import TextVectors
 from engine.training.run import open_run
+from tests.runtime.bundles import entries, seal
 from tests.training.tiny import mixed, text_encoder, write_log
 from tests.words.tiny import KOREAN
 
@@ -113,7 +113,7 @@ def test_other_users_are_offered_beside_a_bundle_that_is_there(base: Path, sourc
 
 
 def test_what_it_says_of_itself(source: Path, carried: Bundle) -> None:
-    manifest, before = carried.manifest, json.loads((source / "manifest.json").read_text("utf-8"))
+    manifest, before = carried.manifest, entries(source)
     assert manifest.schema_version == 5 and manifest.title == "Recformer (zero-shot)"
     about = manifest.zero_shot
     assert about is not None
@@ -143,7 +143,7 @@ def test_a_catalogue_without_a_log(shop: Path) -> None:
 
 
 def test_more_words_than_the_graphs_take_are_cut(source: Path, shop: Path) -> None:
-    longest = json.loads((source / "manifest.json").read_text("utf-8"))["text"]["longest"]
+    longest = entries(source)["text"]["longest"]
     bundle = Zoo.open(shop / "zoo").bundles["recformer"]
     assert bundle.manifest.zero_shot is not None and bundle.manifest.zero_shot.cut == 1
     assert sum(1 for _ in bundle.word_attention([41]).words) <= longest
@@ -166,7 +166,7 @@ def test_what_is_there_already_is_left_alone(
 
 
 def test_interrupted_work_goes_on(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transfer, "CHUNK", 8)
+    monkeypatch.setattr("engine.text.embeddings.CHUNK", 8)
     data = alone(tmp_path / "shop", list(TITLES))
     honest, asked = transfer.Bundle.reader.fget, []  # type: ignore[attr-defined]
 
@@ -233,9 +233,7 @@ def test_a_graph_whose_tables_are_not_recognised(copied: Callable[..., Path], tm
     values = numpy_helper.to_array(table)[:-1]
     table.CopyFrom(numpy_helper.from_array(values, table.name))
     path.write_bytes(model.SerializeToString())
-    manifest = json.loads((path.parent / "manifest.json").read_text("utf-8"))
-    manifest["files"]["encoder.onnx"] = file_of(path).model_dump()
-    (path.parent / "manifest.json").write_text(json.dumps(manifest), "utf-8")
+    seal(path.parent)
     with pytest.raises(SeqscopeError, match="not known here; export it again"):
         carry(path.parent, alone(tmp_path / "shop", list(TITLES)), tmp_path / "zoo")
     assert not (tmp_path / "zoo" / "recformer").exists()

@@ -127,7 +127,7 @@ def test_a_graph_that_differs_is_refused(made: tuple[Path, Path], part: str) -> 
     generator.compare(made[1] / "both-ways", model, cases, recipe.training.seed)  # type: ignore[arg-type]
     with torch.no_grad():
         model.get_submodule(part).weight += 0.3  # type: ignore[operator]
-    with pytest.raises(SeqscopeError, match="differ from PyTorch"):
+    with pytest.raises(SeqscopeError, match="differs from PyTorch"):
         generator.compare(made[1] / "both-ways", model, cases, recipe.training.seed)  # type: ignore[arg-type]
 
 

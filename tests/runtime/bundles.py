@@ -165,21 +165,41 @@ def write_bundle(root: Path, toy: Toy) -> Path:
 
 
 def seal(folder: Path, **changes: Any) -> None:
-    """Sets entries of the manifest, and brings its sizes and hashes up to date: a bundle whose author meant what it holds."""
-    raw = json.loads((folder / "manifest.json").read_text("utf-8"))
-    raw |= changes
-    raw["files"] = {
+    """Sets entries of what a folder says of itself, and brings sizes and hashes up to date: its author meant what it holds."""
+    files = {
         file.name: {"sha256": hashlib.sha256(file.read_bytes()).hexdigest(), "bytes": file.stat().st_size}
         for file in sorted(folder.iterdir())
-        if (file.name in raw["files"] or file.suffix in (".onnx", ".npy", ".npz", ".parquet")) and file.is_file()
+        if file.is_file() and file != about(folder)
     }
-    (folder / "manifest.json").write_text(json.dumps(raw), "utf-8")
+    edit(folder, **changes, files=files)
+
+
+def edit(folder: Path, **changes: Any) -> None:
+    """Sets entries of what a folder says of itself, and nothing else."""
+    about(folder).write_text(json.dumps(entries(folder) | changes), "utf-8")
+
+
+def amend(folder: Path, **tables: dict[str, Any]) -> None:
+    """As `seal`, of tables of what a folder says of itself the entries that are named."""
+    before = entries(folder)
+    seal(folder, **{name: before[name] | changes for name, changes in tables.items()})
+
+
+def entries(folder: Path) -> dict[str, Any]:
+    """What a folder says of itself."""
+    raw: dict[str, Any] = json.loads(about(folder).read_text("utf-8"))
+    return raw
+
+
+def about(folder: Path) -> Path:
+    """The file in which a bundle, a tokenization or a space, or a text encoder says what it is."""
+    files = [folder / name for name in ("manifest.json", "about.json", "words.json")]
+    return next((file for file in files if file.exists()), files[0])
 
 
 def retrain(folder: Path, **changes: Any) -> None:
     """Sets entries of what the manifest says of the training."""
-    raw = json.loads((folder / "manifest.json").read_text("utf-8"))
-    seal(folder, training=raw["training"] | changes)
+    amend(folder, training=changes)
 
 
 def describe(path: Path, **changes: Any) -> None:
@@ -200,7 +220,7 @@ def with_columns(file: Path, **columns: Any) -> pa.Table:
 def rewrite(file: Path, **columns: Any) -> None:
     """Puts `with_columns` in the place of the table; a bundle is sealed anew."""
     pq.write_table(with_columns(file, **columns), file)
-    if (file.parent / "manifest.json").is_file():
+    if about(file.parent).is_file():
         seal(file.parent)
 
 
@@ -217,10 +237,9 @@ def extended(toy: Toy) -> Graph:
 def with_output(folder: Path, toy: Toy, g: Graph, name: str, shape: Sequence[int], **changes: dict[str, Any]) -> None:
     """Gives a bundle this encoder, which has an output more, float32 [batch, *shape]. changes: of tables of its manifest."""
     model = g.model("query", ["batch", toy.dim])
-    model.graph.output.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", *shape]))
+    model.graph.output.append(value(name, TensorProto.FLOAT, "batch", *shape))
     (folder / "encoder.onnx").write_bytes(model.SerializeToString())
-    raw = json.loads((folder / "manifest.json").read_text("utf-8"))
-    seal(folder, **{table: raw[table] | entries for table, entries in changes.items()})
+    amend(folder, **changes)
 
 
 def with_parts(folder: Path, toy: Toy, shares: Sequence[float] = (1 / 3, 2 / 3)) -> None:
@@ -261,7 +280,7 @@ def as_refit(folder: Path, protocol: str = "full, refit") -> None:
         rewrite(folder / file, protocol=[protocol] * len(table))
     curve = pq.read_table(folder / "curve.parquet").drop_columns("valid_ndcg")
     pq.write_table(curve.append_column("valid_ndcg", pa.nulls(len(curve), pa.float64())), folder / "curve.parquet")
-    raw = json.loads((folder / "manifest.json").read_text("utf-8"))
+    raw = entries(folder)
     training = raw["training"] | {"fitted_on": "training and validation", "epochs": 2, "best_epoch": 2}
     seal(folder, training=training, metrics={protocol: raw["metrics"]["full"]}, title=f"{raw['title']}, refit")
 
@@ -290,7 +309,7 @@ def with_graph(
 ) -> None:
     """Gives a bundle a graph: of everybody the items; dim None: one whose scores are no sums over paths; layer_dim: one whose
     layers stand side by side."""
-    items = json.loads((folder / "manifest.json").read_text("utf-8"))["num_items"]
+    items = entries(folder)["num_items"]
     pq.write_table(pa.table({"items": pa.array(people, pa.list_(pa.int32()))}), folder / "people.parquet")
     shape = {"layers": layers, "people": len(people), "edges": sum(map(len, people))}
     if dim is not None:
@@ -378,12 +397,18 @@ class Graph:
         return output
 
     def model(self, output: str, shape: list[str | int], kind: int = TensorProto.FLOAT) -> onnx.ModelProto:
-        items = helper.make_tensor_value_info("items", TensorProto.INT64, ["batch", "length"])
-        result = helper.make_tensor_value_info(output, kind, shape)
-        graph = helper.make_graph(self.nodes, "toy", [items], [result], self.weights)
+        return self.whole([value("items", TensorProto.INT64, "batch", "length")], [value(output, kind, *shape)])
+
+    def whole(self, inputs: list[onnx.ValueInfoProto], outputs: list[onnx.ValueInfoProto]) -> onnx.ModelProto:
+        graph = helper.make_graph(self.nodes, "toy", inputs, outputs, self.weights)
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
         onnx.checker.check_model(model)
         return model
+
+
+def value(name: str, kind: int, *shape: str | int) -> onnx.ValueInfoProto:
+    """An input or output of a graph."""
+    return helper.make_tensor_value_info(name, kind, shape)
 
 
 def encoder_graph(toy: Toy) -> onnx.ModelProto:
@@ -449,16 +474,15 @@ def make_endless(folder: Path, toy: Toy, longest: int) -> None:
     g.nodes[-1].output[0] = "answer"
     length = g.add("Squeeze", g.add("Shape", "items", start=1, end=2, output="sizes"), output="size")
     again = g.add("Greater", length, g.constant(longest, np.int64), output="again")
-    value = helper.make_tensor_value_info
     body = helper.make_graph(
         [helper.make_node("Identity", ["again_in"], ["again_out"]), helper.make_node("Identity", ["in"], ["out"])],
         "body",
         [
-            value("n", TensorProto.INT64, []),
-            value("again_in", TensorProto.BOOL, []),
-            value("in", TensorProto.FLOAT, None),
+            value("n", TensorProto.INT64),
+            value("again_in", TensorProto.BOOL),
+            helper.make_tensor_value_info("in", TensorProto.FLOAT, None),
         ],
-        [value("again_out", TensorProto.BOOL, []), value("out", TensorProto.FLOAT, None)],
+        [value("again_out", TensorProto.BOOL), helper.make_tensor_value_info("out", TensorProto.FLOAT, None)],
     )
     g.add("Loop", "", again, "answer", output="query", body=body)
     (folder / "encoder.onnx").write_bytes(g.model("query", ["batch", toy.dim]).SerializeToString())

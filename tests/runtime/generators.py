@@ -18,11 +18,11 @@ import numpy as np
 import onnx
 import pyarrow as pa
 import pyarrow.parquet as pq
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
 from engine.data.identifiers import NONE, Identifiers
 from engine.runtime import Trace
-from tests.runtime.bundles import Graph, Toy, manifest, seal, side_tables, write_dataset
+from tests.runtime.bundles import Graph, Toy, amend, edit, manifest, seal, side_tables, value, write_dataset
 
 LAYERS, HEADS, HEAD_DIM = 2, 3, 4
 CELL = LAYERS * HEADS * HEAD_DIM
@@ -183,10 +183,10 @@ def with_vectors(folder: Path, latents: np.ndarray, codebooks: np.ndarray) -> No
     """Adds latents.npy and codebooks.npy, and neighbours by the former."""
     np.save(folder / "latents.npy", latents)
     np.save(folder / "codebooks.npy", codebooks)
-    raw = json.loads((folder / "manifest.json").read_text("utf-8"))
-    raw["generator"] |= {"latents": latents.shape[-1], "codebooks": codebooks.shape[-1]}
-    raw["capabilities"] |= {"neighbours": True, "reasons": {}}
-    seal(folder, **raw | {"index": {"kind": "generated", "geometry": "euclidean"}})
+    written = {"latents": latents.shape[-1], "codebooks": codebooks.shape[-1]}
+    amend(
+        folder, generator=written, capabilities={"neighbours": True, "reasons": {}}, index={"geometry": "euclidean"},
+    )  # fmt: skip
 
 
 def with_attention(folder: Path, toy: ToyGenerator, whole: bool) -> None:
@@ -208,27 +208,14 @@ def with_attention(folder: Path, toy: ToyGenerator, whole: bool) -> None:
     g.add("Concat", weights, weights, axis=1, output="attention")
     model = g.model("attention", ["batch", 2, 1, "rows", "columns"])
     (folder / "attention.onnx").write_bytes(model.SerializeToString())
-    raw = json.loads((folder / "manifest.json").read_text("utf-8"))
     shape = {"layers": 2, "heads": 1, "causal": True, "window": toy.max_length, "next_token": False}
-    raw["attention"] = shape | {"unit": "codes", "whole_items": whole}
-    raw["capabilities"] |= {"attention": True}
-    seal(folder, **raw)
+    edit(folder, attention=shape | {"unit": "codes", "whole_items": whole})
+    amend(folder, capabilities={"attention": True})
 
 
 def write_identifiers(folder: Path, codes: list[list[int]], **columns: Any) -> None:
     table = {"item": pa.array(range(len(codes)), pa.int32()), "codes": pa.array(codes, pa.list_(pa.int32()))}
     pq.write_table(pa.table(table | columns), folder / "identifiers.parquet")
-
-
-def _info(name: str, kind: int, *shape: str | int) -> onnx.ValueInfoProto:
-    return helper.make_tensor_value_info(name, kind, list(shape))
-
-
-def _model(g: Graph, inputs: list[onnx.ValueInfoProto], outputs: list[onnx.ValueInfoProto]) -> onnx.ModelProto:
-    graph = helper.make_graph(g.nodes, "toy", inputs, outputs, g.weights)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
-    onnx.checker.check_model(model)
-    return model
 
 
 def _cut(g: Graph, rows: str, output: str | None = None) -> str:
@@ -260,13 +247,12 @@ def encoder_graph(toy: ToyGenerator) -> onnx.ModelProto:
     hidden = g.add("And", padding, g.add("Cast", some, to=TensorProto.BOOL))
     g.add("Where", hidden, g.constant(-np.inf, np.float32), g.constant(0, np.float32), output="memory_mask")
     parted = ("batch", LAYERS, HEADS, "memory", HEAD_DIM)
-    return _model(
-        g,
-        [_info("items", TensorProto.INT64, "batch", "length")],
+    return g.whole(
+        [value("items", TensorProto.INT64, "batch", "length")],
         [
-            _info("memory_keys", TensorProto.FLOAT, *parted),
-            _info("memory_values", TensorProto.FLOAT, *parted),
-            _info("memory_mask", TensorProto.FLOAT, "batch", "memory"),
+            value("memory_keys", TensorProto.FLOAT, *parted),
+            value("memory_values", TensorProto.FLOAT, *parted),
+            value("memory_mask", TensorProto.FLOAT, "batch", "memory"),
         ],
     )
 
@@ -289,25 +275,24 @@ def decoder_graph(toy: ToyGenerator) -> onnx.ModelProto:
     g.add("MatMul", state, g.constant(toy.output, np.float32), output="logits")
     parted = (LAYERS, HEADS, "step", HEAD_DIM)
     outputs = [
-        _info("logits", TensorProto.FLOAT, "beams", toy.identifiers.vocabulary),
-        _info("keys", TensorProto.FLOAT, "beams", LAYERS, HEADS, "next", HEAD_DIM),
-        _info("values", TensorProto.FLOAT, "beams", LAYERS, HEADS, "next", HEAD_DIM),
+        value("logits", TensorProto.FLOAT, "beams", toy.identifiers.vocabulary),
+        value("keys", TensorProto.FLOAT, "beams", LAYERS, HEADS, "next", HEAD_DIM),
+        value("values", TensorProto.FLOAT, "beams", LAYERS, HEADS, "next", HEAD_DIM),
     ]
     if toy.cross:
         beams = g.add("Shape", "tokens", start=0, end=1)
         shape = g.add("Concat", beams, g.ints(LAYERS, HEADS), g.add("Shape", "memory_mask", start=1, end=2), axis=0)
         g.add("Expand", g.add("Unsqueeze", seen, g.ints(1, 2)), shape, output="cross_attention")
-        outputs.append(_info("cross_attention", TensorProto.FLOAT, "beams", LAYERS, HEADS, "memory"))
-    return _model(
-        g,
+        outputs.append(value("cross_attention", TensorProto.FLOAT, "beams", LAYERS, HEADS, "memory"))
+    return g.whole(
         [
-            _info("tokens", TensorProto.INT64, "beams", 1),
-            _info("step", TensorProto.INT64, 1),
-            _info("memory_keys", TensorProto.FLOAT, 1, LAYERS, HEADS, "memory", HEAD_DIM),
-            _info("memory_values", TensorProto.FLOAT, 1, LAYERS, HEADS, "memory", HEAD_DIM),
-            _info("memory_mask", TensorProto.FLOAT, 1, "memory"),
-            _info("past_keys", TensorProto.FLOAT, "beams", *parted),
-            _info("past_values", TensorProto.FLOAT, "beams", *parted),
+            value("tokens", TensorProto.INT64, "beams", 1),
+            value("step", TensorProto.INT64, 1),
+            value("memory_keys", TensorProto.FLOAT, 1, LAYERS, HEADS, "memory", HEAD_DIM),
+            value("memory_values", TensorProto.FLOAT, 1, LAYERS, HEADS, "memory", HEAD_DIM),
+            value("memory_mask", TensorProto.FLOAT, 1, "memory"),
+            value("past_keys", TensorProto.FLOAT, "beams", *parted),
+            value("past_values", TensorProto.FLOAT, "beams", *parted),
         ],
         outputs,
     )

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.runtime.bundles import FINGERPRINT, MADE
-from tests.runtime.tokenizations import PROJECTION, seal
+from tests.runtime.bundles import FINGERPRINT, MADE, seal
+from tests.runtime.tokenizations import PROJECTION
 
 ITEMS, DIM = 40, 6
 

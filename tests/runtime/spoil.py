@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 from onnx import TensorProto
 
 from engine.runtime import Zoo
+from tests.runtime import bundles
 from tests.runtime.bundles import seal
 
 Spoil = Callable[[Path], object]
@@ -39,18 +39,13 @@ def refuses(path: Path, file: str, says: str, spoil: Spoil) -> None:
     assert list(zoo.bundles) == ["beta"] and len(zoo.bundles["beta"].recommend_one([1, 2], 3).items) == 3
 
 
-def manifest(folder: Path) -> dict[str, Any]:
-    entries: dict[str, Any] = json.loads((folder / "manifest.json").read_text("utf-8"))
-    return entries
-
-
 def edit(change: Callable[[dict[str, Any]], object]) -> Spoil:
     """Of the manifest, and of nothing else."""
 
     def spoil(folder: Path) -> None:
-        entries = manifest(folder)
-        change(entries)
-        (folder / "manifest.json").write_text(json.dumps(entries))
+        raw = bundles.entries(folder)
+        change(raw)
+        bundles.edit(folder, **raw)
 
     return spoil
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +19,7 @@ from engine.runtime import (
     mean_over_heads,
     rollout,
 )
-from tests.runtime.bundles import TOYS, Toy, attention_graph, make_zoo, seal, sized
+from tests.runtime.bundles import TOYS, Toy, amend, attention_graph, make_zoo, seal, sized
 
 RNG = np.random.default_rng(3)
 ATTENDING = [toy for toy in TOYS if toy.attention]
@@ -81,8 +80,7 @@ def test_no_rollout_where_it_is_not_defined(zoo: Zoo, tmp_path: Path) -> None:
     with pytest.raises(CapabilityError, match="residual"):
         rollout(gamma.attention([1, 2, 3]))
     path = make_zoo(tmp_path, (TOYS[0],))
-    described = json.loads((path / "alpha" / "manifest.json").read_text())["attention"]
-    seal(path / "alpha", attention=described | {"no_rollout": "Its layers stand side by side."})
+    amend(path / "alpha", attention={"no_rollout": "Its layers stand side by side."})
     alpha = Zoo.open(path).bundles["alpha"]
     assert alpha.cannot("rollout") == "Its layers stand side by side." and alpha.cannot("attention") is None
     with pytest.raises(CapabilityError, match="side by side"):
@@ -117,15 +115,14 @@ def test_a_graph_that_is_not_what_the_manifest_says(tmp_path: Path) -> None:
     toy = TOYS[0]
     path = make_zoo(tmp_path, (toy,))
     folder = path / "alpha"
-    described = json.loads((folder / "manifest.json").read_text())["attention"]
     (folder / "attention.onnx").write_bytes(attention_graph(sized(toy, attention="token")).SerializeToString())
     seal(folder)
     with pytest.raises(BundleError, match="must sum to 1"):  # the mask position takes its share, and is cut off
         Zoo.open(path).bundles["alpha"].attention([1, 2])
-    seal(folder, attention=described | {"causal": False, "next_token": True})
+    amend(folder, attention={"causal": False, "next_token": True})
     assert len(Zoo.open(path).bundles["alpha"].attention([1, 2])) == 3
     (folder / "attention.onnx").write_bytes(attention_graph(sized(toy, attention="pooled")).SerializeToString())
-    seal(folder, attention=described | {"causal": False})
+    amend(folder, attention={"causal": False, "next_token": False})
     with pytest.raises(BundleError, match="3 × 3 positions where 4 were asked for"):
         Zoo.open(path).bundles["alpha"].attention([1, 2, 3, 4])
 
@@ -137,8 +134,7 @@ def test_weights_dropped_on_the_diagonal_are_missing_from_the_sum(tmp_path: Path
     folder = path / toy.name
     model = attention_graph(sized(toy, attention=None))
     (folder / "attention.onnx").write_bytes(model.SerializeToString())
-    described = json.loads((folder / "manifest.json").read_text())["attention"]
-    seal(folder, attention=described | {"window": 5})
+    amend(folder, attention={"window": 5})
     found = Zoo.open(path).bundles[toy.name].attention([1, 2, 3, 4])
     sums = np.nansum(found.weights, -1)
     assert (sums < 1).all() and (sums > 0).all() and np.isnan(found.weights[0, 0]).diagonal().all()

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from engine.runtime import BundleError, Zoo
+from engine.runtime import BundleError, QuestionError, Zoo
 from tests.runtime.bundles import PARTS, TOYS, flip, linked, seal, side_tables
 from tests.runtime.spoil import Cases, Spoil, each, edit, raw, refuses
 
@@ -255,10 +255,8 @@ def test_numbers_beyond_float32(path: Path, geometry: str) -> None:
     np.save(path / "alpha" / "index.npy", rows)
     seal(path / "alpha", index={"kind": "dense", "geometry": geometry})
     bundle = Zoo.open(path).bundles["alpha"]
-    for ask in (
-        lambda: bundle.scores([1, 2]),
-        lambda: bundle.neighbours(1, 2),
-        lambda: bundle.leave_one_out([1, 2], 3),
-    ):
+    for ask in (lambda: bundle.scores([1, 2]), lambda: bundle.leave_one_out([1, 2], 3)):
         with pytest.raises(BundleError, match="exceed a float32"):
             ask()
+    with pytest.raises(QuestionError, match="too large"):
+        bundle.neighbours(1, 2)

@@ -13,7 +13,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from engine.runtime import BundleError, Zoo
-from tests.runtime.bundles import Toy, flip, seal, write_bundle
+from tests.runtime.bundles import Toy, amend, flip, seal, write_bundle
 from tests.runtime.generators import (
     ITEMS,
     ToyGenerator,
@@ -27,7 +27,7 @@ from tests.runtime.generators import (
     write_identifiers,
     write_zoo,
 )
-from tests.runtime.spoil import Cases, Spoil, each, graph, manifest, outside, refuses
+from tests.runtime.spoil import Cases, Spoil, each, graph, outside, refuses
 
 TOY = ToyGenerator("alpha", cross=True)
 
@@ -49,7 +49,7 @@ def entries(**changes: Any) -> Spoil:
 
 def say(**changes: Any) -> Spoil:
     """Changes what the manifest says of the generator."""
-    return lambda f: seal(f, generator=manifest(f)["generator"] | changes)
+    return lambda f: amend(f, generator=changes)
 
 
 def without(file: str) -> Spoil:
@@ -58,7 +58,7 @@ def without(file: str) -> Spoil:
 
 def whole_items_of_items(folder: Path) -> None:
     with_attention(folder, TOY, whole=True)
-    seal(folder, attention=manifest(folder)["attention"] | {"unit": "items"})
+    amend(folder, attention={"unit": "items"})
 
 
 def codes(change: Callable[[list[Any]], object], **columns: pa.Array) -> Spoil:
@@ -132,7 +132,7 @@ CASES: Cases = {
         "a beam of a million": ("generator.beam: Input should be", say(beam=1_000_000)),
         "neighbours without latents": (
             "item rows can be compared",
-            lambda f: seal(f, capabilities=manifest(f)["capabilities"] | {"neighbours": True}),
+            lambda f: amend(f, capabilities={"neighbours": True}),
         ),
         "whole items of items": ("whole_items is said of positions that are items", whole_items_of_items),
     },

@@ -14,7 +14,9 @@ from engine.runtime import BundleError, Zoo
 from tests.runtime.bundles import (
     TOYS,
     Graph,
+    amend,
     attention_graph,
+    edit,
     encoder_graph,
     flip,
     seal,
@@ -23,7 +25,7 @@ from tests.runtime.bundles import (
     with_matches,
     with_parts,
 )
-from tests.runtime.spoil import Cases, Spoil, each, graph, manifest, outside, raw, refuses
+from tests.runtime.spoil import Cases, Spoil, each, graph, outside, raw, refuses
 
 TOY = TOYS[0]
 Change = Callable[[onnx.ModelProto], object]
@@ -233,8 +235,7 @@ def test_a_model_of_the_last_item_may_fix_the_length(path: Path) -> None:
     folder = path / "alpha"
     last_item_alone(folder)
     (folder / "attention.onnx").unlink()
-    capabilities = manifest(folder)["capabilities"] | {"attention": False}
-    encoder = {"dim": 6, "max_length": 1, "min_history": 1}
-    seal(folder, encoder=encoder, attention=None, capabilities=capabilities)
+    edit(folder, attention=None)
+    amend(folder, encoder={"max_length": 1}, capabilities={"attention": False})
     bundle = Zoo.open(path).bundles["alpha"]
     np.testing.assert_array_equal(bundle.scores([1, 2]), bundle.scores([2]))

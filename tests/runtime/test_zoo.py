@@ -18,7 +18,7 @@ import pytest
 from engine.cards import declarations, place
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
-from tests.runtime.bundles import TOYS, describe, make_zoo, seal, write_bundle
+from tests.runtime.bundles import TOYS, describe, make_zoo, rewrite, seal, write_bundle
 from tests.runtime.spaces import write_space
 from tests.runtime.studies import outcome, study, write
 from tests.runtime.tokenizations import write_tokenization
@@ -123,15 +123,8 @@ def test_large_texts_and_plain_columns_come_through(path: Path) -> None:
     assert found["score"].null_count == 20, "what is no number is missing"
 
 
-def rewrite(file: str, change: Callable[[pa.Table], pa.Table]) -> Callable[[Path], None]:
-    def spoil(path: Path) -> None:
-        pq.write_table(change(pq.read_table(path / file)), path / file)
-
-    return spoil
-
-
-def column(name: str, values: object) -> Callable[[pa.Table], pa.Table]:
-    return lambda table: table.set_column(table.schema.get_field_index(name), name, pa.array(values))
+def table(file: str, **columns: object) -> Callable[[Path], None]:
+    return lambda path: rewrite(path / file, **columns)
 
 
 def info(**changes: object) -> Callable[[Path], None]:
@@ -144,18 +137,15 @@ def info(**changes: object) -> Callable[[Path], None]:
         (lambda path: (path / "dataset.json").unlink(), "dataset.json: the file is missing"),
         (lambda path: (path / "users.parquet").write_bytes(b"PAR1"), "users.parquet: not a readable Parquet file"),
         (info(schema_version=9), "dataset.json: format 9; this Seqscope reads 1"),
-        (info(surprise=1), "unknown entries: surprise"),
+        (info(surprise=1), "surprise: Unexpected"),
         (info(counts={"items": 39}), "40 items where dataset.json counts 39"),
-        (rewrite("items.parquet", column("item", list(range(1, 41)))), "row i must be item i"),
-        (rewrite("items.parquet", column("item_id", ["same"] * 40)), "an item_id stands twice"),
-        (rewrite("items.parquet", column("title", [None] + ["x"] * 39)), "the column title has 1 empty cells"),
-        (
-            rewrite("items.parquet", lambda table: table.append_column("s", pa.array([{"a": 1}] * 40))),
-            "type that is not read",
-        ),
-        (rewrite("users.parquet", column("history", [[1], [2], [40], []])), "the column history holds 1 to 40"),
-        (rewrite("users.parquet", column("history", [[1], [2], [None], []])), "the column history has empty elements"),
-        (rewrite("users.parquet", column("history", [["1"]] * 4)), "the column history must be list"),
+        (table("items.parquet", item=range(1, 41)), "row i must be item i"),
+        (table("items.parquet", item_id=["same"] * 40), "an item_id stands twice"),
+        (table("items.parquet", title=[None] + ["x"] * 39), "the column title has 1 empty cells"),
+        (table("items.parquet", genres=pa.array([{"a": 1}] * 40)), "type that is not read"),
+        (table("users.parquet", history=[[1], [2], [40], []]), "the column history holds 1 to 40"),
+        (table("users.parquet", history=[[1], [2], [None], []]), "the column history has empty elements"),
+        (table("users.parquet", history=pa.array([["1"]] * 4)), "the column history must be list"),
     ],
 )
 def test_a_damaged_dataset_is_an_error_that_names_the_file(
@@ -168,9 +158,8 @@ def test_a_damaged_dataset_is_an_error_that_names_the_file(
 
 
 def test_text_that_is_not_utf8(path: Path) -> None:
-    items = pq.read_table(path / "items.parquet")
     bad = pa.Array.from_buffers(pa.string(), 40, pa.array([b"\xff\xfe"] * 40).buffers())
-    pq.write_table(items.set_column(2, "title", bad), path / "items.parquet")
+    rewrite(path / "items.parquet", title=bad)
     with pytest.raises(SeqscopeError, match=r"items\.parquet"):
         Zoo.open(path)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine.data.identifiers import NONE
-from tests.runtime.bundles import FINGERPRINT, MADE, with_columns
+from tests.runtime.bundles import FINGERPRINT, MADE, seal
 
 ITEMS, CODES, DIM = 40, 5, 3
 PROJECTION = {"method": "by hand", "parameters": {"metric": "euclidean"}, "trustworthiness": 0.9, "neighbours": 4}
@@ -78,29 +77,6 @@ def write_tokenization(
     (folder / "about.json").write_text(json.dumps(raw))
     seal(folder, **changes)
     return folder
-
-
-def seal(folder: Path, **changes: Any) -> None:
-    """Writes about.json anew with these entries, and with sizes and digests of the files as they are."""
-    raw = {**json.loads((folder / "about.json").read_text()), **changes}
-    raw["files"] = changes.get("files") or {
-        path.name: {"sha256": hashlib.sha256(path.read_bytes()).hexdigest(), "bytes": path.stat().st_size}
-        for path in sorted(folder.iterdir())
-        if path.name != "about.json"
-    }
-    (folder / "about.json").write_text(json.dumps(raw))
-
-
-def edit(folder: Path, **changes: Any) -> None:
-    """Entries of about.json, and nothing of what it says of files."""
-    raw = json.loads((folder / "about.json").read_text())
-    (folder / "about.json").write_text(json.dumps({**raw, **changes}))
-
-
-def rewrite(folder: Path, file: str, **columns: Any) -> None:
-    """Other values in columns of a table."""
-    pq.write_table(with_columns(folder / file, **columns), folder / file)
-    seal(folder)
 
 
 def about(name: str, codes: np.ndarray, own: tuple[int, ...], vectors: bool) -> dict[str, Any]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from engine.errors import SeqscopeError
-from engine.sample.films import Film, check_films, parse_film, read_films
+from engine.sample.films import Film, check_films, read_films
 
 GOOD: dict[str, Any] = {
     "item_id": "first-film-1999", "title": "First Film", "year": 1999, "genres": ["Drama"], "director": "A. Person",
@@ -47,21 +46,26 @@ def test_the_committed_catalogue_has_enough_series(films: list[Film]) -> None:
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
-        ({"item_id": "Not A Slug"}, "item_id must be"),
-        ({"year": 1066}, "year 1066"),
-        ({"fame": 6}, "fame 6"),
-        ({"genres": []}, "one to four"),
-        ({"genres": ["Drama", "Drama"]}, "one to four"),
+        ({"item_id": "Not A Slug"}, "item_id"),
+        ({"year": 1066}, "year"),
+        ({"year": "1999"}, "year"),
+        ({"fame": 6}, "fame"),
+        ({"genres": []}, "genres"),
+        ({"genres": ["Drama", "Drama"]}, "stands twice"),
         ({"genres": ["Telenovela"]}, "unknown genres"),
-        ({"keywords": ["one", "two"]}, "three to eight"),
-        ({"description": "Short."}, "6 characters"),
+        ({"keywords": ["one", "two"]}, "keywords"),
+        ({"keywords": ["one", " ", "three"]}, "keywords"),
+        ({"title": " First Film"}, "title"),
+        ({"franchise": None}, "belong together"),
+        ({"description": "Short."}, "description"),
         ({"description": GOOD["description"].rstrip(".")}, "end like a sentence"),
+        ({"director": ...}, "director"),  # is missing
     ],
 )
 def test_faults_of_one_film(changes: dict[str, Any], named: str) -> None:
-    faults = check_films([film(**changes)])
-    assert len(faults) == 1
-    assert named in faults[0]
+    with pytest.raises(ValidationError, match=named) as caught:
+        Film(**{name: value for name, value in {**GOOD, **changes}.items() if value is not ...})
+    assert caught.value.error_count() == 1
 
 
 @pytest.mark.parametrize(
@@ -81,30 +85,13 @@ def test_faults_between_films(changes: dict[str, Any], named: str) -> None:
     assert named in faults[0]
 
 
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda raw: raw.pop("year"),
-        lambda raw: raw.update(year="1999"),
-        lambda raw: raw.update(title=" First Film"),
-        lambda raw: raw.update(keywords=["one", " ", "three"]),
-        lambda raw: raw.update(franchise=None),
-    ],
-)
-def test_fields_of_the_wrong_kind(spoil: Callable[[dict[str, Any]], None]) -> None:
-    raw = dict(GOOD)
-    spoil(raw)
-    with pytest.raises(ValueError, match=r"must|exactly"):
-        parse_film(raw)
-
-
 def test_every_fault_of_a_file_is_named(tmp_path: Path) -> None:
     path = tmp_path / "films.jsonl"
-    bad = dataclasses.asdict(second(fame=9))
+    bad = second().model_dump() | {"fame": 9}
     path.write_text(json.dumps(GOOD) + "\n" + json.dumps(bad) + "\nnot json\n[]\n", "utf-8")
     with pytest.raises(SeqscopeError) as caught:
         read_films(path)
-    for named in ("3 faults", "line 3", "line 4", "second-film-2001: fame 9"):
+    for named in ("3 faults", "line 2: fame", "line 3", "line 4"):
         assert named in str(caught.value)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from engine.export import text as export
 from engine.export.text import export_words, is_current
 from engine.runtime.text import TextEncoder
 from engine.text.encoder import Encoder
-from tests.runtime.bundles import flip
+from tests.runtime.bundles import edit, flip, seal
 from tests.words.tiny import ARABIC, ENGLISH, JAPANESE, KOREAN, encoder, write_items
 
 TEXTS = [*KOREAN, *JAPANESE, *ARABIC, *ENGLISH, "", "word " * 500, "\ud800 half a character"]
@@ -120,23 +119,6 @@ def test_row_i_is_text_i_whatever_shares_its_batch(exported: Path) -> None:
 def test_anything_but_a_list_of_texts_is_refused(exported: Path, asked: object) -> None:
     with pytest.raises(QuestionError):
         TextEncoder.open(exported).embed(asked)  # type: ignore[arg-type]
-
-
-def edit(folder: Path, **changes: object) -> None:
-    raw = json.loads((folder / "words.json").read_text())
-    (folder / "words.json").write_text(json.dumps(raw | changes))
-
-
-def seal(folder: Path) -> None:
-    """words.json vouches for what is there now."""
-    files = {
-        name: {
-            "sha256": hashlib.sha256((folder / name).read_bytes()).hexdigest(),
-            "bytes": (folder / name).stat().st_size,
-        }
-        for name in ("tokenizer.json", "encoder.onnx")
-    }
-    edit(folder, files=files)
 
 
 def written(file: Path, content: bytes) -> None:

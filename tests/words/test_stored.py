@@ -12,7 +12,8 @@ from engine.text import embeddings as stored
 from engine.text import scratch
 from engine.text.attributes import texts
 from engine.text.embeddings import embed, find
-from engine.text.encoder import BATCH_TEXTS, BATCH_TOKENS, Encoder, batches
+from engine.text.encoder import Encoder
+from engine.text.tokenizer import BATCH_TEXTS, BATCH_TOKENS, batches
 from tests.runtime.bundles import flip
 from tests.words.tiny import ENGLISH, KOREAN, encoder, write_items
 
