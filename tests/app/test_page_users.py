@@ -88,6 +88,13 @@ def test_whose_rank_is_unknown_beyond_a_beam_is_no_miss() -> None:
     assert not any(told[100]["first"]) and not any(told[100]["neither"])
 
 
+def test_ranks_that_are_known_are_compared_as_they_are_and_one_beyond_a_beam_as_its_next_place() -> None:
+    ranks = np.array([[49.0, np.inf, np.inf, 2.0, np.nan], [2000.0, 2.0, 900.0, 5.0, 3.0]])
+    table = users.UserTable("full", ("beam", "exact"), ranks, (50, None), np.ones(5, np.int64))
+    expected = [2000 / 49, 2 / 51, 1, 5 / 2, np.nan]
+    assert 2 ** users.difference(table, table.models) == pytest.approx(expected, nan_ok=True)
+
+
 def test_similar_users_share_items_and_repeats_count_once(toys: Zoo) -> None:
     similar = users.similar(toys, 0)
     assert similar.rows.tolist() == [1, 3]

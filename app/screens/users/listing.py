@@ -86,8 +86,10 @@ def _line(models: Zoo, table: users.UserTable, shown: users.UserFilter, row: int
     cells += [_rank(table, name, row, len(models)) for name in model_names(models, shown, _LISTED)]
     if shown.pair is not None:
         ratio = float(users.difference(table, shown.pair)[row])
-        times = 0.0 if math.isnan(ratio) else 2 ** abs(ratio)
-        cell: dict[str, object] = {"text": f"{times:,.{int(times < 10)}f}×" if times else "–"}
+        times, beyond = 2 ** abs(ratio), any(math.isinf(table.of(name)[row]) for name in shown.pair)
+        known = not math.isnan(ratio) and bool(ratio or not beyond)
+        text = f"{'≥ ' * beyond}{times:,.{int(times < 10)}f}×" if known else "–"
+        cell: dict[str, object] = {"text": text}
         if ratio and not math.isnan(ratio):
             look = zoo.style(models, shown.pair[ratio < 0])
             cell |= {"sign": look.sign, "colour": look.colour}
