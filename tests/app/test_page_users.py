@@ -155,6 +155,15 @@ def test_the_page_shows_what_the_address_says(draw: Draw) -> None:
     assert tables[-1]["chosen"] == "u1" == page.query_params["user"]
 
 
+def test_the_first_user_of_a_page_is_shown_beside_it(draw: Draw, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("app.screens.users", "app.screens.users.listing"):
+        monkeypatch.setattr(f"{module}.PER_PAGE", 1)
+    page, tables = draw()
+    page.query_params["page"] = "3"
+    run_without_fault(page)
+    assert [row["id"] for row in tables[-1]["rows"]] == ["u2"] and tables[-1]["chosen"] == "u2"
+
+
 def test_clicks_in_the_table(draw: Draw) -> None:
     page, _ = draw()
     parameters: dict[str, str] = {}
