@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -180,6 +181,17 @@ def test_clicks_in_the_table(draw: Draw) -> None:
         page.session_state["clicked"] = ("app.screens.users.listing", click)
         parameters |= changes
         assert run_without_fault(page).session_state["seqscope_state"].own == parameters
+
+
+def test_users_without_a_known_rank_are_in_no_group_and_counted(draw: Draw) -> None:
+    def beam(path: Path) -> None:
+        manifest = json.loads((path / "alpha" / "manifest.json").read_text("utf-8"))
+        seal(path / "alpha", metrics={"full": manifest["metrics"]["full"] | {"outside@5": 0.5}})
+
+    page, _ = draw(beam, first="alpha", second="beta", k="10")
+    assert any(caption.value.startswith("2 users") for caption in page.caption)
+    page.query_params["k"] = "5"
+    assert not any("groups" in caption.value for caption in run_without_fault(page).caption)
 
 
 def test_users_that_an_export_left_out_are_counted(draw: Draw) -> None:
