@@ -78,7 +78,8 @@ def sentence(branches: Sequence[Branch], item: int, titles: Titles, model: str, 
         score = f" Its score, {judge.signed(sum(parts.values()), '.3f')}, is the sum of {added}."
     if not ways:
         return f"Nobody in the log has {aimed} together with an item of this history: no path of three steps leads there.{score}"
-    best, step = max(ways, key=lambda way: (way[1].adds or 0.0) if score else way[1].weight)
+    # an item of the history is explained by the others, where they lead to it, not by the walk from it and back
+    best, step = max(ways, key=lambda way: (way[0].item != item, (way[1].adds or 0.0) if score else way[1].weight))
     words = (
         f"The path to {aimed} with the largest {'contribution' if score else 'weight'}: {say(titles[best.item], False)} ← "
         f"{count(step.people, 'user')} in common → {say(titles[item], False)}."

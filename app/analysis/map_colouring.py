@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from app.store.attributes import caption, is_place, names_items, numbers, prose
+from app.store.attributes import caption, is_place, is_year, names_items, numbers, prose
 from app.styles import GREY, PALE_GREY, SERIES
 from app.text import clean
 from engine.bundle.tables import is_list, is_number
@@ -58,6 +58,12 @@ class Colouring:
     def left_over(self, place: int) -> bool:
         """Whether a group is of the items that no colour is for."""
         return place >= CODES or (self.groups[place] in (OTHER, NOTHING) and place >= len(self.groups) - 2)
+
+    @property
+    def years(self) -> bool:
+        """Whether its numbers are years."""
+        numbers = self.numbers
+        return numbers is not None and is_year(self.name, float(np.nanmin(numbers)), float(np.nanmax(numbers)))
 
     def can(self, scale: Scale) -> bool:
         """Whether there is such a scale of its numbers: there is no logarithm where one is below 0."""

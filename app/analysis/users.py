@@ -141,9 +141,12 @@ def hits(users: UserTable, pair: Pair, k: int) -> dict[str, Bools]:
 
 def difference(users: UserTable, pair: Pair) -> Floats:
     """[users]: log2 of the second model's rank over the first's, so that from 1 to 10 weighs as much as from 10 to 100; positive
-    where the first ranks the held-out item higher. Places beyond a beam differ in nothing, and count as the next one."""
+    where the first ranks the held-out item higher. A rank beyond a beam counts as the next place, and where the other model's is
+    further down, as well as it: nobody knows which is better."""
+    ranks = np.array([users.of(model) for model in pair])
     widths = [width for width in map(users.width, pair) if width is not None]
-    ours, theirs = (np.minimum(users.of(model), min(widths, default=math.inf) + 1) for model in pair)
+    beyond = np.isinf(ranks).any(0)
+    ours, theirs = np.where(beyond, np.minimum(ranks, min(widths, default=math.inf) + 1), ranks)
     ratio: Floats = np.log2(theirs / ours)
     return ratio
 

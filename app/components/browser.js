@@ -19,6 +19,22 @@ if (!window.seqscopeCanvas) {
   }
 }
 
+// To open another page, Streamlit first writes that page's parameters behind the path of the one it leaves, as an entry of its
+// own: the back button led there, and the page had forgotten what was chosen on it.
+const LEFT = 3_000 // ms from such an entry to that of the page that opens
+if (!window.seqscopeHistory) {
+  window.seqscopeHistory = true
+  let [added, when] = ["", 0] // the latest entry of the same page, and its time
+  history.pushState = function (state, title, url) {
+    const to = new URL(url ?? "", location.href)
+    const leaves = to.pathname !== location.pathname
+    const passing = leaves && to.search === location.search && added === location.href && performance.now() - when < LEFT
+    History.prototype[passing ? "replaceState" : "pushState"].call(this, state, title, url)
+    added = leaves ? "" : to.href
+    when = performance.now()
+  }
+}
+
 let before = null // ends what ran before: Streamlit calls this again when the data or the theme change, and does not stop it
 
 export default function ({ data, setStateValue, setTriggerValue }) {

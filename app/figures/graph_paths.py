@@ -15,11 +15,9 @@ from app.figures.style import AGAINST, QUIET, SIGNED, WIDTHS, bend
 from app.styles import PALETTE
 from app.text import count, label, short_title
 from engine.runtime import judge
-from engine.runtime.graph_paths import OPENED, Branch, Float32
+from engine.runtime.graph_paths import ENDS, OPENED, Branch, Float32
 
 HISTORY = PALETTE["blue"].colour
-ENDS = 12
-"""Items at the end of the tree, over all branches."""
 TITLE = 36
 """Characters of a node's name that have room."""
 

@@ -23,6 +23,7 @@ COLOUR_BAR = {
     "outlinewidth": 0,
 }  # fmt: skip
 _BINS = 400
+_FEWEST = 3  # numbers beside a colour scale
 _CHANNEL = "seqscope"  # the same in every figure: Plotly keeps the view while it stays the same
 
 Range = tuple[float, float, float, float]
@@ -231,10 +232,14 @@ def _bar(colours: Colouring, values: np.ndarray) -> dict[str, Any]:
             tens = 10.0 ** np.arange(8)
             labelled = np.concatenate([[0], np.outer(tens, (1, 3)).ravel()])
             labelled = labelled[(labelled >= values.min()) & (labelled <= values.max())]
+            if len(labelled) < _FEWEST:  # of years, say: all of them lie between two of these
+                even = np.linspace(values.min(), values.max(), 5)
+                labelled = np.unique(even.round() if (values == values.round()).all() else even)
         else:
             labelled = np.unique(np.quantile(values, (0, 0.25, 0.5, 0.75, 1), method="nearest"))
         bar["tickvals"] = colours.shades(labelled).tolist()
-        bar["ticktext"] = [f"{value:,.4g}" if value % 1 else f"{value:,.0f}" for value in labelled.tolist()]
+        group = "" if colours.years else ","
+        bar["ticktext"] = [f"{value:{group}{'.4g' if value % 1 else '.0f'}}" for value in labelled.tolist()]
     elif len(values) and (values == values.round()).all():
         bar["tickformat"] = "d"
     return bar

@@ -15,7 +15,7 @@ scores by a sum over layers, each of the history with the same one of the item: 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -32,11 +32,12 @@ from engine.data.ragged import Ragged
 
 PEOPLE, EMBEDDINGS = "people.parquet", "embeddings.npy"
 Float32 = npt.NDArray[np.float32]
+Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
 
 
-OPENED = 8
-"""Branches of which a tree has room for the ends."""
+OPENED, ENDS = 8, 12
+"""Branches of which a tree has room for the ends, and ends that it has room for."""
 
 
 class Step(NamedTuple):
@@ -64,8 +65,8 @@ class Branch(NamedTuple):
     through_people: float | None
     """What the vectors of these people add (walks of two steps)."""
     steps: list[Step]
-    """Where walks of three steps end: those that add most (or weigh most), the explained item first, which is the only one where
-    the branch is not opened."""
+    """Where walks of three steps end: of all opened branches the same items, those that add most (or weigh most) together. The
+    explained item first, which is the only one where the branch is not opened."""
     others: int
     """Further items that such walks reach."""
     others_add: float | None
@@ -110,7 +111,7 @@ class InteractionGraph:
         )  # an item that nobody has sends its own vector as if one had
         return unique, (1 / np.sqrt(degrees * max(len(unique), 1))).astype(np.float32)
 
-    def reached(self, item: int) -> tuple[Int64, npt.NDArray[np.float64]]:
+    def reached(self, item: int) -> tuple[Int64, Float64]:
         """From an item through its people to theirs: how many people [items], and the sum of p over their walks [items]."""
         people = self.items[item]
         shared = self.people.take(people)
@@ -158,10 +159,10 @@ class Paths:
         layers = [layer for layer in range(self.layers + 1) if layer != without]
         return self.items[layers].mean(0) @ self.queries(history)[layers].mean(0)
 
-    def branches(self, history: Sequence[int], item: int, ends: int = 6, opened: int = OPENED) -> list[Branch]:
+    def branches(self, history: Sequence[int], item: int, ends: int = ENDS, opened: int = OPENED) -> list[Branch]:
         """The score of `item` by paths: one branch per item of the history, those that add most (or take most away) first.
 
-        ends: how many ends of walks a branch names, what the others add is summed up; opened: the first so many branches have
+        ends: how many ends of walks are named, what the others add is summed up; opened: the first so many branches have
         others than `item`, since following all walks from a popular item takes milliseconds.
         """
         # a walk weighs the same there and back, so those of all branches to `item` are had at once
@@ -172,22 +173,24 @@ class Paths:
         adds[:, 0] = self.items[0, items] @ target / len(items)
         adds[:, 1 : self.layers + 1] = (np.einsum("kjd,d->kj", self.items[:-1, items], target) * weights).T
         at_ends = (self.items[0] @ target).astype(np.float64)
+        adds_each = at_ends * (self.layers >= 3)  # fewer layers add nothing along walks so long
+        order = np.argsort(-np.abs(adds.sum(1)), kind="stable").tolist()
+        reached = {row: self.graph.reached(int(items[row])) for row in order[:opened]}
+        total = sum((weights[row] * walks for row, (_, walks) in reached.items()), np.zeros(len(at_ends)))
+        named = strongest(total, total * np.abs(adds_each) if self.layers >= 3 else total, item, ends)
         branches: list[Branch] = []
-        for row in np.argsort(-np.abs(adds.sum(1)), kind="stable"):
+        for row in order:
             j, weight = int(items[row]), float(weights[row])
             parts = (adds[row, :2].sum(), adds[row, 2], adds[row, 3], adds[row, 4:].sum())
             itself, through, rest, deeper = map(float, parts)
+            steps: list[Step] = []
             others = 0
-            steps = []
-            if len(branches) >= opened:
-                if people_to_item[j]:
-                    added = weight * walks_to_item[j] * at_ends[item] * (self.layers >= 3)
-                    steps = [Step(item, int(people_to_item[j]), float(weight * walks_to_item[j]), float(added))]
-            else:
-                counts, walks = self.graph.reached(j)
-                each = weight * walks * at_ends * (self.layers >= 3)  # fewer layers add nothing along walks so long
-                by = np.abs(each) if self.layers >= 3 else walks
-                steps, others = strongest(counts, weight * walks, each, by, item, ends)
+            if row in reached:
+                counts, walks = reached[row]
+                steps, others = _steps(named, counts, weight * walks, weight * walks * adds_each)
+            elif people_to_item[j]:
+                walks_there = float(weight * walks_to_item[j])
+                steps = [Step(item, int(people_to_item[j]), walks_there, walks_there * float(adds_each[item]))]
             rest -= sum(step.adds or 0.0 for step in steps)
             people = int(self.graph.items.lengths[j])
             branches.append(Branch(j, weight, people, itself, through, steps, others, rest, deeper))
@@ -198,39 +201,41 @@ def _inverse_root(degrees: npt.NDArray[np.float64]) -> Float32:
     return np.divide(1, np.sqrt(degrees), out=np.zeros_like(degrees), where=degrees > 0).astype(np.float32)
 
 
-def strongest(
-    counts: Int64, weights: npt.NDArray[np.float64], adds: npt.NDArray[np.float64] | None, by: npt.NDArray[np.float64],
-    item: int, most: int,
-) -> tuple[list[Step], int]:  # fmt: skip
-    """The `most` ends of largest `by` among those that walks reach, `item` first where they do; and how many others there are."""
-    reached = np.flatnonzero(counts)
+def strongest(weights: Float64, by: Float64, item: int, most: int) -> Int64:
+    """The `most` ends of largest `by` among those that walks reach, which have a weight; `item` first where they do."""
+    reached = np.flatnonzero(weights)
     first = by[reached].copy()
     first[reached == item] = np.inf
-    best = reached[np.argsort(-first, kind="stable")[:most]]
-    steps = [Step(int(x), int(counts[x]), float(weights[x]), None if adds is None else float(adds[x])) for x in best]
-    return steps, len(reached) - len(steps)
+    return reached[np.argsort(-first, kind="stable")[:most]]
+
+
+def _steps(named: Iterable[int], counts: Int64, weights: Float64, adds: Float64 | None) -> tuple[list[Step], int]:
+    """Those of the named ends that are reached; and how many others are."""
+    steps = [
+        Step(int(end), int(counts[end]), float(weights[end]), None if adds is None else float(adds[end]))
+        for end in named
+        if counts[end]
+    ]
+    return steps, int(np.count_nonzero(counts)) - len(steps)
 
 
 def walked(
-    graph: InteractionGraph, history: Sequence[int], item: int, ends: int = 6, opened: int = OPENED
+    graph: InteractionGraph, history: Sequence[int], item: int, ends: int = ENDS, opened: int = OPENED
 ) -> list[Branch]:
     """As `Paths.branches` for a model whose score is no sum over paths (NGCF): people and weights alone, the items with the most
     walks to `item` first."""
     items, weights = graph.edges(history)
+    order = np.argsort(-weights * graph.reached(item)[1][items], kind="stable").tolist()
+    reached = {row: graph.reached(int(items[row])) for row in order[:opened]}
+    total = sum((weights[row] * walks for row, (_, walks) in reached.items()), np.zeros(len(graph.items)))
+    named = strongest(total, total, item, ends)
     branches = []
-    for j, weight in zip(items.tolist(), weights.tolist(), strict=True):
-        counts, reached = graph.reached(j)
-        steps, others = strongest(counts, weight * reached, None, reached, item, ends)
+    for row in order:
+        j, weight = int(items[row]), float(weights[row])
+        counts, walks = reached[row] if row in reached else graph.reached(j)
+        steps, others = _steps(named if row in reached else [item], counts, weight * walks, None)
         branches.append(Branch(j, weight, int(graph.items.lengths[j]), None, None, steps, others, None, None))
-    to_item = [branch.steps[0].weight if branch.steps and branch.steps[0].item == item else 0.0 for branch in branches]
-    order = np.argsort(-np.array(to_item), kind="stable")
-    return [_closed(branches[row], item) if place >= opened else branches[row] for place, row in enumerate(order)]
-
-
-def _closed(branch: Branch, item: int) -> Branch:
-    """With no end but `item` by name."""
-    steps = [step for step in branch.steps if step.item == item]
-    return branch._replace(steps=steps, others=branch.others + len(branch.steps) - len(steps))
+    return branches
 
 
 def read_graph(folder: Folder, manifest: Manifest) -> InteractionGraph:

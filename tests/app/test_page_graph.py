@@ -116,6 +116,17 @@ def test_a_sentence_names_the_path_that_adds_most_and_a_walk_back_is_none(zoo: Z
     assert shown and all(path.start != path.end for path in shown)
 
 
+@pytest.mark.parametrize("model", ["alpha", "gamma"])
+def test_an_item_of_the_history_is_not_explained_by_itself(zoo: Zoo, model: str) -> None:
+    item = next(
+        branch.item
+        for branch in graph_paths.branches(zoo, model, HISTORY, 9)
+        if any(step.item in HISTORY and step.item != branch.item for step in branch.steps)
+    )
+    words = graph_paths.sentence(graph_paths.branches(zoo, model, HISTORY, item), item, TITLES, "A model")
+    assert f": Item {item} ←" not in words and f"→ Item {item}." in words
+
+
 def test_a_report_offers_the_graph_of_its_models(open_app: Open, carrying: Path) -> None:
     page = open_app(carrying, page="report", ds="toys", h="toy-1~toy-2~toy-3", m="alpha~beta", parts="graph")
     (frame,) = page.get("iframe")

@@ -233,6 +233,15 @@ def test_groups_are_traces_with_a_legend_and_numbers_a_scale() -> None:
     assert numbers.data[0].marker.colorbar.title.text == "Popularity (log)"
 
 
+@pytest.mark.parametrize("scale", ["log", "quantile"])
+def test_a_scale_of_years_says_some_of_them(scale: map_colouring.Scale) -> None:
+    years, ids = np.arange(1902.0, 2002.0), [f"toy-{i}" for i in range(100)]
+    colours = map_colouring.Colouring("year", "Year", numbers=years, scale=scale)
+    bar = views.figure(plane(100), colours, map_points.Marks(), LOOK, ids, ids).data[0].marker.colorbar
+    assert len(bar.ticktext) == len(bar.tickvals) >= 3
+    assert (bar.ticktext[0], bar.ticktext[-1]) == ("1902", "2001")
+
+
 def test_too_many_points_become_a_density_image_and_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(views, "ALL", 30)
     monkeypatch.setattr(views, "SAMPLE", 10)

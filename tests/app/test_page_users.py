@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,13 @@ def test_whose_rank_is_unknown_beyond_a_beam_is_no_miss() -> None:
     assert not any(told[100]["first"]) and not any(told[100]["neither"])
 
 
+def test_ranks_that_are_known_are_compared_as_they_are_and_one_beyond_a_beam_as_its_next_place() -> None:
+    ranks = np.array([[49.0, np.inf, np.inf, 2.0, np.nan], [2000.0, 2.0, 900.0, 5.0, 3.0]])
+    table = users.UserTable("full", ("beam", "exact"), ranks, (50, None), np.ones(5, np.int64))
+    expected = [2000 / 49, 2 / 51, 1, 5 / 2, np.nan]
+    assert 2 ** users.difference(table, table.models) == pytest.approx(expected, nan_ok=True)
+
+
 def test_similar_users_share_items_and_repeats_count_once(toys: Zoo) -> None:
     similar = users.similar(toys, 0)
     assert similar.rows.tolist() == [1, 3]
@@ -148,6 +156,15 @@ def test_the_page_shows_what_the_address_says(draw: Draw) -> None:
     assert tables[-1]["chosen"] == "u1" == page.query_params["user"]
 
 
+def test_the_first_user_of_a_page_is_shown_beside_it(draw: Draw, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("app.screens.users", "app.screens.users.listing"):
+        monkeypatch.setattr(f"{module}.PER_PAGE", 1)
+    page, tables = draw()
+    page.query_params["page"] = "3"
+    run_without_fault(page)
+    assert [row["id"] for row in tables[-1]["rows"]] == ["u2"] and tables[-1]["chosen"] == "u2"
+
+
 def test_clicks_in_the_table(draw: Draw) -> None:
     page, _ = draw()
     parameters: dict[str, str] = {}
@@ -164,6 +181,17 @@ def test_clicks_in_the_table(draw: Draw) -> None:
         page.session_state["clicked"] = ("app.screens.users.listing", click)
         parameters |= changes
         assert run_without_fault(page).session_state["seqscope_state"].own == parameters
+
+
+def test_users_without_a_known_rank_are_in_no_group_and_counted(draw: Draw) -> None:
+    def beam(path: Path) -> None:
+        manifest = json.loads((path / "alpha" / "manifest.json").read_text("utf-8"))
+        seal(path / "alpha", metrics={"full": manifest["metrics"]["full"] | {"outside@5": 0.5}})
+
+    page, _ = draw(beam, first="alpha", second="beta", k="10")
+    assert any(caption.value.startswith("2 users") for caption in page.caption)
+    page.query_params["k"] = "5"
+    assert not any("groups" in caption.value for caption in run_without_fault(page).caption)
 
 
 def test_users_that_an_export_left_out_are_counted(draw: Draw) -> None:

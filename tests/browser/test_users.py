@@ -21,3 +21,6 @@ def test_a_users_history_opens_in_compare(visit: Callable[[str], Page]) -> None:
     settle(page)
     page.get_by_role("button", name="Open in Compare: u2").click()
     page.wait_for_url(re.compile(r"://[^/]+/(compare)?\?(.*&)?u=u2"))
+    settle(page)
+    page.go_back()  # to the list as it was left
+    page.wait_for_url(re.compile(r"/users\?.*sort=length.*user=u2"))

@@ -87,6 +87,17 @@ def test_the_explained_item_stands_first_where_people_lead_to_it(graph: Interact
     assert {branch.item for branch in walked(graph, HISTORY, 5)[:2]} == {1, 4}
 
 
+def test_an_end_that_is_named_is_named_in_all_branches_that_lead_there(graph: InteractionGraph) -> None:
+    """Or what all paths to it add together could not be said."""
+    for branches in (vectors(graph, 3).branches, lambda *which, **how: walked(graph, *which, **how)):
+        for item in range(ITEMS):
+            few, all_of_them = branches(HISTORY, item, ends=2), branches(HISTORY, item, ends=ITEMS)
+            named = {step.item for branch in few for step in branch.steps}
+            assert len(named) == 2
+            for branch, whole in zip(few, all_of_them, strict=True):
+                assert sorted(branch.steps) == sorted(step for step in whole.steps if step.item in named)
+
+
 def test_what_leads_to_the_item_is_the_same_however_many_branches_are_opened(graph: InteractionGraph) -> None:
     def to_item(item: int, opened: int, branches: Callable[..., list[Branch]]) -> dict[int, list[Step]]:
         found = branches(HISTORY, item, opened=opened)

@@ -27,13 +27,18 @@ def model_names(models: Zoo, shown: users.UserFilter, most: int) -> tuple[str, .
     return (*pair, *others)[:most]
 
 
+def on_page(rows: users.Ints) -> tuple[users.Ints, int, int]:
+    """(those of the rows that are on the page of now, its number, how many pages there are)"""
+    pages = -(-len(rows) // PER_PAGE)
+    page_number = max(min(int(state.get().own.get("page", 1)), pages), 1)
+    return rows[(page_number - 1) * PER_PAGE :][:PER_PAGE], page_number, pages
+
+
 def show(models: Zoo, shown: users.UserFilter, rows: users.Ints, row: int | None) -> None:
     if not len(rows):
         st.info("No user matches. Change the length, the top-k filter or the search.")
         return
-    pages = -(-len(rows) // PER_PAGE)
-    page_number = min(int(state.get().own.get("page", 1)), pages)
-    part = rows[(page_number - 1) * PER_PAGE :][:PER_PAGE]
+    part, page_number, pages = on_page(rows)
     table = users.table(models)
     widgets.rank_table(
         _columns(models, shown),
@@ -86,8 +91,10 @@ def _line(models: Zoo, table: users.UserTable, shown: users.UserFilter, row: int
     cells += [_rank(table, name, row, len(models)) for name in model_names(models, shown, _LISTED)]
     if shown.pair is not None:
         ratio = float(users.difference(table, shown.pair)[row])
-        times = 0.0 if math.isnan(ratio) else 2 ** abs(ratio)
-        cell: dict[str, object] = {"text": f"{times:,.{int(times < 10)}f}×" if times else "–"}
+        times, beyond = 2 ** abs(ratio), any(math.isinf(table.of(name)[row]) for name in shown.pair)
+        known = not math.isnan(ratio) and bool(ratio or not beyond)
+        text = f"{'≥ ' * beyond}{times:,.{int(times < 10)}f}×" if known else "–"
+        cell: dict[str, object] = {"text": text}
         if ratio and not math.isnan(ratio):
             look = zoo.style(models, shown.pair[ratio < 0])
             cell |= {"sign": look.sign, "colour": look.colour}

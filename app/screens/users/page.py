@@ -42,7 +42,7 @@ def page() -> None:
     listed, beside = st.columns([2, 1], gap="medium")
     with choices, guard.watch("the choice of users"):
         selection.controls(models, shown)
-    row = user.chosen_row(models, rows)
+    row = user.chosen_row(models, listing.on_page(rows)[0])
     with listed, guard.watch("the list of users"):
         listing.show(models, shown, rows, row)
     if row is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import streamlit as st
 
 from app import guard, zoo
@@ -9,7 +10,7 @@ from app.analysis import users
 from app.components import choice
 from app.screens.users import MAX_TEXT
 from app.session import state
-from app.text import clean, md
+from app.text import clean, count, md
 from engine.runtime import Zoo
 
 _STEPS = (0, 1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000)
@@ -122,6 +123,12 @@ def _hits(models: Zoo, selection: users.UserFilter) -> None:
         on_change=guard.callback(_take_hits),
         args=(key,),
     )
+    unknown = listed & ~np.any(list(parts.values()), axis=0)
+    if unknown.any():
+        st.caption(
+            f"{count(int(unknown.sum()), 'user')} in none of the groups: a model has no rank for them, or none within its "
+            f"beam, which is narrower than {selection.k}."
+        )
 
 
 def _take_hits(key: str) -> None:

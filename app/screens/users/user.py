@@ -19,7 +19,7 @@ _JACCARD = "By the Jaccard similarity of histories: shared items ÷ items of eit
 
 
 def chosen_row(models: Zoo, rows: users.Ints) -> int | None:
-    """The user that the address names, else the first of the list."""
+    """The user that the address names, else the first of those that are listed."""
     row = examples.user_row(models, state.get().own.get("user"))
     return row if row is not None else next(iter(rows.tolist()), None)
 
