@@ -80,8 +80,10 @@ def sentence(branches: Sequence[Branch], item: int, titles: Titles, model: str, 
         return f"Nobody in the log has {aimed} together with an item of this history: no path of three steps leads there.{score}"
     # an item of the history is explained by the others, where they lead to it, not by the walk from it and back
     best, step = max(ways, key=lambda way: (way[0].item != item, (way[1].adds or 0.0) if score else way[1].weight))
+    another = "from another item " * any(branch.item == item != best.item for branch, _ in ways)
+    measure = "contribution" if score else "weight"
     words = (
-        f"The path to {aimed} with the largest {'contribution' if score else 'weight'}: {say(titles[best.item], False)} ← "
+        f"The path {another}to {aimed} with the largest {measure}: {say(titles[best.item], False)} ← "
         f"{count(step.people, 'user')} in common → {say(titles[item], False)}."
     )
     if not score:

@@ -25,6 +25,7 @@ from app.jobs import fresh
 from app.jobs.estimate import JobEstimate, overrides
 from app.jobs.spec import Job, JobStep, Strict
 from app.store.records import JobKind
+from app.text import listed
 from app.uploads.archive import INDEX
 from engine.bundle.items import FEW
 from engine.cards import Trainable, at_once, declarations, trainable
@@ -49,6 +50,8 @@ NEIGHBOURS = 15
 """A map needs more items than that."""
 UNASKED = "text-neighbours"
 """The model that a dataset has as soon as it is prepared, without a log as well."""
+NAMED = 5
+"""Models that the title of a job names; of more it says how many there are."""
 SOON = 60.0
 """Seconds: a training that is estimated to take no more is short."""
 FEW_BYTES = 1_000_000
@@ -259,9 +262,10 @@ def train(request: JobRequest, choices: Sequence[TrainingChoice]) -> Job:
     steps = _between(request, into, steps, items)
     timed = all(choice.estimate is not None for choice in choices)
     timed = timed and all(choice.before is None or choice.before.estimate is not None for choice in choices)
-    called = ", ".join(models()[name].title for name in named)
+    called = [models()[name].title for name in named]
+    called = [*called[:NAMED], f"{len(called) - NAMED} more"] if len(called) > NAMED + 1 else called
     soon = timed and sum(step.weight for step in steps) <= SOON
-    return _job(request, "train", f"Train {called}", steps, timed=timed, short=soon)
+    return _job(request, "train", f"Train {listed(called)}", steps, timed=timed, short=soon)
 
 
 def batch(request: JobRequest, words: Sequence[str], *, short: bool = False) -> Job:

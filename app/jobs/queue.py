@@ -194,7 +194,7 @@ class Queue:
             )
             changes = {
                 "state": "queued", "step": first, "parts": parts, "message": "", "notes": (), "tries": 0, "ended": None,
-                "words": WAITING,
+                "words": WAITING, "progress": 0.0,
             }  # fmt: skip
             if self._write(folder, now, **changes) is None:
                 raise SeqscopeError("The job was deleted.")

@@ -128,7 +128,8 @@ class Runner:
             self._part(number, "done")
         else:
             self._part(number, "running")
-            self._note(words=step.title, progress=self._share(number, 0.0), left=None, durable=True)
+            progress = max(self.status.progress, self._share(number, 0.0))
+            self._note(words=step.title, progress=progress, left=None, durable=True)
             try:
                 message = self._command(number, step)
             except TooLarge:
@@ -196,7 +197,7 @@ class Runner:
         repeated = step.title.lower().startswith(words.lower())  # Evaluate SASRec: evaluate
         self._note(
             words=step.title if repeated else f"{step.title}: {words}",
-            progress=max(self._share(number, 0.0), self._share(number, share or 0.0)),
+            progress=max(self.status.progress, self._share(number, share or 0.0)),
             left=whole,
         )
 

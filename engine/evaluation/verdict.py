@@ -291,8 +291,9 @@ def words(
         return VerdictWords(_alone(verdict, side, called(side.title)), "", "")
     ours, theirs = called(neural.title), called(untrained.title)
     trained_on = (elsewhere or {}).get(neural.name)
+    trained_here = not trained_on or neural.among > len(elsewhere or {})
     return VerdictWords(
-        _outcome(verdict, neural, untrained, ours, theirs),
+        _outcome(verdict, neural, untrained, ours, theirs, trained_here),
         f"{ours} {_cost(neural, called(trained_on) if trained_on else '')}; {theirs} {_cost(untrained)}.{_early(neural)}",
         _for_whom(verdict.groups, ours),
     )
@@ -310,7 +311,8 @@ def _alone(verdict: Verdict, side: Side, title: str) -> str:
     return f"{words}. No neural model was evaluated."
 
 
-def _outcome(verdict: Verdict, neural: Side, untrained: Side, ours: str, theirs: str) -> str:
+def _outcome(verdict: Verdict, neural: Side, untrained: Side, ours: str, theirs: str, trained_here: bool) -> str:
+    """trained_here: whether any neural model was trained on this dataset."""
     assert verdict.difference is not None and verdict.low is not None and verdict.high is not None
     ends = f"95% interval of the difference {signed(verdict.low)} to {signed(verdict.high)}"
     figures = f"{neural.mean:.4f} against {untrained.mean:.4f}; {ends} over {_people(verdict)}{_seeds(neural)}"
@@ -320,7 +322,7 @@ def _outcome(verdict: Verdict, neural: Side, untrained: Side, ours: str, theirs:
         return f"{ours} is not significantly different from {theirs} in {verdict.metric} ({figures}).{few}"
     verb = "beats" if verdict.better == "neural" else "is below"
     here = "as far as they were trained" if neural.improving else "here"
-    worth = "" if verdict.better == "neural" else f"No neural model is worth its training {here}: "
+    worth = f"No neural model is worth its training {here}: " if verdict.better == "untrained" and trained_here else ""
     return f"{worth}{ours} {verb} {theirs} by {abs(verdict.difference):.4f} {verdict.metric} ({figures}).{few}"
 
 

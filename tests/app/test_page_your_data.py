@@ -410,6 +410,16 @@ def test_an_estimate_comes_before_training(root: Path, monkeypatch: pytest.Monke
     assert test.get("plotly_chart") and "Train SASRec" in next(one.text for one in test.get("progress"))
 
 
+def test_a_double_click_trains_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = trainable()
+    choice = work.TrainingChoice(model="sasrec", estimate=estimated("sasrec"))
+    estimates = training._Estimates(("sasrec",), "short", (choice,))
+    monkeypatch.setattr(training.st, "session_state", {f"data_estimates_{dataset.id}": estimates})
+    for _ in range(2):
+        training._train(ANNA, dataset.id, estimates)
+    assert len(work.of(ANNA, dataset.id)) == 1
+
+
 def test_an_estimate_and_the_click_for_it_outlive_a_job_that_draws_the_page_anew(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

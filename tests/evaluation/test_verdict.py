@@ -101,6 +101,14 @@ def test_what_training_took_is_said_of_where_it_was_done() -> None:
     assert "SASREC was not trained on this dataset but on Beauty in 5 min, has" in carried and "to train" not in carried
 
 
+def test_no_training_is_judged_that_did_not_happen() -> None:
+    """Where the one neural model was trained on another dataset, nothing is known of training on this one."""
+    floor, carried = counting(hits(0.3)), neural(hits(0.1))
+    alone, beside = judged(carried, floor), judged(carried, neural(hits(0.05), name="gru4rec"), floor)
+    assert "worth its training" not in sentences(alone, elsewhere={"sasrec": "Beauty"})
+    assert "worth its training" in sentences(beside, elsewhere={"sasrec": "Beauty"})
+
+
 def test_for_whom() -> None:
     """Ahead where items are popular and where they follow from no counts, behind where items are rare."""
     popular = POPULARITY[TARGET] > 40

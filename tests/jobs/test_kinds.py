@@ -156,6 +156,15 @@ def test_models_one_after_the_other_and_estimates_are_their_shares_of_the_work(t
     assert Job.model_validate_json(job.model_dump_json()) == job
 
 
+def test_the_title_of_many_trainings_is_short_and_whole(tmp_path: Path) -> None:
+    names = [name for name, model in kinds.models().items() if not (model.page.identifiers or model.page.first)]
+    title = train(tmp_path, *(TrainingChoice(model=name) for name in names)).title
+    assert kinds.models()[names[0]].title in title and title.endswith(f"and {len(names) - kinds.NAMED} more")
+    assert train(tmp_path, *(TrainingChoice(model=name) for name in names[:2])).title.endswith(
+        kinds.models()[names[1]].title
+    )
+
+
 def carried(place: Path, **changes: object) -> None:
     """As if a Recformer had been carried over to the dataset."""
     sizes = {"dim": 32, "layers": 1, "heads": 4, "window": 16}

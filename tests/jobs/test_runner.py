@@ -14,7 +14,7 @@ import pytest
 
 from app.jobs import runner as module
 from app.jobs import status
-from app.jobs.runner import CANCEL, LOG, Failed, Gone, Runner
+from app.jobs.runner import CANCEL, LOG, PROGRESS, Failed, Gone, Runner
 from app.jobs.spec import Job, JobStep
 from app.jobs.status import Status
 from tests.jobs.conftest import gone, job, step
@@ -57,6 +57,18 @@ def test_one_step_after_the_other(folder: Path, begin: Begin, now: Now) -> None:
     told = [one for one in running if one.words.startswith("Count: line ")]
     assert told and all(one.left is not None and one.left < 1 for one in told)
     assert "hello" in (folder / LOG).read_text() and "--- Count" in (folder / LOG).read_text()
+
+
+def test_progress_never_goes_backwards(folder: Path, now: Now, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "EVERY", 0.0)
+    slow = step("say", "x", weight=10)
+    job(slow, timed=True).write(folder)
+    runner = Runner(folder)
+    runner._tell(0, slow, 9.0)  # by the clock: the command has not told anything yet
+    assert now().progress == pytest.approx(0.9)
+    (folder / PROGRESS).write_text('{"words": "epoch 1 of 10", "done": 1, "of": 10, "left": 9}')
+    runner._tell(0, slow, 9.5)
+    assert now().progress == pytest.approx(0.9)
 
 
 def test_killed_it_goes_on_where_it_was(folder: Path, begin: Begin, now: Now) -> None:

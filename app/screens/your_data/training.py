@@ -186,6 +186,9 @@ def words(estimate: JobEstimate) -> str:
 
 
 def _train(owner: str, id: str, estimates: _Estimates) -> None:
+    key = f"data_estimates_{id}"
+    if key not in st.session_state:  # a second click would train it twice
+        return
     work.train(owner, id, [tried for tried in estimates.tried if isinstance(tried, TrainingChoice)])
-    st.session_state.pop(f"data_estimates_{id}", None)
+    del st.session_state[key]
     st.toast("Training is under way: its progress stands above, with the dataset.", icon=":material/play_arrow:")
