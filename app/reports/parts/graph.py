@@ -13,7 +13,7 @@ from app.figures import graph_paths as drawing
 from app.reports import charts
 from app.reports.blocks import Block, Figure, Table, figures, grid, h3, p, quiet, sign, table
 from app.reports.fields import Item, Name, ReportModel, number, number_or_none
-from app.reports.part import OfItem, Source
+from app.reports.part import Checked, OfItem, Source, same
 from app.text import clean, short
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo, judge
@@ -72,10 +72,14 @@ class Layers(ReportModel):
 
 
 class Walks(ReportModel):
+    LATER = ("named",)
+
     model: Name
     cannot: str | None = None
     branches: list[PathBranch] = []
     """Those that matter most first; empty in a report without its history."""
+    named: int | None = None
+    """Ends that the opened branches name, the same for all; None in an earlier report, in which each named some of its own."""
     layers: Layers | None = None
     """None where a bundle does not tell them apart."""
 
@@ -148,6 +152,13 @@ class GraphPart(OfItem[Graph]):
             "graph-without": Table("The list without a layer", of_items, without),
         }
 
+    def compare_entry(self, report: Report, subject: str, then: Walks, now: Walks) -> Checked:
+        if then.named is None and then.branches:
+            ends = {"named": True, "branches": {"__all__": {"ends", "others", "others_add"}}}
+            words = "the same but for the ends, of which each branch then named some of its own: they are not compared"
+            return same(subject, then.model_dump(exclude=ends), now.model_dump(exclude=ends), words)
+        return super().compare_entry(report, subject, then, now)
+
     def blocks(self, content: Graph, report: Report) -> list[Block]:
         return [
             *(block for walks in content.models for block in _blocks(content, walks, report)),
@@ -203,6 +214,7 @@ def _walks(source: Source, model: str, item: int) -> Walks:
     return Walks(
         model=model,
         branches=[_branch(source, branch) for branch in branches],
+        named=len({step.item for branch in branches for step in branch.steps}),
         layers=None if layers is None else _layers(source, layers),
     )
 
