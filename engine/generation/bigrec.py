@@ -81,10 +81,16 @@ class BIGRec(Adapted):
 
     def written(self, items: Tensor) -> list[list[int]]:
         """The title that is written after each history, as numbers of words. items: int64 [batch, length]."""
+        from transformers import DynamicCache
+
         ids, mask = padded([self.question(row) for row in items.tolist()], items.device)
+        # what is written before is read once, not once per title that the beam keeps
+        _, cache = self.run(ids[:, :-1], mask[:, :-1], (mask[:, :-1].cumsum(1) - 1).clamp(min=0), DynamicCache())
+        cache.batch_repeat_interleave(self.config.beam)
         end = self.tokenizer.eos_token_id
         written = self.base.generate(
-            input_ids=ids, attention_mask=mask, max_new_tokens=self.config.words, num_beams=self.config.beam,
+            input_ids=ids, attention_mask=mask, past_key_values=cache,
+            max_new_tokens=self.config.words, num_beams=self.config.beam,
             do_sample=False, eos_token_id=end, pad_token_id=end if end is not None else 0,
         )[:, ids.shape[1] :].tolist()  # fmt: skip
         return [row[: row.index(end)] if end in row else row for row in written]

@@ -154,7 +154,7 @@ class GraphPart(OfItem[Graph]):
 
     def compare_entry(self, report: Report, subject: str, then: Walks, now: Walks) -> Checked:
         if then.named is None and then.branches:
-            ends = {"named": True, "branches": {"__all__": {"ends", "others", "others_add"}}}
+            ends: Any = {"named": True, "branches": {"__all__": {"ends", "others", "others_add"}}}
             words = "the same but for the ends, of which each branch then named some of its own: they are not compared"
             return same(subject, then.model_dump(exclude=ends), now.model_dump(exclude=ends), words)
         return super().compare_entry(report, subject, then, now)
