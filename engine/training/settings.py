@@ -34,7 +34,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     "negatives": (1, math.inf), "gbce_t": (0, 1), "mask_share": (POSITIVE, 1), "max_masked": (1, math.inf), "last_only": (0, 1),
     "shared_negatives": (0, 1 << 20), "popularity_power": (0, 10), "score_penalty": (0, math.inf), "consistency": (0, math.inf),
     "step": (0, 1), "targets": (1, math.inf), "margin": (0, math.inf), "l2": (0, math.inf), "anneal_steps": (0, math.inf),
-    "covariance": (0, math.inf),
+    "covariance": (0, math.inf), "examples": (0, math.inf),
     # optimiser and training
     "lr": (POSITIVE, math.inf), "beta1": (0, 0.999999), "beta2": (0, 0.999999), "eps": (1e-30, math.inf),
     "weight_decay": (0, math.inf), "initial_accumulator": (0, math.inf), "warmup_steps": (0, math.inf),
