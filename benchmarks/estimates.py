@@ -1,21 +1,24 @@
 """Are estimates of training time right? Each is compared with the real thing: trained, evaluated and exported, in processes of
-their own, to the last epoch (early stopping would only make it less).
+own, to the last epoch (early stopping would only make it less), and evaluated and exported once more in forked ones, as by a job.
 
     python -m benchmarks.estimates [--dataset data/sample] [sasrec=6 bert4rec=4 …]       a model and its epochs
 
-Passes where every real time is within a factor of 2 of its estimate. A machine that is busy with other things at one of the two
+Passes where both real times are within a factor of 2 of its estimate. A machine that is busy with other things at one of the two
 times and not at the other spoils the comparison.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import os
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+
+from app.jobs.estimate import JobEstimate
+from engine.fork_server import ForkServer
 
 DEFAULT = ("sasrec=6", "bert4rec=4", "attrec=4", "markov=0")
 FACTOR = 2.0
@@ -30,25 +33,36 @@ def run(*words: str) -> tuple[float, str]:
     return time.monotonic() - began, done.stdout
 
 
-def compare(model: str, epochs: int, dataset: str, work: Path) -> tuple[dict[str, float], dict[str, float]]:
-    """(estimated, real) seconds by part."""
+def forked(server: ForkServer, folder: Path, *words: str) -> float:
+    """Seconds of one command, as a job begins its second and its third."""
+    log = folder / "log.txt"
+    log.touch()
+    began = time.monotonic()
+    if server.begin("engine", words, Path.cwd(), log, dict(os.environ)).wait():
+        sys.exit(log.read_text("utf-8"))
+    return time.monotonic() - began
+
+
+def compare(model: str, epochs: int, dataset: str, work: Path, server: ForkServer) -> dict[str, tuple[float, float]]:
+    """(estimated, real) seconds by part, and of all three together on the command line and in a job."""
     folder = str(work / model)
     settings = [f"training.epochs={epochs}", "training.patience=0"] if epochs else []
     words = [word for setting in settings for word in ("--set", setting)]
-    _, said = run("train", model, "--dataset", dataset, "--out", folder, *words, "--estimate")
-    found = json.loads(said)
-    third = found["start"] / 3
-    estimated = {
-        "train": third + found["train"] + found["validate"],
-        "evaluate": third + found["evaluate"],
-        "export": third + found["export"],
+    _, output = run("train", model, "--dataset", dataset, "--out", folder, *words, "--estimate")
+    estimate = JobEstimate.model_validate_json(output)
+    third = estimate.start / 3
+    train = run("train", model, "--dataset", dataset, "--out", folder, *words)[0]
+    evaluate = run("evaluate", folder)[0]
+    export = run("export", folder, "--to", str(work / "exports"))[0]
+    of_job = train + forked(server, work, "evaluate", folder)
+    of_job += forked(server, work, "export", folder, "--to", str(work / "of-job"))
+    return {
+        "train": (third + estimate.train + estimate.validation, train),
+        "evaluate": (third + estimate.evaluate, evaluate),
+        "export": (third + estimate.export, export),
+        "all": (estimate.seconds, train + evaluate + export),
+        "as a job": (estimate.of_job().seconds, of_job),
     }
-    real = {
-        "train": run("train", model, "--dataset", dataset, "--out", folder, *words)[0],
-        "evaluate": run("evaluate", folder)[0],
-        "export": run("export", folder, "--to", str(work / "exports"))[0],
-    }
-    return estimated, real
 
 
 def main() -> None:
@@ -56,16 +70,19 @@ def main() -> None:
     parser.add_argument("models", nargs="*", default=DEFAULT, metavar="MODEL=EPOCHS")
     parser.add_argument("--dataset", default="data/sample")
     args = parser.parse_args()
+    server = ForkServer(os.environ)
+    while not server.is_ready():
+        time.sleep(0.1)
     fits = True
     with tempfile.TemporaryDirectory(prefix="seqscope-estimates-") as work:
         for entry in args.models:
             model, _, epochs = entry.partition("=")
-            estimated, real = compare(model, int(epochs or 0), args.dataset, Path(work))
-            for part in real:
-                print(f"{model:<12} {part:<9} estimated {estimated[part]:7.1f} s, real {real[part]:7.1f} s")
-            whole, took = sum(estimated.values()), sum(real.values())
-            fits &= 1 / FACTOR <= took / whole <= FACTOR
-            print(f"{model:<12} {'all':<9} estimated {whole:7.1f} s, real {took:7.1f} s, {took / whole:.2f} of it")
+            for part, (estimated, real) in compare(model, int(epochs or 0), args.dataset, Path(work), server).items():
+                share = real / estimated
+                print(f"{model:<12} {part:<9} estimated {estimated:7.1f} s, real {real:7.1f} s, {share:.2f} of it")
+                if part in ("all", "as a job"):
+                    fits &= 1 / FACTOR <= share <= FACTOR
+    server.close()
     sys.exit(not fits)
 
 

@@ -21,10 +21,20 @@ import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from engine.machine import dies_with
+from engine.machine import dies_with, memory
 
 HEAVY = ("torch", "torch._dynamo", "onnxscript", "umap")
 """What takes the engine's commands seconds to import. None of it computes, or looks for a GPU: a fork could not use that then."""
+
+COMMANDS, ROOM = 3, 2 << 30
+"""It is worth it for so many commands, where the machine has so many bytes."""
+SHARE = 0.4
+"""What a forked command takes to begin, and an export to import and to write, of what a process of its own takes
+(`python -m benchmarks.estimates`)."""
+
+
+def is_worth_it(commands: int) -> bool:
+    return commands >= COMMANDS and memory()[1] >= ROOM
 
 
 class ForkServer:

@@ -28,8 +28,8 @@ from app.store.records import JobKind, JobState
 from app.text import amount
 from engine.errors import SeqscopeError
 from engine.files import read_json, write_text
-from engine.fork_server import Forked, ForkServer
-from engine.machine import dies_with, memory, number, yields
+from engine.fork_server import Forked, ForkServer, is_worth_it
+from engine.machine import dies_with, number, yields
 
 LOCK, CANCEL, LOG, PROGRESS, MADE = "lock", "cancel", "log.txt", "progress.json", "made.json"
 ALLOWED = "bytes.txt"
@@ -48,8 +48,6 @@ MESSAGE = 1_000
 """Characters."""
 SHORT_SECONDS = 300.0
 """After which a job that was to be short goes on among the long ones: others wait for its place."""
-COMMANDS, ROOM = 3, 2 << 30
-"""Where a job has so many commands of the engine left, and the machine so many bytes, they are forked (engine/fork_server.py)."""
 NICE: dict[JobKind, int] = {"baselines": 1, "prepare": 2, "batch": 5, "train": 10}
 """The page comes before the work, and what somebody waits for before what takes hours anyway."""
 ROOT = Path(__file__).resolve().parents[2]
@@ -96,7 +94,7 @@ class Runner:
         started = self.status.started or time.time()
         self._note(state="running", pid=os.getpid(), started=started, message="", durable=True)
         commands = sum(step.program == "engine" for step in self.job.steps[self.status.step :])
-        self.forks = ForkServer(environment()) if commands >= COMMANDS and memory()[1] >= ROOM else None
+        self.forks = ForkServer(environment()) if is_worth_it(commands) else None
         try:
             while self.status.step < len(self.job.steps):
                 self._one(self.status.step)

@@ -74,7 +74,7 @@ def now(folder: Path) -> Callable[[], Status]:
 def carry_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Job], Status]]:
     """carry_out(job): by its runner, its commands in this process, which has imported torch."""
     monkeypatch.setattr(Runner, "_command", _here)
-    monkeypatch.setattr("app.jobs.runner.COMMANDS", 1_000)
+    monkeypatch.setattr("engine.fork_server.COMMANDS", 1_000)
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 
     def run(job: Job) -> Status:

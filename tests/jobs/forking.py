@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 
 from app.jobs import runner
+from engine import fork_server
 from engine.fork_server import ForkServer
 
 
@@ -20,5 +21,5 @@ class Ready(ForkServer):
 
 
 if __name__ == "__main__":
-    runner.COMMANDS, runner.ROOM, runner.ForkServer = 0, 0, Ready  # type: ignore[misc]
+    fork_server.COMMANDS, fork_server.ROOM, runner.ForkServer = 0, 0, Ready  # type: ignore[misc]
     sys.exit(runner.main())

@@ -14,6 +14,7 @@ import pytest
 from app.analysis import cache
 from app.jobs import estimate as module
 from app.jobs.estimate import JobEstimate, estimate
+from engine import fork_server
 from engine.errors import SeqscopeError
 from tests.jobs.conftest import gone
 from tests.jobs.test_kinds import ESTIMATE
@@ -41,6 +42,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         module.subprocess, "Popen", lambda command, **more: real([sys.executable, str(script), *command[2:]], **more)
     )
     monkeypatch.setattr(module, "LEFT", 1.0)
+    monkeypatch.setattr(fork_server, "ROOM", 1 << 60)  # nothing is forked
     cache.forget()
     return tmp_path
 
@@ -125,3 +127,13 @@ def test_why_it_cannot_be_trained(folder: Path) -> None:
         estimate(folder, "broken")
     with pytest.raises(SeqscopeError, match="not prepared yet"):
         estimate(folder / "other", "sasrec")
+
+
+def test_a_job_forks_its_later_commands_where_there_is_memory_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    free = fork_server.ROOM - 1
+    monkeypatch.setattr(fork_server, "memory", lambda: (free, free))
+    assert ESTIMATE.of_job() == ESTIMATE
+    free += 1
+    job = ESTIMATE.of_job()
+    assert ESTIMATE.start / 3 < job.start < ESTIMATE.start and job.export < ESTIMATE.export
+    assert job.seconds == pytest.approx(job.start + job.train + job.validation + job.evaluate + job.export)
