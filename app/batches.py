@@ -71,7 +71,8 @@ def start(
             request = kinds.JobRequest(job, workplace, jobs, name="", title="", owner=owner, dataset=dataset)
             return kinds.batch(request, words, short=few)
 
-        about = {"models": list(models), "k": k, "form": form, "name": name}
+        model_titles = [manifest.get("title", model) for model, manifest in zip(models, manifests, strict=True)]
+        about = {"models": list(models), "model_titles": model_titles, "k": k, "form": form, "name": name}
         return work.submit(owner, dataset, "batch", about, make, given)
     finally:
         home.here().discard(given)  # nothing where it went along

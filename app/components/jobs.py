@@ -91,7 +91,8 @@ def batches_of(owner: str, works: Sequence[Work], titles: Mapping[str, str] | No
     for batch in works:
         with st.container(border=True, key=f"batch_{batch.row.id}"):
             said = [] if titles is None else [titles.get(batch.row.dataset, batch.row.dataset)]
-            said += [", ".join(map(str, batch.row.spec.get("models", []))), f"top {batch.row.spec.get('k')}"]
+            named = batch.row.spec.get("model_titles") or batch.row.spec.get("models", [])
+            said += [", ".join(map(str, named)), f"top {batch.row.spec.get('k')}"]
             st.caption(
                 md(f"Lists for many histories · {' · '.join(said)} · {batch.row.created:%-d %b %Y %H:%M} UTC", 400)
             )

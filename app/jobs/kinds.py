@@ -321,7 +321,7 @@ def _import(request: JobRequest) -> JobStep:
         return JobStep(title="Read the catalogue", words=tuple(words), inputs=(ITEMS,), output=PREPARED, weight=10)
     words = ["data", "import", LOG, "--source", "table", "--items", ITEMS, "--keep-unused-items", *into]
     words += ["--user-column", "user", "--item-column", "item"]
-    words += ["--time-column", "time", "--time-unit", "s"] if "time" in log else ["--time-column", "-"]
+    words += ["--time-column", "time"] if "time" in log else ["--time-column", "-"]
     words += ["--quantity-column", "quantity"] if "quantity" in log else []
     words += [] if request.reading is None else _chosen(request.reading, log)
     return JobStep(title="Read the log", words=tuple(words), inputs=(ITEMS, LOG), output=PREPARED, weight=10)

@@ -66,6 +66,7 @@ class Quota:
         self._file = file
         self._home = home
         self._lists: dict[str, int] = {}
+        """Batch that is over → its bytes."""
         self.lost = 0
         """Bytes of lost/, as the last sweep left it."""
 
@@ -93,14 +94,19 @@ class Quota:
     def being_made(self) -> Counter[str]:
         """Owner → bytes that no row notes yet: what datasets at work have grown by, lists, drafts. Looks through folders."""
         made: Counter[str] = Counter()
-        at_work = set()
+        at_work, lists = set(), {}
         for id, owner, dataset, kind, state in self._file.ask(
             "select id, owner, dataset, kind, state from job where kind = 'batch' or state = 'running'"
         ):
-            if kind == "batch":
-                made[owner] += self._list(id, state)
-            else:
+            if kind != "batch":
                 at_work.add((owner, dataset))
+                continue
+            if state not in ENDED or (size := self._lists.get(id)) is None:
+                size = home.size(self._home.job(id))
+            if state in ENDED:  # what is over stays what it is
+                lists[id] = size
+            made[owner] += size
+        self._lists = lists
         for owner, dataset in at_work:
             for (noted,) in self._file.ask("select bytes from dataset where owner = ? and id = ?", [owner, dataset]):
                 made[owner] += home.size(self._home.dataset(owner, dataset).path) - int(noted)
@@ -111,15 +117,6 @@ class Quota:
     def more(self, owner: str, staged: Path) -> int:
         """Bytes that the owner gets with the files of a staged folder: 1 for a draft of theirs, which counts already."""
         return 1 if staged in self._home.drafts(owner) else home.size(staged)
-
-    def _list(self, job: str, state: str) -> int:
-        """Bytes of a batch; those of one that is over stay what they are."""
-        if state not in ENDED:
-            self._lists.pop(job, None)
-            return home.size(self._home.job(job))
-        if job not in self._lists:
-            self._lists[job] = home.size(self._home.job(job))
-        return self._lists[job]
 
     def check(
         self,

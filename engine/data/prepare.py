@@ -194,6 +194,13 @@ def _import(options: ImportOptions, workshop: Workshop, folder: Path) -> ImportR
         left_out["items that no user has"] = unused
 
     time = None if log.rows.time is None else log.rows.time // MICRO  # the order within a second is settled
+    lines = _noticed(notices)
+    if time is not None and _are_numbers(time, options):
+        lines.append(
+            f"times from {time.min():,} to {time.max():,} are no dates: they order the events, and say no more "
+            "(--time-unit reads them as moments)"
+        )
+        time = None
     time_unit = "none" if source.sets else "order" if time is None else "second" if np.any(time % DAY) else "day"
     info = write_dataset(
         folder, staged=True, name=options.name or options.out.name, title=options.title or source.title,
@@ -206,12 +213,13 @@ def _import(options: ImportOptions, workshop: Workshop, folder: Path) -> ImportR
     )  # fmt: skip
     if items_file is None:
         workshop.say("no catalogue: ids stand in for titles (--items FILE names one)")
-    lines = _noticed(notices)
-    if time is not None and int(time.max()) < 10 * 365 * DAY:
-        lines.append(
-            "all times lie before 1980: are they seconds? --time-unit names another unit, --time-column - takes the row order"
-        )
     return ImportResult(info, findings.first(SHOWN_PROBLEMS, by_line=True), counts, lines)
+
+
+def _are_numbers(time: np.ndarray, options: ImportOptions) -> bool:
+    """Whether times (unix seconds) are places or steps: as moments, all would lie in the year 1970."""
+    named = options.time_unit or options.time_format or options.split.kind == "time"
+    return not named and 0 < len(time) and int(time.max()) < 365 * DAY
 
 
 def _noticed(notices: Mapping[str, int]) -> list[str]:

@@ -91,6 +91,7 @@ def test_the_page_finds_it_again(root: Path, exports: Path, launcher: Nobody) ->
     (one,) = batches.of(ANNA, "toys")
     assert one.job is not None and one.job.kind == "batch" and "--bounded" in one.job.steps[0].words
     assert one.job.steps[0].words[3] == "people" and one.row.spec["k"] == 10
+    assert any("· Alpha" in caption.value for caption in test.caption)
     wait(lambda: launcher.started == [one.row.id])
     put(one.row.id, Status(state="running", words="Lists for many histories: Alpha", progress=0.4))
     for again in (test.run(), page(root, ANNA)):

@@ -268,7 +268,7 @@ def test_optional_keys_of_json_lines(bench: Bench) -> None:
     rows = [{"user": u, "item": i, "time": i} for u in (1, 2) for i in (1, 2, 3)]
     del rows[0]["time"]
     dataset = bench.load(bench.write("log.jsonl", "\n".join(map(json.dumps, rows))))
-    assert dataset.info.left_out == {"event without a time": 1} and dataset.info.time["unit"] == "second"
+    assert dataset.info.left_out == {"event without a time": 1} and dataset.info.time["unit"] == "order"
 
 
 def test_a_known_layout_with_unknown_columns(bench: Bench) -> None:

@@ -89,17 +89,17 @@ def test_what_is_no_time(bench: Bench) -> None:
     assert dataset.timestamps is not None and dataset.timestamps.tolist() == MOMENTS
 
 
-def test_the_unit_can_be_named(bench: Bench) -> None:
-    log = bench.write("log.csv", csv_log([(u, i, 1000 * n) for n, (u, i, _) in enumerate(PAIRS)]))
+def test_numbers_that_are_no_dates_order_events_and_a_unit_that_is_named_makes_moments_of_them(bench: Bench) -> None:
+    log = bench.write("log.csv", csv_log([(u, i, 1000 * (12 - n)) for n, (u, i, _) in enumerate(PAIRS)]))
     first = bench.load(log)
-    assert first.timestamps is not None and first.timestamps.tolist() == [1000 * n for n in range(12)]
-    assert "before 1980" in bench.err
+    assert first.timestamps is None and first.info.time["unit"] == "order" and "1,000 to 12,000" in bench.err
+    assert histories(first) == {str(u): ["3", "2", "1", "0"] for u in range(3)}
     second = bench.load(log, "--time-unit", "ms")
-    assert second.timestamps is not None and second.timestamps.tolist() == list(range(12))
+    assert second.timestamps is not None and sorted(second.timestamps.tolist()) == list(range(1, 13))
 
 
 def test_ties_and_row_order(bench: Bench) -> None:
-    rows = [(u, item, 5) for u in (1, 2) for item in ("c", "a", "b", "d")]
+    rows = [(u, item, MOMENTS[0]) for u in (1, 2) for item in ("c", "a", "b", "d")]
     log = bench.write("log.csv", csv_log(rows))
     by_file, by_item = bench.load(log), bench.load(log, "--ties", "item")
     assert by_file.events[0].tolist() == [2, 0, 1, 3] and by_item.events[0].tolist() == [0, 1, 2, 3]

@@ -86,7 +86,7 @@ def results(models: Zoo, catalogue: Catalogue, facets: list[Facet], text: str, f
         choice.paged(pages, number, key="catalogue_page", width=380)
         export.table_buttons(
             lambda: views.table(every(catalogue, text, filters, column, descending)),
-            f"{models.info.name} catalogue",
+            f"{models.info.title} catalogue",
             key="catalogue",
             label="These items" if page.total <= LARGEST else f"The first {LARGEST:,}",
         )

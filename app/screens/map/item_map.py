@@ -179,7 +179,7 @@ def selected_items(page: MapChoices) -> None:
         st.button(
             "Clear selection", key="map_area_clear", type="tertiary", on_click=guard.callback(select), args=(None,)
         )
-    item_table(page, list(items), key="map_area", name=f"{page.models.info.name} selected")
+    item_table(page, list(items), key="map_area", name=f"{page.models.info.title} selected")
 
 
 def item_table(page: MapChoices, items: list[int], *, key: str, name: str) -> None:

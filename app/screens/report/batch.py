@@ -181,7 +181,7 @@ def _start(
             _write(upload, folder)
         batches.start(
             who, now.dataset, models.path, is_own=zoo.is_own(now.dataset), given=folder, models=chosen, k=now.k, form=form,
-            titles=titles, name=file_name("seqscope", "lists", models.info.name, ending=form),
+            titles=titles, name=file_name("seqscope", "lists", models.info.title, ending=form),
             columns=columns,
         )  # fmt: skip
     except (SeqscopeError, OSError):

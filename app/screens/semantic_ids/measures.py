@@ -135,9 +135,12 @@ def _groups(page: Selection, tokenization: Tokenization) -> None:
         if held
         else ". A model that generates their ID recommends all of them, tied."
     )
+    category = next(iter(tokenizers.columns(page.models, page.catalogue.items)), None)
+    if category is not None:
+        words += f" Categories are the same where the first of {category} is."
     st.caption(md(words))
     export_name = f"collisions {tokenization.name}"
-    whole = _groups_table(page, tokenization, len(groups))
+    whole = _groups_table(page, tokenization, len(groups), category)
     widgets.table(
         whole.head(_GROUPS),
         height=320,
@@ -151,9 +154,8 @@ def _groups(page: Selection, tokenization: Tokenization) -> None:
             st.caption(f"{more}the file has all.", width="content")
 
 
-def _groups_table(page: Selection, tokenization: Tokenization, many: int) -> pd.DataFrame:
-    kinds = tokenizers.columns(page.models, page.catalogue.items)
-    of = tokenizers.labels(page.models, page.catalogue.items, kinds[0]) if kinds else None
+def _groups_table(page: Selection, tokenization: Tokenization, many: int, category: str | None) -> pd.DataFrame:
+    of = None if category is None else tokenizers.labels(page.models, page.catalogue.items, category)
     names = None if of is None else [of.names[place] if place >= 0 else "" for place in of.of.tolist()]
     titles = [zoo.titled(page.models, item) for item in range(len(page.models))]
     return tokenizers.groups_table(tokenization, tokenizers.groups(tokenization)[:many], titles, names)
