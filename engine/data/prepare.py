@@ -219,7 +219,7 @@ def _import(options: ImportOptions, workshop: Workshop, folder: Path) -> ImportR
 def _are_numbers(time: np.ndarray, options: ImportOptions) -> bool:
     """Whether times (unix seconds) are places or steps: as moments, all would lie in the year 1970."""
     named = options.time_unit or options.time_format or options.split.kind == "time"
-    return not named and 0 < len(time) and int(time.max()) < 365 * DAY
+    return not named and len(time) > 0 and int(time.max()) < 365 * DAY
 
 
 def _noticed(notices: Mapping[str, int]) -> list[str]:
