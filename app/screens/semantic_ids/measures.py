@@ -137,7 +137,7 @@ def _groups(page: Selection, tokenization: Tokenization) -> None:
     )
     category = next(iter(tokenizers.columns(page.models, page.catalogue.items)), None)
     if category is not None:
-        words += f" Categories are the same where the first of {category} is."
+        words += f" Categories compares the first value of {category}."
     st.caption(md(words))
     export_name = f"collisions {tokenization.name}"
     whole = _groups_table(page, tokenization, len(groups), category)
