@@ -1,10 +1,11 @@
-"""Are estimates of training time right? Each is compared with the real thing: trained, evaluated and exported, in processes of
-own, to the last epoch (early stopping would only make it less), and evaluated and exported once more in forked ones, as by a job.
+"""Are estimates of training time right? Each is compared with the real thing: trained, evaluated and exported in
+processes of their own, to the last epoch (early stopping would only make it less), and evaluated and exported once more in forked
+ones, as by a job.
 
     python -m benchmarks.estimates [--dataset data/sample] [sasrec=6 bert4rec=4 …]       a model and its epochs
 
-Passes where both real times are within a factor of 2 of its estimate. A machine that is busy with other things at one of the two
-times and not at the other spoils the comparison.
+Passes where both real times are within a factor of 2 of what was estimated. A machine that is busy with other things at one of
+the two times and not at the other spoils the comparison.
 """
 
 from __future__ import annotations

@@ -27,13 +27,14 @@ HEAVY = ("torch", "torch._dynamo", "onnxscript", "umap")
 """What takes the engine's commands seconds to import. None of it computes, or looks for a GPU: a fork could not use that then."""
 
 COMMANDS, ROOM = 3, 2 << 30
-"""It is worth it for so many commands, where the machine has so many bytes."""
+"""Imports that are shared are worth a process of their own for so many commands, and where so many bytes of memory are free."""
 SHARE = 0.4
-"""What a forked command takes to begin, and an export to import and to write, of what a process of its own takes
-(`python -m benchmarks.estimates`)."""
+"""Of the time that a command takes to start, and an export in all: what is left of it where it is forked, about, as
+`python -m benchmarks.estimates` measures it."""
 
 
 def is_worth_it(commands: int) -> bool:
+    """Whether so many commands, one after the other, are better forked, with the memory that is free now."""
     return commands >= COMMANDS and memory()[1] >= ROOM
 
 

@@ -31,7 +31,7 @@ from engine.bundle.items import FEW
 from engine.cards import Trainable, at_once, declarations, trainable
 from engine.errors import SeqscopeError
 from engine.files import read_json
-from engine.tabular.reading import Reading
+from engine.tabular.reading import UNITS, Reading
 
 ITEMS, LOG = "clean/items.parquet", "clean/log.parquet"
 BROUGHT_INDEX = f"new.{INDEX}"
@@ -330,6 +330,8 @@ def _import(request: JobRequest) -> JobStep:
 def _chosen(reading: Reading, log: Sequence[str]) -> list[str]:
     """What its owner chose at the check. The clean log lacks what is dropped already; said again, dataset.json says it, too."""
     words = ["--ties", reading.ties] if reading.ties != "file" else []
+    if "time" in log and reading.time not in (None, *UNITS):  # what was written as a date is one, in 1970, too
+        words += ["--time-unit", "s"]
     words += ["--drop-negative"] if reading.drop_negative and "quantity" in log else []
     words += ["--repeats", reading.repeats] if reading.repeats is not None else []
     if reading.min_rating is not None and "weight" in log:

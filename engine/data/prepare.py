@@ -201,6 +201,10 @@ def _import(options: ImportOptions, workshop: Workshop, folder: Path) -> ImportR
             "(--time-unit reads them as moments)"
         )
         time = None
+    elif time is not None and int(time.max()) < 10 * 365 * DAY:
+        lines.append(
+            "all times lie before 1980: are they seconds? --time-unit names another unit, --time-column - takes the row order"
+        )
     time_unit = "none" if source.sets else "order" if time is None else "second" if np.any(time % DAY) else "day"
     info = write_dataset(
         folder, staged=True, name=options.name or options.out.name, title=options.title or source.title,

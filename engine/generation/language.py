@@ -111,7 +111,7 @@ def open_base(name: str) -> tuple[Any, Any]:
         )
     try:
         tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
-        # On a CPU PyTorch's fused attention goes backwards so slowly that a step of SmolLM2 takes 1.5 times as long with it
+        # On a CPU the backward pass of PyTorch's fused attention takes longer than that of the plain one
         attention = None if torch.cuda.is_available() else "eager"
         model = AutoModelForCausalLM.from_pretrained(
             name, trust_remote_code=False, use_safetensors=True, attn_implementation=attention

@@ -96,6 +96,7 @@ def test_numbers_that_are_no_dates_order_events_and_a_unit_that_is_named_makes_m
     assert histories(first) == {str(u): ["3", "2", "1", "0"] for u in range(3)}
     second = bench.load(log, "--time-unit", "ms")
     assert second.timestamps is not None and sorted(second.timestamps.tolist()) == list(range(1, 13))
+    assert "before 1980" in bench.err
 
 
 def test_ties_and_row_order(bench: Bench) -> None:

@@ -383,3 +383,14 @@ def test_what_was_chosen_at_the_check_reaches_the_import(tmp_path: Path) -> None
     args = build_parser(words).parse_args(words)
     assert (args.ties, args.drop_negative, args.repeats, args.quantity_column) == ("shuffle", True, "first", "quantity")
     assert (args.rating_column, args.min_rating) == ("weight", 3.0)
+
+
+@pytest.mark.parametrize(("form", "unit"), [("s", None), ("ms", None), ("iso", "s"), ("%d.%m.%Y", "s")])
+def test_numbers_may_be_places_but_dates_are_dates(tmp_path: Path, form: str, unit: str | None) -> None:
+    reading, log = Reading(format="delimited", time=form), ("user", "item", "time")
+    words = commands(
+        kinds.prepare(
+            JobRequest("id", tmp_path, tmp_path / "jobs", name="x", title="A shop", log=log, reading=reading), 5
+        )
+    )[0]
+    assert build_parser(words).parse_args(words).time_unit == unit
