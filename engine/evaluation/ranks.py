@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -137,6 +138,12 @@ def sampled_ranks(
             scores = model.candidates(items, drawn, users).float()
         ranks[rows] = mean_rank(scores, scores[:, :1]).cpu().numpy()
     return Ranking(ranks, {})
+
+
+def with_vectors(model: Recommender, training: Ragged, users: npt.NDArray[np.integer]) -> npt.NDArray[np.bool_]:
+    """bool [users]: whether a model with `trained_users` learnt their vectors from this log. Where it reads an order it learns
+    from one item after another, and somebody with a single one keeps what was drawn."""
+    return training.lengths[users] > int(model.reads_order)
 
 
 def _batches(cases: Cases, trained_users: bool | np.ndarray, size: int) -> Iterator[tuple[np.ndarray, bool]]:

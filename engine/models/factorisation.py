@@ -8,7 +8,7 @@ As a query and an index: what is known of somebody, side by side, and as many ve
 
 **Fold-in.** Somebody who has no trained vector gets u = A · m + b, with m the mean vector of the history's different items. A and
 b are those that give the training users' own vectors best, by ridge regression on the means of their items: in closed form,
-once after training. BPR says why a line will do: where its gradient is zero, a user's vector is a sum of those of the items taken
+once after training. FPMC learns nothing of a user with a single item, which none follows. BPR says why a line will do: where its gradient is zero, a user's vector is a sum of those of the items taken
 less those of others, λ u = Σ_i Σ_j (1 − σ(y_ui − y_uj)) (q_i − q_j).
 """
 
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -42,10 +43,12 @@ class FoldIn(nn.Module):
     offsets: Tensor
     somebody: Tensor
 
-    def __init__(self, graph: Graph, item_dim: int, user_dim: int) -> None:
+    def __init__(self, graph: Graph, item_dim: int, user_dim: int, least: int = 1) -> None:
+        """least: different items of a user whose vector is learnt; others keep what was drawn, and are not fitted to."""
         super().__init__()
+        different = np.diff(graph.offsets)
         arrays = {"items": torch.from_numpy(graph.items), "offsets": torch.from_numpy(graph.offsets[:-1]).int()}
-        arrays |= {"somebody": torch.from_numpy((graph.offsets[1:] > graph.offsets[:-1]).nonzero()[0])}
+        arrays |= {"somebody": torch.from_numpy(np.flatnonzero(different >= min(least, different.max())))}
         arrays |= {"slope": torch.zeros(user_dim, item_dim), "intercept": torch.zeros(user_dim)}
         for name, tensor in arrays.items():
             self.register_buffer(name, tensor, persistent=False)
@@ -275,7 +278,7 @@ class FPMC(WithUsers):
         self.taste = random_table(num_items, config.dim, config.init_std, generator)
         self.last = random_table(num_items, config.dim, config.init_std, generator, pad=True)
         self.next = random_table(num_items, config.dim, config.init_std, generator)
-        self.fold_in = FoldIn(graph, config.dim, config.dim)
+        self.fold_in = FoldIn(graph, config.dim, config.dim, least=2)
         self.score_parts = {TASTE: config.dim, SUCCESSOR: config.dim}
 
     def of_user(self, users: Tensor, last: Tensor | None) -> tuple[Tensor, ...]:

@@ -75,7 +75,7 @@ class LightGCN(GraphRecommender):
     def fold_table(self, layers: list[Layer]) -> Tensor:
         """[items, 2 dim]: an item's share of the mean of e⁰, and what it sends in all layers."""
         items = [items for _, items in layers]
-        sent = sum(items[1:-1], items[0]) / self.propagation.item_degrees.sqrt()
+        sent = sum(items[:-1], torch.zeros_like(items[0])) / self.propagation.item_degrees.sqrt()
         return torch.cat([items[0], sent], dim=1) / len(layers)
 
     def fold(self, sums: Tensor, count: Tensor) -> Tensor:

@@ -69,7 +69,7 @@ class UserAndWindow(Windowed):
         self.items = random_table(num_items, config.dim, 1 / config.dim, generator, pad=True)
         self.targets = random_table(num_items, targets_dim, 1 / targets_dim, generator, pad=True)
         self.bias: nn.Parameter | None = None
-        self.folding = FoldIn(graph, config.dim, config.dim)
+        self.folding = FoldIn(graph, config.dim, config.dim, least=2)  # a window has an item after it
 
     def read(self, window: Tensor, people: Tensor) -> Tensor:
         """The query, float32 [batch, targets_dim]. window: int64 [batch, L]; people: float32 [batch, dim]."""

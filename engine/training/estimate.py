@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from engine.data.dataset import Cases, Dataset
@@ -188,8 +189,10 @@ def _step(trainer: Trainer, plan: list[Any]) -> float:
     return (time.monotonic() - began) / count
 
 
-def _ranking(model: Recommender, cases: Cases, trained: bool = False, lists: bool = False) -> float:
-    """Seconds to rank all of `cases`. lists: as the test items are."""
+def _ranking(
+    model: Recommender, cases: Cases, trained: bool | npt.NDArray[np.bool_] = False, lists: bool = False
+) -> float:
+    """Seconds to rank all of `cases`. trained: as `trained_users` of `full_ranks`; lists: as the test items are."""
     if not len(cases):
         return 0.0
     width = None if model.walks else model.beam
@@ -197,8 +200,8 @@ def _ranking(model: Recommender, cases: Cases, trained: bool = False, lists: boo
 
     def ask(count: int) -> float:
         rows = np.linspace(0, len(cases) - 1, count).astype(int)
-        part = cases.take(rows)
-        return _timed(lambda: full_ranks(model, part, trained_users=trained, lists=lists, beam=width))
+        part, by_vectors = cases.take(rows), np.broadcast_to(trained, len(cases))[rows]
+        return _timed(lambda: full_ranks(model, part, trained_users=by_vectors, lists=lists, beam=width))
 
     count = min(ASKED, len(cases))
     ask(min(2, count))

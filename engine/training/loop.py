@@ -14,6 +14,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -69,10 +71,15 @@ class Step(nn.Module):
 
 class Validation:
     """NDCG@10 on the validation items; cases: engine.data.dataset.Cases; negatives: int32 [cases, m] or None for full ranking,
-    of which `exclude_history` leaves the history out."""
+    of which `exclude_history` leaves the history out; trained_users: as of `full_ranks`."""
 
     def __init__(
-        self, cases: Any, negatives: Any, trained_users: bool, exclude_history: bool, protocol: str = "full"
+        self,
+        cases: Any,
+        negatives: Any,
+        trained_users: bool | npt.NDArray[np.bool_],
+        exclude_history: bool,
+        protocol: str = "full",
     ) -> None:
         self.cases, self.negatives, self.trained_users = cases, negatives, trained_users
         self.exclude_history, self.protocol = exclude_history, protocol

@@ -26,6 +26,7 @@ from engine.data.ragged import LONGEST
 from engine.errors import SeqscopeError, UsageError
 from engine.evaluation.negatives import frozen
 from engine.evaluation.protocols import history_excluded, main
+from engine.evaluation.ranks import with_vectors
 from engine.evaluation.tables import COST, ELSEWHERE, EVALUATION
 from engine.files import claimed, contents, read_json, write_json
 from engine.machine import keep_memory, now
@@ -392,7 +393,8 @@ def validation(recipe: Recipe, dataset: Dataset, model: Recommender) -> Validati
         rows = np.sort(rng.choice(len(cases), recipe.training.valid_users, replace=False))
         cases, negatives = cases.take(rows), None if negatives is None else negatives[rows]
     kind = dataset.info.split["kind"]
-    by_vectors = model.trained_users and kind != "users" and not recipe.training.valid_fold_in
+    asked_so = model.trained_users and kind != "users" and not recipe.training.valid_fold_in
+    by_vectors = with_vectors(model, dataset.training, cases.users) if asked_so else False
     return Validation(
         cases, negatives, by_vectors, history_excluded(dataset.info.repeats), main(dataset.info.repeats, kind)
     )

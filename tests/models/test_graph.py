@@ -96,16 +96,17 @@ def test_what_is_no_graph(monkeypatch: pytest.MonkeyPatch, items: list[int], off
 # --- LightGCN
 
 
-def test_vectors_are_those_of_the_paper_and_a_history_is_a_new_node() -> None:
-    recommender = model(layers=3)
-    expected = np.mean(numpy_graph.layers(start(recommender), 3), axis=0)
+@pytest.mark.parametrize("layers", [0, 1, 3])
+def test_vectors_are_those_of_the_paper_and_a_history_is_a_new_node(layers: int) -> None:
+    recommender = model(layers=layers)
+    expected = np.mean(numpy_graph.layers(start(recommender), layers), axis=0)
     np.testing.assert_allclose(vectors(recommender), expected, atol=1e-6)
     np.testing.assert_allclose(recommender.index().rows, expected[4:], atol=1e-6)
     np.testing.assert_allclose(
         recommender.query(torch.zeros(4, 1, dtype=torch.int64), torch.arange(4)), expected[:4], atol=1e-6
     )
     for history in ([3], [4, 0, 1], [5, 2, 5], [0, 1, 2, 3, 4, 5]):
-        folded = numpy_graph.folded(start(recommender), 3, history)
+        folded = numpy_graph.folded(start(recommender), layers, history)
         np.testing.assert_allclose(recommender.query(torch.tensor([history]))[0].detach(), folded, atol=1e-6)
 
 

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from engine.models.base import Comparing
-from engine.models.factorisation import RIDGE
+from engine.models.factorisation import RIDGE, FoldIn
+from engine.models.graph import Graph
 from engine.models.metric import squared_distances
 from engine.models.neumf import NeuMF, NeuMFConfig
 from engine.training.objectives import OBJECTIVES
@@ -130,10 +131,33 @@ def test_the_fold_in_is_a_ridge_regression(name: str) -> None:
     model = build(name)
     of, (items, offsets) = tables(model), log()
     taken = [part.tolist() for part in items.tensor_split(offsets[1:-1])]
+    least = 2 if model.objective == "transitions" else 1  # of one item nothing follows: such a vector is as it was drawn
+    learnt = [user for user, part in enumerate(taken) if len({*part}) >= least]
+    assert (len(learnt) == len(taken)) == (least == 1)
     for history in histories(model):
-        expected = numpy_pairs.folded(taken, of["users"], of["taste"], history, RIDGE)
+        expected = numpy_pairs.folded([taken[user] for user in learnt], of["users"][learnt], of["taste"], history, RIDGE)
         found = model.user_vectors(torch.tensor([history]), None)[0].detach().numpy()
         np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["fpmc", "caser", "hgn"])
+def test_vectors_that_were_not_learnt_have_no_say_in_the_fold_in(name: str) -> None:
+    model, (items, offsets) = build(name), log()
+    alone = [user for user, part in enumerate(items.tensor_split(offsets[1:-1])) if len({*part.tolist()}) == 1]
+    assert alone
+    before = model.eval().query(torch.tensor([[1, 2, 3]]))
+    with torch.no_grad():
+        model.users.weight[alone] = 100.0
+    assert torch.equal(model.eval().query(torch.tensor([[1, 2, 3]])), before)
+
+
+def test_where_everybody_has_one_item_their_vectors_are_all_there_is() -> None:
+    users, items = (torch.randn(3, 2, generator=torch.Generator().manual_seed(seed)) for seed in (0, 1))
+    graph = Graph.of(np.arange(3), np.arange(4), 3)
+    folds = [FoldIn(graph, 2, 2, least=least) for least in (1, 2)]
+    for fold in folds:
+        fold.fit(users, items)
+    assert torch.equal(folds[0].slope, folds[1].slope) and folds[0].slope.isfinite().all()
 
 
 def test_squared_distances_have_their_gradient() -> None:
