@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow.parquet as pq
 
 from engine.data.ragged import Ragged
@@ -263,6 +264,11 @@ class Dataset:
         """int64 [items]: training events per item."""
         return np.bincount(self.training.values, minlength=self.num_items)
 
+    @functools.cached_property
+    def validating(self) -> npt.NDArray[np.int64]:
+        """Places of the events that validation asks for; in what `with_validation` returns, of those that it had asked for."""
+        return np.flatnonzero(self.roles == Role.VALID)
+
     @property
     def validates(self) -> bool:
         """Whether anything is held out for validation."""
@@ -282,6 +288,7 @@ class Dataset:
             owner = np.repeat(np.arange(len(self.events)), self.events.lengths)
             held_back = np.isin(owner, owner[held_back])
         whole = copy.copy(self)
+        whole.validating = self.validating
         for computed in ("training", "popularity"):
             whole.__dict__.pop(computed, None)
         whole.roles = np.where(held_back, np.int8(Role.TRAIN), self.roles)

@@ -270,7 +270,7 @@ class _Gaps(Kind):
     def gather(cls, recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
         _Times.gather(recipe, dataset, folder)  # which says what to do where there are none
         assert dataset.timestamps is not None
-        held = np.setdiff1d(np.flatnonzero(dataset.roles == Role.VALID), dataset.events.offsets)
+        held = np.setdiff1d(dataset.validating, dataset.events.offsets)
         gaps = dataset.timestamps[held] - dataset.timestamps[held - 1]
         quantiles = np.quantile(gaps, np.arange(0.05, 1, 0.1), method="nearest") if len(gaps) else np.zeros(1, np.int64)
         return Material(quantiles, None, dataset.path)

@@ -101,7 +101,8 @@ def test_gaps_are_those_before_the_validation_items(tmp_path: Path) -> None:
     times = np.column_stack([0 * gaps, 20 * DAY + 0 * gaps, 20 * DAY + gaps, 90 * DAY + 0 * gaps])
     dataset = write_log(tmp_path / "data", [[0, 1, 2, 3]] * 3, 4, time_unit="second", times=times.tolist())
     by_week = recipe("sasrec", model={"period": 7}, objective={"loss": "cross-entropy"})
-    assert set(gather(by_week, dataset, tmp_path, None)["gaps"].value) == set(gaps)
+    for fitted_on in (dataset, dataset.with_validation()):  # a refit's, too, of which nothing validates any more
+        assert set(gather(by_week, fitted_on, tmp_path, None)["gaps"].value) == set(gaps)
 
 
 def test_when_the_target_was_has_no_say(trained: Path) -> None:
