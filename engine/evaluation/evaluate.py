@@ -16,7 +16,15 @@ from engine.evaluation import metrics
 from engine.evaluation.metrics import beyond_beam
 from engine.evaluation.negatives import frozen
 from engine.evaluation.protocols import SETS, Protocol, history_excluded, main, of_dataset, parse
-from engine.evaluation.ranks import best_items, full_ranks, inputs, next_device, sampled_ranks, search_width, with_vectors
+from engine.evaluation.ranks import (
+    best_items,
+    full_ranks,
+    inputs,
+    next_device,
+    sampled_ranks,
+    search_width,
+    with_vectors,
+)
 from engine.evaluation.tables import COST, accuracy_of_parts, milliseconds_per_list, write_tables
 from engine.files import write_json
 from engine.generation import Generator, beam_search
@@ -78,7 +86,9 @@ def evaluate(
     known = with_vectors(model, learnt_from.training, cases.users)
     if model.trained_users and not known.all():
         unknown = int((~known).sum())
-        note(f"{unknown:,} of {len(cases):,} users have too few training events for a vector: their histories are folded in")
+        note(
+            f"{unknown:,} of {len(cases):,} users have too few training events for a vector: their histories are folded in"
+        )
     for trained, timed in variants:
         by_vectors: bool | np.ndarray = known if trained else False
         name = of_dataset(base, repeats, trained_users=trained, with_times=timed, refit=refit)

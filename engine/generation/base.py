@@ -54,7 +54,8 @@ class Generator(Recommender):
     """A recommender whose `query` is the score of every item: the log-probability of its identifier.
 
     Probabilities are those of a walk down the trie: at every node the softmax runs over its children alone. Items that share an
-    identifier share a score. `beam` is how many identifiers evaluation searches for where walking the whole trie is too dear.
+    identifier share a score. `beam` is how many identifiers validation searches for, and the test where walking the whole trie is
+    too dear (`walks`).
     """
 
     needs: ClassVar[tuple[str, ...]] = ("identifiers",)

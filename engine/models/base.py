@@ -95,7 +95,7 @@ class Recommender(nn.Module):
     filter_window: int | None = None
     reads_times: bool = False
     beam: int | None = None
-    """How many candidates are searched for where scoring all items is too dear; None where it never is."""
+    """How many candidates validation searches for, and the test where scoring all is too dear; None where all are scored."""
     histories: int = 512
     """How many are read at a time where nothing is learnt; fewer where each is long."""
 

@@ -8,8 +8,9 @@ As a query and an index: what is known of somebody, side by side, and as many ve
 
 **Fold-in.** Somebody who has no trained vector gets u = A · m + b, with m the mean vector of the history's different items. A and
 b are those that give the training users' own vectors best, by ridge regression on the means of their items: in closed form,
-once after training. FPMC learns nothing of a user with a single item, which none follows. BPR says why a line will do: where its gradient is zero, a user's vector is a sum of those of the items taken
-less those of others, λ u = Σ_i Σ_j (1 − σ(y_ui − y_uj)) (q_i − q_j).
+once after training. (FPMC learns nothing of a user with a single item, which none follows.) BPR says why a line will do: where
+its gradient is zero, a user's vector is a sum of those of the items taken less those of others,
+λ u = Σ_i Σ_j (1 − σ(y_ui − y_uj)) (q_i − q_j).
 """
 
 from __future__ import annotations

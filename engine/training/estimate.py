@@ -195,8 +195,7 @@ def _ranking(
     """Seconds to rank all of `cases`. trained: as `trained_users` of `full_ranks`; lists: as the test items are."""
     if not len(cases):
         return 0.0
-    width = None if model.walks else model.beam
-    width = search_width(model) if lists else width
+    width = search_width(model) if lists else model.beam  # as `Validation` has it
 
     def ask(count: int) -> float:
         rows = np.linspace(0, len(cases) - 1, count).astype(int)

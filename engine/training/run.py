@@ -393,8 +393,8 @@ def validation(recipe: Recipe, dataset: Dataset, model: Recommender) -> Validati
         rows = np.sort(rng.choice(len(cases), recipe.training.valid_users, replace=False))
         cases, negatives = cases.take(rows), None if negatives is None else negatives[rows]
     kind = dataset.info.split["kind"]
-    asked_so = model.trained_users and kind != "users" and not recipe.training.valid_fold_in
-    by_vectors = with_vectors(model, dataset.training, cases.users) if asked_so else False
+    personal = model.trained_users and kind != "users" and not recipe.training.valid_fold_in
+    by_vectors = with_vectors(model, dataset.training, cases.users) if personal else False
     return Validation(
         cases, negatives, by_vectors, history_excluded(dataset.info.repeats), main(dataset.info.repeats, kind)
     )

@@ -59,7 +59,7 @@ def test_vectors_of_people_and_fold_in_are_told_apart(dataset: Dataset, run_of: 
     cases = dataset.cases("test")
     plain, known = (full_ranks(model, cases, trained_users=trained).ranks for trained in (False, True))
     learnt = dataset.training.lengths[cases.users] > 1  # of a single event nothing is learnt, as none follows it
-    assert 0 < np.count_nonzero(~learnt)
+    assert np.count_nonzero(~learnt) > 0
     table = pq.read_table(run_of("attrec") / "ranks.parquet")
     names = np.array(table["protocol"].to_pylist())
     np.testing.assert_allclose(table["rank"].to_numpy()[names == "full"], plain)

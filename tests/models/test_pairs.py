@@ -131,11 +131,14 @@ def test_the_fold_in_is_a_ridge_regression(name: str) -> None:
     model = build(name)
     of, (items, offsets) = tables(model), log()
     taken = [part.tolist() for part in items.tensor_split(offsets[1:-1])]
-    least = 2 if model.objective == "transitions" else 1  # of one item nothing follows: such a vector is as it was drawn
+    # of a single item nothing follows: such a vector is as it was drawn
+    least = 2 if model.objective == "transitions" else 1
     learnt = [user for user, part in enumerate(taken) if len({*part}) >= least]
     assert (len(learnt) == len(taken)) == (least == 1)
     for history in histories(model):
-        expected = numpy_pairs.folded([taken[user] for user in learnt], of["users"][learnt], of["taste"], history, RIDGE)
+        expected = numpy_pairs.folded(
+            [taken[user] for user in learnt], of["users"][learnt], of["taste"], history, RIDGE
+        )
         found = model.user_vectors(torch.tensor([history]), None)[0].detach().numpy()
         np.testing.assert_allclose(found, expected, atol=1e-4)
 

@@ -11,6 +11,7 @@ import shutil
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -55,6 +56,17 @@ def test_the_parts_of_an_estimate(dataset: Dataset, tmp_path: Path, steady: None
     assert (long.train, long.validate) == pytest.approx((20 * short.train, 20 * short.validate))
     assert files(dataset.path) == before and not (tmp_path / "run").exists()
     assert json.loads(json.dumps(long.to_dict()))["epochs"] == 40
+
+
+def test_ranks_are_timed_as_they_are_taken(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Validation searches with a generator's own beam whatever the tree; a small tree is scored whole for the test."""
+    widths: list[int | None] = []
+    monkeypatch.setattr(module, "full_ranks", lambda *_, beam, **__: widths.append(beam))
+    generator: Any = SimpleNamespace(walks=True, beam=20)
+    for lists, width in ((False, 20), (True, None)):
+        widths.clear()
+        module._ranking(generator, dataset.cases("valid"), lists=lists)
+        assert set(widths) == {width}
 
 
 @pytest.mark.parametrize("name", ["markov", "tfidf"])

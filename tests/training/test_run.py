@@ -148,7 +148,9 @@ def test_validation_is_ranked_as_evaluation_does(dataset: Dataset, run_of: RunOf
     for name in ("sasrec", "attrec"):  # the second has vectors of its users
         model, _, record, _ = open_run(run_of(name))
         cases = dataset.cases("valid")
-        learnt = (dataset.training.lengths[cases.users] > 1) & model.trained_users  # of a single event no vector is learnt
+        learnt = (
+            dataset.training.lengths[cases.users] > 1
+        ) & model.trained_users  # of a single event no vector is learnt
         ranks = full_ranks(model, cases, trained_users=learnt).ranks
         assert record["valid_ndcg"] == pytest.approx(metrics.accuracy(ranks)["NDCG@10"], abs=1e-6)
 
