@@ -54,7 +54,7 @@ class Recommender(nn.Module):
         card: what people are told of it.
         max_length: how many of the latest items the encoder reads.
         min_history: 0 where the model answers without any history, else 1.
-        trained_users: the model keeps a vector per training user.
+        trained_users: the model keeps a vector per training user; one that reads an order learns none of a single event.
         reads_order: False where a history is a set: no order of its items changes a bit of the query.
         unseen_items: the model knows items by their words, so it can read those that training did not have.
         per_item: the tensor that holds something of each item it was trained on, which it has afresh for others.

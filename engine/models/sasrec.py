@@ -4,8 +4,9 @@ What ports usually change and this one keeps: item vectors are multiplied by sqr
 key and value are x itself; heads are joined without an output projection; the residual adds LayerNorm(x), not x. Positions
 count from the right end (the latest item always has the last position), which is what left padding means in their code.
 
-**Fold-in.** With `user_vector`, the paper's explicit user modeling, somebody without a trained vector gets the mean of all
-trained ones, so that states are matched with items as they were in training.
+**Fold-in.** With `user_vector`, the paper's explicit user modeling, somebody without a trained vector gets the mean of all, so
+that states are matched with items as they were in training. (Users with fewer than two training events are among them, whose
+vectors stay as they were drawn, near zero, and make it shorter by their share.)
 
 **Time.** With `period`, which is ours, every so many days of the log have two vectors: one is added to the items that were taken
 then, one to the states that were reached then, where it says what is popular at the time (as the biases of Koren, KDD 2009, 3.1,
