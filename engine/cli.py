@@ -120,7 +120,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _beyond_memory(error: Exception) -> bool:
     """Whether numpy or torch, which raises RuntimeErrors of several kinds, did not get the memory that it needs, or cannot count it."""
-    return isinstance(error, MemoryError) or any(sign in str(error) for sign in ("allocate memory", "out of memory", "overflow"))
+    return isinstance(error, MemoryError) or any(
+        sign in str(error) for sign in ("allocate memory", "out of memory", "overflow")
+    )
 
 
 if __name__ == "__main__":

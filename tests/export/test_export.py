@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -210,6 +211,13 @@ def test_bundles_of_other_data_are_not_mixed(out: Path, tmp_path: Path) -> None:
     shutil.rmtree(out / "popularity")
     export_run(tmp_path / "markov", out)
     assert list(Zoo.open(out).bundles) == ["markov"]
+
+
+def test_a_folder_of_export_folders_is_none(out: Path, run_of: RunOf) -> None:
+    before = sorted(out.parent.iterdir())
+    with pytest.raises(SeqscopeError, match=re.escape(f"holds exports of datasets ({out.name})")):
+        export_run(run_of("popularity"), out.parent)
+    assert sorted(out.parent.iterdir()) == before
 
 
 def test_bundles_without_their_dataset_are_other_data_too(out: Path, tmp_path: Path) -> None:
