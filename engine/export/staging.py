@@ -91,7 +91,8 @@ def exported_fingerprint(data: Dataset, out: Path) -> str | None:
         )
     if datasets := sorted(path.parent.name for path in out.glob("*/dataset.json")):
         raise SeqscopeError(
-            f"{out} holds exports of datasets ({', '.join(datasets)}), each in a folder of its own. Export to {out / data.info.name}."
+            f"{out} holds exports of datasets ({', '.join(datasets)}), each in a folder of its own. "
+            f"Export to {out / data.info.name}."
         )
     try:
         fingerprint = json.loads((out / "dataset.json").read_text("utf-8")).get("fingerprint")

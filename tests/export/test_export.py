@@ -235,6 +235,10 @@ def test_a_run_that_was_not_evaluated(run_of: RunOf, tmp_path: Path) -> None:
         with pytest.raises(SeqscopeError, match=r"not evaluated.*seqscope evaluate"):
             export_run(run, tmp_path / "out")
         shutil.rmtree(run)
+    shutil.copytree(run_of("popularity"), run)
+    (run / "metrics.json").write_text("{")
+    with pytest.raises(SeqscopeError, match="not evaluated"):
+        export_run(run, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
