@@ -119,8 +119,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _beyond_memory(error: Exception) -> bool:
-    """Whether numpy or torch, which raises RuntimeErrors of several kinds, did not get the memory that it needs."""
-    return isinstance(error, MemoryError) or any(sign in str(error) for sign in ("allocate memory", "out of memory"))
+    """Whether numpy or torch, which raises RuntimeErrors of several kinds, lacks the memory, or cannot count it."""
+    return isinstance(error, MemoryError) or any(
+        sign in str(error) for sign in ("allocate memory", "out of memory", "overflow")
+    )
 
 
 if __name__ == "__main__":

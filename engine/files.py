@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import shutil
 import tempfile
 import zipfile
@@ -17,6 +18,8 @@ from typing import Any
 from engine.errors import SeqscopeError
 
 _LOCK, _REPLACED, _STAGING, _OLD = ".lock", ".replaced", ".staging-", ".old"
+_OS_ERROR = re.compile(r"\(os error (\d+)\)")
+"""In the words of libraries whose errors are of a kind of their own, such as safetensors: the number of what the system said."""
 BROKEN_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError, OverflowError)
 """What `zipfile` raises of an archive that is damaged, cut off, or packed by a method that it does not know."""
 
@@ -47,6 +50,10 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[Path]:
                 os.fsync(file.fileno())
         staged.chmod(0o644)
         staged.replace(path)
+    except Exception as error:
+        if isinstance(error, OSError) or not (number := _OS_ERROR.search(str(error))):
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from None
     finally:
         staged.unlink(missing_ok=True)
 

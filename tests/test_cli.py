@@ -59,6 +59,8 @@ class TestExitCodes:
             (raising(OSError(28, "No space left on device")), 1, "seqscope: No space left on device\n"),
             (lambda args: np.empty(1 << 50), 1, f"seqscope: {cli.BEYOND_MEMORY}\n"),
             (lambda args: torch.empty(1 << 50), 1, f"seqscope: {cli.BEYOND_MEMORY}\n"),
+            (lambda args: torch.empty(1 << 32, 1 << 30), 1, f"seqscope: {cli.BEYOND_MEMORY}\n"),
+            (lambda args: torch.empty(1 << 40, 1 << 40), 1, f"seqscope: {cli.BEYOND_MEMORY}\n"),
         ],
         ids=[
             "done",
@@ -70,6 +72,8 @@ class TestExitCodes:
             "a full disk",
             "numpy",
             "torch",
+            "torch, more bytes than it can count",
+            "torch, more numbers than it can count",
         ],
     )
     def test_how_it_ended_is_a_number_and_at_most_one_line(

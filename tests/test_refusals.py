@@ -12,6 +12,14 @@ from engine.files import claimed
 
 LOG = "user,item,time\n" + "".join(f"{u},{i},{100 * u + i}\n" for u in range(1, 7) for i in range(1, 7))
 ITEMS = "item,title\n" + "".join(f"{i},Film {i}\n" for i in range(1, 7))
+PLAN = """
+title = "A study"
+about = "Of this test."
+runs = ["popularity"]
+seeds = [1]
+baseline = "a"
+variants = [{ name = "a", title = "A" }, { name = "b", title = "B", set.popularity = ["training.seed=2"] }]
+"""
 
 REFUSED = {
     "train, wrong start": ("train", "recformer", "--dataset", "data/log", "--set", "model.start=nowhere"),
@@ -47,6 +55,8 @@ REFUSED = {
     "embed, unknown column": ("embed", "--dataset", "data/log", "--fields", "nothing", "--export", "made/words"),
     "study, unknown": ("study", "nothing", "--dataset", "data/log", "--to", "exports/new"),
     "study, no tokenizer": ("study", "temperature", "--dataset", "data/log", "--to", "exports/new"),
+    "study, folder of export folders": ("study", "plan.toml", "--dataset", "data/log", "--to", "exports"),
+    "export, folder of export folders": ("export", "runs/log/random", "--to", "exports"),
     "zero-shot, no bundle": ("zero-shot", "exports/nothing", "--dataset", "data/log", "--to", "exports/new"),
     "zero-shot, bad name": (
         "zero-shot", "{sample}/recformer", "--dataset", "data/log", "--to", "exports/new", "--name", "A B",
@@ -74,6 +84,9 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "one.csv").write_text("user,item\n1,1\n1,2\n1,3\n")
     (folder / "items.csv").write_text(ITEMS)
     (folder / "few.jsonl").touch()
+    (folder / "plan.toml").write_text(PLAN)
+    (folder / "exports" / "other").mkdir(parents=True)
+    (folder / "exports" / "other" / "dataset.json").write_text("{}")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         for words in (

@@ -22,6 +22,7 @@ from engine.errors import SeqscopeError, UsageError
 if TYPE_CHECKING:
     from engine.data.options import ImportOptions
     from engine.data.prepare import ImportResult
+    from engine.data.split import SplitOptions
     from engine.tabular.findings import Finding
 
 FORMATS = """\
@@ -40,6 +41,11 @@ What is left out, in this order: bad rows, low ratings, rows logged twice, repea
 what is outside the k-core, items nobody has.
 docs/data.md describes every option.
 """
+
+OF_SPLITS = {
+    "time": ("valid_from", "test_from", "quantiles"), "given": ("valid_share",), "users": ("held_out_users", "fold_in"),
+}  # fmt: skip
+"""Options that say something of one kind of split alone."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -167,19 +173,19 @@ def _configure_import(actions: argparse._SubParsersAction[argparse.ArgumentParse
         "--test-from", metavar="DATE", help="split by time: ISO date or unix seconds; default: see --quantiles"
     )
     split.add_argument(
-        "--quantiles", type=float, nargs=2, default=(0.8, 0.9), metavar=("V", "T"),
+        "--quantiles", type=float, nargs=2, metavar=("V", "T"),
         help="split by time: shares of events before validation and before test; default: 0.8 0.9",
     )  # fmt: skip
     split.add_argument(
-        "--valid-share", type=float, default=0.1, metavar="S",
+        "--valid-share", type=float, metavar="S",
         help="with --test: share of each user's training items that validate; default: 0.1; 0: none",
     )  # fmt: skip
     split.add_argument(
-        "--held-out-users", type=float, nargs=2, default=(0.1, 0.1), metavar=("V", "T"),
+        "--held-out-users", type=float, nargs=2, metavar=("V", "T"),
         help="split by users: how many validate and test, below 1 as shares of all; default: 0.1 0.1",
     )  # fmt: skip
     split.add_argument(
-        "--fold-in", type=float, default=0.8, metavar="S",
+        "--fold-in", type=float, metavar="S",
         help="split by users: share of a held-out user's items that is known; default: 0.8",
     )  # fmt: skip
 
@@ -206,20 +212,30 @@ def _import(args: argparse.Namespace) -> int:
 
 
 def _options(args: argparse.Namespace) -> ImportOptions:
+    return chosen(
+        args, paths=tuple(args.paths), header=not args.no_header, split=_split(args),
+        delimiter=args.delimiter.replace("\\t", "\t") if args.delimiter else args.delimiter,
+    )  # fmt: skip
+
+
+def _split(args: argparse.Namespace) -> SplitOptions:
     from engine.data.split import SplitOptions
 
-    if args.split != "time" and (args.valid_from or args.test_from):
-        raise UsageError("--valid-from and --test-from belong to --split time")
-    return chosen(
-        args, paths=tuple(args.paths), header=not args.no_header,
-        delimiter=args.delimiter.replace("\\t", "\t") if args.delimiter else args.delimiter,
-        split=SplitOptions(
-            kind=args.split or ("leave-one-out" if args.test is None else "given"),
-            valid_from=_moment(args.valid_from, "--valid-from"), test_from=_moment(args.test_from, "--test-from"),
-            valid_quantile=args.quantiles[0], test_quantile=args.quantiles[1], valid_share=args.valid_share,
-            held_out_users=(args.held_out_users[0], args.held_out_users[1]), fold_in=args.fold_in, seed=args.seed,
-        ),
-    )  # fmt: skip
+    kind = args.split or ("leave-one-out" if args.test is None else "given")
+    given = {
+        name: value for names in OF_SPLITS.values() for name in names if (value := getattr(args, name)) is not None
+    }
+    for of, names in OF_SPLITS.items():
+        if of != kind and (stray := given.keys() & names):
+            flags = " and ".join(f"--{name.replace('_', '-')}" for name in names if name in stray)
+            raise UsageError(f"{flags}: only with {'--test' if of == 'given' else f'--split {of}'}")
+    if quantiles := given.pop("quantiles", None):
+        given["valid_quantile"], given["test_quantile"] = quantiles
+    for name in given.keys() & {"valid_from", "test_from"}:
+        given[name] = _moment(given[name], f"--{name.replace('_', '-')}")
+    if numbers := given.get("held_out_users"):
+        given["held_out_users"] = tuple(numbers)
+    return SplitOptions(kind=kind, seed=args.seed, **given)
 
 
 def chosen(args: argparse.Namespace, **more: object) -> ImportOptions:
@@ -233,10 +249,10 @@ def chosen(args: argparse.Namespace, **more: object) -> ImportOptions:
     return ImportOptions(**{name: said[name] for name in names}, **more)  # type: ignore[arg-type]
 
 
-def _moment(text: str | None, flag: str) -> int | None:
+def _moment(text: str, flag: str) -> int:
     """Unix seconds of a date (UTC where it names no zone) or of a number."""
-    if text is None or text.isdecimal():
-        return None if text is None else int(text)
+    if text.isdecimal():
+        return int(text)
     try:
         moment = datetime.datetime.fromisoformat(text)
     except ValueError:

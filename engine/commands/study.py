@@ -25,15 +25,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from engine.data.dataset import Dataset, DatasetInfo
+    from engine.data.dataset import Dataset
     from engine.errors import UsageError
+    from engine.export.staging import exported_fingerprint
     from engine.files import claimed
     from engine.studies.plan import find, load
     from engine.studies.run import carry_out, write_study
 
     dataset = Dataset(args.dataset)
-    there = args.to / "dataset.json"
-    if there.exists() and DatasetInfo.read(there).fingerprint != dataset.info.fingerprint:
+    if exported_fingerprint(dataset, args.to) not in (None, dataset.info.fingerprint):
         raise UsageError(f"{args.to} is of other data than {args.dataset}; no page would show the study there")
     runs = args.runs or Path("runs") / dataset.info.name / "studies"
     plans = {name: load(path) for name, path in find(args.studies, dataset.info.name).items()}

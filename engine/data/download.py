@@ -55,8 +55,6 @@ def download(url: str, target: Path, *, checksum: tuple[str, str] | None = None,
 
     checksum: (algorithm, hex digest) that the file must have. A file that has not is fetched once more from the beginning.
     """
-    if urlsplit(url).scheme not in ("http", "https"):
-        raise SeqscopeError(f"{url}: only http and https addresses can be fetched.")
     part = target.with_name(target.name + ".part")
     for last_chance in (False, True):
         _fetch(url, part, patience)
@@ -191,6 +189,13 @@ def _receive(url: str, response: http.client.HTTPResponse, part: Path, have: int
 
 
 def _open(url: str, headers: dict[str, str], patience: Patience) -> http.client.HTTPResponse:
+    try:
+        parts = urlsplit(url)
+        reachable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # a port that is no number, brackets without an end
+        reachable = False
+    if not reachable:
+        raise SeqscopeError(f"{url}: only http and https addresses can be fetched.")
     # Identity: a compressed transfer has no byte positions to continue from.
     agent = {"User-Agent": f"seqscope/{__version__}", "Accept-Encoding": "identity"}
     return urllib.request.urlopen(urllib.request.Request(url, headers=agent | headers), timeout=patience.stall)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import codecs
+import io
+import math
 import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -123,6 +124,14 @@ class ImportOptions:
                 f"--time-format {self.time_format}: write a pattern such as %d.%m.%Y %H:%M",
             ),
             (self.time_format is None or self.time_unit is None, "--time-format and --time-unit exclude each other"),
+            (
+                self.min_rating is None or math.isfinite(self.min_rating),
+                f"--min-rating {self.min_rating}: give a number",
+            ),
+            (
+                self.report is None or not any(self.report.resolve() == path.resolve() for path in self.read),
+                f"--report {self.report}: that file is read; choose another",
+            ),
             (self.k_core is None or self.k_core >= 0, "--k-core cannot be negative; 0 turns it off"),
             (self.min_history >= 1, "--min-history starts at 1"),
             (min(self.seed, self.split.seed) >= 0, "--seed starts at 0"),
@@ -136,6 +145,11 @@ class ImportOptions:
         for holds, message in checks:
             if not holds:
                 raise UsageError(message)
+
+    @property
+    def read(self) -> tuple[Path, ...]:
+        """All files (of the log, perhaps a folder) that are named."""
+        return tuple(path for path in (*self.paths, self.test, self.items, self.item_map) if path is not None)
 
     def record(self, source: str, k_core: int, repeats: str) -> dict[str, Any]:
         """The options as dataset.json keeps them, with what was decided on the way: file names without folders, nothing about
@@ -151,7 +165,7 @@ class ImportOptions:
 
 def _is_encoding(name: str) -> bool:
     try:
-        codecs.getincrementaldecoder(name)
-    except LookupError:
+        io.TextIOWrapper(io.BytesIO(), name)
+    except LookupError:  # also of what makes bytes of bytes, such as base64
         return False
     return True

@@ -94,8 +94,8 @@ def _check_paths(options: ImportOptions) -> None:
         )
         raise UsageError(f"{given}; use lowercase letters, digits and single dashes")
     refuse_existing(options.out, options.overwrite)
-    for path in (*options.paths, options.test, options.items, options.item_map):
-        if path is not None and not path.exists():
+    for path in options.read:
+        if not path.exists():
             raise SeqscopeError(f"{path} does not exist.")
 
 
@@ -280,6 +280,9 @@ def _filter(events: Events, options: ImportOptions, k_core: int, left_out: dict[
         rows = rows.where(~in_training(rows.user, rows.item, rows.tested), IN_TRAINING, left_out)
     if rows.tested is not None:
         rows = rows.where(~without_training(rows.user, rows.tested), NO_TRAINING, left_out)
+        if not len(rows.user):
+            names = ", ".join(map(str, options.paths))
+            raise SeqscopeError(f"{options.test}: nobody in it has items in {names}. Are they files of one split?")
 
     if options.duplicates == "exact" and rows.time is not None:
         again = repeated(rows.user, rows.item, rows.time)
@@ -336,6 +339,8 @@ def _stop_for_bad_rows(workshop: Workshop, options: ImportOptions, why: str) -> 
     counts = workshop.findings.bad_rows()
     _write_report(workshop, options)
     total = sum(counts.values())
+    if not total:
+        raise SeqscopeError(f"There are no rows in {', '.join(map(str, options.paths))}.")
     first = workshop.findings.first(SHOWN_PROBLEMS, by_line=True)
     raise BadRows(f"{total:,} bad row{'s' if total != 1 else ''}, and {why}.", first, counts)
 

@@ -15,8 +15,9 @@ from engine.data.dataset import Dataset
 from engine.evaluation import memorisation, metrics
 from engine.evaluation.protocols import in_order, parse
 from engine.evaluation.rank_table import Ranks, common, ranks
-from engine.evaluation.tables import COST
+from engine.evaluation.tables import COST, RANKS
 from engine.evaluation.verdict import USERS, Contender, Verdict, verdict, without_seed
+from engine.files import read_json
 from engine.registry import MODELS
 
 
@@ -93,12 +94,13 @@ def _read(folder: Path, fingerprint: str) -> EvaluatedRun | None:
         record = json.loads((folder / "run.json").read_text("utf-8"))
         if record["fingerprint"] != fingerprint or record["recipe"]["family"] not in MODELS:
             return None
-        measured = json.loads((folder / "metrics.json").read_text("utf-8"))
-        table = pq.read_table(folder / "ranks.parquet")
-        cost = json.loads((folder / COST).read_text("utf-8")) if (folder / COST).exists() else {}
+        measured = read_json(folder / "metrics.json")
+        table = pq.ParquetFile(folder / "ranks.parquet").read().select(RANKS)
     except (OSError, ValueError, KeyError, TypeError):
         return None  # no finished run, or none that was evaluated
-    return EvaluatedRun(folder.name, record, measured, table, cost.get("milliseconds"))
+    if not measured or not all(isinstance(figures, dict) for figures in measured.values()):
+        return None
+    return EvaluatedRun(folder.name, record, measured, table, read_json(folder / COST).get("milliseconds"))
 
 
 def _learns(run: EvaluatedRun) -> bool:

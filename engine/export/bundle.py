@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +24,7 @@ from engine.export import counted, umap_map, vectors, weights
 from engine.export.generator import write_generator
 from engine.export.staging import TITLE, USERS, Draft, check_name_and_title, exported, provenance, read_back
 from engine.export.text import write_sentence, write_text
+from engine.files import read_json
 from engine.models import Recommender
 from engine.runtime.bundle import Bundle
 from engine.runtime.zoo import RESERVED
@@ -73,13 +73,13 @@ def export_run(
         raise UsageError(f"--name {name}: that folder is for {RESERVED[name]}; give another name")
     if users < 1:
         raise UsageError(f"--users {users}: offer at least one user")
-    measured = all((run / file).exists() for file in EVALUATION)
+    measured = read_json(run / "metrics.json") if all((run / file).exists() for file in EVALUATION) else {}
     if data.info.counts["test"] and not measured:
         raise SeqscopeError(
             f"{run} was not evaluated yet, so its bundle would have no metrics. Run `seqscope evaluate {run}` first."
         )
     with exported(out / name, data, out, users) as folder:
-        manifest = _fill(folder, title, model, recipe, record, data, run, out)
+        manifest = _fill(folder, title, model, recipe, record, data, run, out, measured)
         bundle = read_back(Bundle, folder, manifest, data)
         cases = data.cases("test")
         if len(cases):
@@ -98,6 +98,7 @@ def _fill(
     data: Dataset,
     run: Path,
     out: Path,
+    measured: dict[str, Any],
 ) -> Manifest:
     """Write every file of a bundle but its manifest, and return that."""
     stage("writing the graphs")
@@ -124,7 +125,6 @@ def _fill(
         stage("drawing the map")
         shown, xy, placed = umap_map.umap_map(rows, geometry, model.card.centred)
         umap_map.write_map(folder / "map.parquet", xy, item=shown)
-    measured = all((run / file).exists() for file in EVALUATION)
     for table in EVALUATION[:2] if measured else ():
         shutil.copyfile(run / table, folder / table)
     seeds = other_seeds(run) if measured else None
@@ -194,7 +194,7 @@ def _fill(
             },
             extra="ignore",
         ),
-        metrics=json.loads((run / "metrics.json").read_text("utf-8")) if measured else {},
+        metrics=measured,
         projection=placed,
         check=next(check for check in compared if check is not None),
     )

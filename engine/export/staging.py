@@ -83,11 +83,16 @@ def check_name_and_title(name: str, title: str | None) -> None:
 
 
 def exported_fingerprint(data: Dataset, out: Path) -> str | None:
-    """Of the dataset that an export folder is of; None where it says nothing. Raises SeqscopeError where that is not `data`, and
-    where the folder is one to train on: its tables have the same names."""
+    """Of the dataset that an export folder is of; None where it says nothing. Raises SeqscopeError where that is not `data`,
+    where the folder is one to train on (its tables have the same names), and where it holds the folders of datasets."""
     if (out / "interactions.parquet").exists():
         raise SeqscopeError(
             f"{out} is a dataset to train on, and an export would replace its tables. Export to another folder."
+        )
+    if datasets := sorted(path.parent.name for path in out.glob("*/dataset.json")):
+        raise SeqscopeError(
+            f"{out} holds exports of datasets ({', '.join(datasets)}), each in a folder of its own. "
+            f"Export to {out / data.info.name}."
         )
     try:
         fingerprint = json.loads((out / "dataset.json").read_text("utf-8")).get("fingerprint")

@@ -335,14 +335,18 @@ def open_run(
         trained_on = record["fingerprint"]
         data = Dataset(dataset or record["dataset_path"])
     except (FileNotFoundError, NotADirectoryError):
+        begun = (folder / "checkpoint.safetensors").exists()
         hint = (
             "its training has not finished; run the same `seqscope train` again"
+            if begun
+            else "it holds no training"
             if folder.is_dir()
             else "no such folder"
         )
         raise SeqscopeError(f"{folder} is not a finished run: {hint}") from None
     except (ValueError, KeyError, TypeError, UsageError) as error:
-        raise SeqscopeError(f"{path} cannot be used ({error}). Train again with --restart.") from None
+        why = {KeyError: f"no {error} in it", TypeError: "no record of a training"}.get(type(error), error)
+        raise SeqscopeError(f"{path} cannot be used ({why}). Train again with --restart.") from None
     if data.info.fingerprint != trained_on:
         if elsewhere and not MODELS[recipe.family].needs_log:
             raise SeqscopeError(

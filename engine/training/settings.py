@@ -13,7 +13,7 @@ from engine.errors import UsageError
 POSITIVE = 1e-12
 LIMITS: dict[str, tuple[float, float]] = {
     # networks
-    "dim": (1, math.inf), "blocks": (0, math.inf), "layers": (1, math.inf), "heads": (1, math.inf), "inner": (1, math.inf),
+    "dim": (1, math.inf), "blocks": (0, 1024), "layers": (1, 1024), "heads": (1, math.inf), "inner": (1, math.inf),
     "hidden_layers": (0, 1), "experts": (1, 1024), "offset_precision": (0, math.inf),
     "dropout": (0, 0.99), "input_dropout": (0, 0.99), "attention_dropout": (0, 0.99), "message_dropout": (0, 0.99),
     "node_dropout": (0, 0.99), "adaptor_dropout": (0, 0.99), "without_times": (0, 1), "period": (0, 36_525),
@@ -89,7 +89,8 @@ def _bounded(value: Any, where: str) -> Any:
     if isinstance(value, int) and high == math.inf:
         high = LARGEST
     if not math.isfinite(value) or not low <= value <= high:
-        ends = f"at least {low:g}" if high == math.inf else f"between {low:g} and {high:g}"
+        least, most = (f"{end:,}" if isinstance(end, int) else f"{end:g}" for end in (low, high))
+        ends = f"at least {least}" if high == math.inf else f"between {least} and {most}"
         raise UsageError(f"{where}: {value!r} is out of range; it must be {ends}")
     return value
 

@@ -51,9 +51,10 @@ def test_wrong_use(bench: Bench) -> None:
     log = bench.write("log.csv", LOG)
     for words in (
         ("--k-core", -1), ("--min-history", 0), ("--delimiter", ""), ("--ties", "magic"), ("--encoding", "klingon"),
-        ("--item-column", "nope"), ("--split", "time", "--quantiles", 0, 1), ("--duplicates", "last"),
+        ("--encoding", "base64"), ("--item-column", "nope"), ("--split", "time", "--quantiles", 0, 1), ("--duplicates", "last"),
         ("--ties", "shuffle", "--seed", -1), ("--split", "users", "--held-out-users", "nan", 1),
-        ("--split", "users", "--held-out-users", "inf", 1),
+        ("--split", "users", "--held-out-users", "inf", 1), ("--valid-share", 0.5), ("--fold-in", 0.5), ("--quantiles", 0.1, 0.2),
+        ("--min-rating", "nan"), ("--min-rating", "inf"), ("--report", log), ("--items", log, "--list-column", "nope"),
     ):  # fmt: skip
         bench.fails(log, *words, code=2)
     assert bench.run("import", log, "--out", bench.folder / "Not A Name") == 2 and "lowercase" in bench.err

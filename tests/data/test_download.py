@@ -124,9 +124,18 @@ def test_what_will_not_get_better_is_not_repeated(
 ) -> None:
     with pytest.raises(SeqscopeError, match=r"404.*--base-url"):
         download(f"{server.url}/gone.zip", tmp_path / "x", patience=patience)
-    for url in ("file:///etc/passwd", "ftp://host/x", "set.zip"):
+    for url in (
+        "file:///etc/passwd",
+        "ftp://host/x",
+        "set.zip",
+        "http:///set.zip",
+        "http://host:port/x",
+        "http://[::1/x",
+    ):
         with pytest.raises(SeqscopeError, match="only http and https"):
             download(url, tmp_path / "x", patience=patience)
+        with pytest.raises(SeqscopeError, match="only http and https"):
+            get_text(url, patience=patience)
     assert pauses == [] and left_behind(tmp_path) == []
 
 

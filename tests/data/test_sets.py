@@ -83,6 +83,7 @@ def test_users_on_two_lines_are_joined_and_counted(bench: Bench) -> None:
         (1, "train.txt --test none.txt", "does not exist"),
         (1, "train.txt --test known.txt", "nobody to test on"),
         (1, "train.txt --test test.txt --valid-share .01", "nobody to validate on"),
+        (1, "others.txt --test test.txt", "nobody in it has items in"),
         (2, "train.txt --test test.txt --valid-share 1", "--valid-share 1"),
         (2, "train.txt --test test.txt --split time", "leave out --split"),
         (2, "train.txt --test test.txt --k-core 2", "--k-core"),
@@ -95,7 +96,13 @@ def test_users_on_two_lines_are_joined_and_counted(bench: Bench) -> None:
     ],
 )
 def test_refusals(bench: Bench, code: int, words: str, message: str) -> None:
-    for name, content in {"train.txt": TRAIN, "test.txt": TEST, "empty.txt": "\n", "known.txt": "1 2\n"}.items():
+    for name, content in {
+        "train.txt": TRAIN,
+        "test.txt": TEST,
+        "empty.txt": "\n",
+        "known.txt": "1 2\n",
+        "others.txt": "8,9\n",
+    }.items():
         bench.write(name, content)
     given = [str(bench.folder / word) if word.endswith(".txt") else word for word in words.split()]
     assert message in bench.fails(*given, code=code)

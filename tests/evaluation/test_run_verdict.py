@@ -53,6 +53,21 @@ def test_runs_of_the_same_data_are_judged_together(trained: Path, tmp_path: Path
     assert of_runs(runs, dataset, "full, refit", "NDCG@10") is None  # fitted on other events: never with these
 
 
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [("metrics.json", "[]"), ("metrics.json", '{"full": 3}'), ("ranks.parquet", None), ("cost.json", "[]")],
+)
+def test_a_damaged_run_beside_others_is_left_out(trained: Path, tmp_path: Path, file: str, content: str | None) -> None:
+    damaged = Path(shutil.copytree(trained / "runs" / "markov", tmp_path / "damaged")) / file
+    damaged.unlink()
+    if content is None:
+        damaged.mkdir()
+    else:
+        damaged.write_text(content, "utf-8")
+    judged = of_runs([trained / "runs" / "popularity", damaged.parent], Dataset(trained / "data"), "full", "NDCG@10")
+    assert judged is not None and judged.untrained is not None and judged.untrained.among == 1 + (file == "cost.json")
+
+
 def test_an_export_carries_the_ranks_of_other_seeds(trained: Path, tmp_path: Path) -> None:
     runs = trained / "runs"
     bundle = Zoo.open(export_run(runs / "one", tmp_path / "out").parent).bundles["one"]

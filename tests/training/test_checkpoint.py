@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Callable
 from pathlib import Path
 
@@ -68,6 +69,19 @@ def test_what_is_damaged_is_said_in_one_sentence(tmp_path: Path, how: str) -> No
     said = str(fault.value)
     assert "checkpoint.safetensors is damaged" in said and "--restart" in said
     assert "\n" not in said and len(said) < 500
+
+
+def test_a_disk_that_takes_no_more_is_an_error_of_the_system(tmp_path: Path) -> None:
+    """And no SafetensorError, of which the command line knows nothing."""
+    model, optimiser = pair()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+    try:
+        with pytest.raises(OSError, match=r"File too large: .*checkpoint\.safetensors"):
+            checkpoint.save(tmp_path / "checkpoint.safetensors", model, optimiser, State())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_failed_save_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

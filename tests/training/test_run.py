@@ -333,6 +333,8 @@ def test_the_smallest_log_that_can_be_trained_on(tmp_path: Path) -> None:
 def test_what_is_no_finished_run(small_dataset: Dataset, tmp_path: Path) -> None:
     with pytest.raises(SeqscopeError, match="no such folder"):
         open_run(tmp_path / "nothing")
+    with pytest.raises(SeqscopeError, match="it holds no training"):
+        open_run(small_dataset.path)
     interrupted(recipe("sasrec", training={"epochs": 3}), small_dataset, tmp_path / "half", after=1)
     with pytest.raises(SeqscopeError, match="not finished"):
         open_run(tmp_path / "half")

@@ -57,7 +57,8 @@ def open_items(path: Path, options: ImportOptions, workshop: Workshop) -> ItemFi
 
 
 def _columns(path: Path, source: Records, names: list[str], options: ImportOptions, workshop: Workshop) -> ItemFile:
-    for flag, name in (("item-id", options.columns.item_id), ("title", options.columns.title)):
+    lists = [("list", name) for name in options.list_columns]
+    for flag, name in (("item-id", options.columns.item_id), ("title", options.columns.title), *lists):
         if name is not None and name not in names:
             raise UsageError(f"{path.name} has no column {name!r} for --{flag}-column; it has {', '.join(names)}")
     ids = (options.columns.item_id,) if options.columns.item_id else tuple(called(NAMES["item_id"], names))
