@@ -138,8 +138,8 @@ def test_a_step_that_fails_says_why(folder: Path, begin: Begin, now: Now) -> Non
 
 
 def test_the_engine_says_why(carry_out: CarryOut) -> None:
-    wanted = step("train", "sasrec", "--dataset", "nowhere").model_copy(update={"program": "engine"})
-    assert carry_out(job(wanted)).message.startswith("nowhere is not a prepared dataset: dataset.json is missing.")
+    wanted = step("data", "describe", "nowhere").model_copy(update={"program": "engine"})
+    assert carry_out(job(wanted)).message == "nowhere does not exist. Make a dataset with `seqscope data import`."
 
 
 def test_the_rest_goes_on_without_what_may_fail(folder: Path, carry_out: CarryOut) -> None:
