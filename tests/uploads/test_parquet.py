@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,14 @@ def test_whatever_columns_are_called_each_is_read(desk: Desk, tmp_path: Path, na
     desk.guess(tmp_path / "made.parquet")
     checked = desk.check()
     assert not checked.counts and [list(row.values()) for row in desk.items()] == [["1", "a", "x"], ["2", "b", "y"]]
+
+
+def test_decimals_are_numbers_and_whole_ones_ids(desk: Desk, tmp_path: Path) -> None:
+    numbers = {"item_id": [Decimal(10), Decimal(7)], "price": [Decimal("1.50"), Decimal(0)]}
+    columns = {name: pa.array(values, pa.decimal128(38, 18)) for name, values in numbers.items()}
+    desk.guess(packed(tmp_path, {**columns, "title": ["a", "b"]}))
+    desk.check()
+    assert [(row["item_id"], row["price"]) for row in desk.items()] == [("10", 1.5), ("7", 0.0)]
 
 
 class _Keys(pe.KmsClient):  # type: ignore[misc]
