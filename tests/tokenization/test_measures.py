@@ -13,6 +13,13 @@ from engine.tokenizers import report
 CODES = np.array([[0, 1], [0, 1], [0, 2], [3, 1]], np.int32)
 
 
+def test_usage() -> None:
+    """Worked out by hand in tests/app/test_semantic_ids.py."""
+    first, _ = report.usage(CODES, (4, 3))
+    assert [first[name] for name in ("codes", "used", "dead")] == [4, 2, 2] and 0 < first["gini"] < 1
+    assert first["perplexity_share"] == pytest.approx(first["perplexity"] / 4)
+
+
 def test_both_collision_rates() -> None:
     found = report.collisions(CODES)
     parts = ("different", "excess", "sharing", "groups", "largest")
