@@ -31,9 +31,10 @@ SCORED = ["popularity", "markov", "item-knn", "fmc", "mult-vae", "attrec", "bert
 each graph was compared when it was exported."""
 CORNERS = {
     *SCORED, "counting", "text-neighbours", "fpmc", "prme", "caser", "hgn", "neumf", "lightgcn", "ngcf", "gru4rec", "narm",
-    "recformer",
+    "recformer", "zesrec", "tfidf",
 }  # fmt: skip
-"""By the parts of a bundle and the kinds of networks, and all that other files export: the others differ in layers and tables."""
+"""By the parts of a bundle, the kinds of networks and what they need, and all that other files export: others differ in layers and
+tables."""
 EVERY = [pytest.param(name, marks=[] if name in CORNERS else [pytest.mark.long]) for name in MATCHING]
 ATTEND = {"sasrec", "bert4rec", "attrec", "recformer", "narm", "esasrec", "unisrec", "fdsa", "s3rec"}
 
