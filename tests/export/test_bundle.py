@@ -33,8 +33,8 @@ CORNERS = {
     *SCORED, "counting", "text-neighbours", "fpmc", "prme", "caser", "hgn", "neumf", "lightgcn", "ngcf", "gru4rec", "narm",
     "recformer", "zesrec", "tfidf",
 }  # fmt: skip
-"""By the parts of a bundle, the kinds of networks and what they need, and all that other files export: others differ in layers and
-tables."""
+"""By the parts of a bundle, the kinds of networks and what they need, and all that other files export: others differ in layers
+and tables."""
 EVERY = [pytest.param(name, marks=[] if name in CORNERS else [pytest.mark.long]) for name in MATCHING]
 ATTEND = {"sasrec", "bert4rec", "attrec", "recformer", "narm", "esasrec", "unisrec", "fdsa", "s3rec"}
 
