@@ -95,11 +95,6 @@ class HGN(UserAndWindow):
         _, _, instances = self._gates(self.window(items), self.people(items, users))
         return instances
 
-    def feature_gates(self, items: Tensor, users: Tensor | None = None) -> Tensor:
-        """As `gates`, of each feature of each item: float32 [batch, L, dim]."""
-        _, features, _ = self._gates(self.window(items), self.people(items, users))
-        return features
-
     def query_parts(self, items: Tensor, users: Tensor | None = None) -> Tensor:
         """Taste, gated window, item beside item: float32 [batch, 3, dim]."""
         return torch.stack(self._parts(self.window(items), self.people(items, users)), dim=1)

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import download, for_everybody, settle, until
+from tests.browser.conftest import download, settle, until
 from tests.browser.datasets import TITLES
 
 if TYPE_CHECKING:
@@ -64,7 +64,6 @@ def test_words_in_cards_and_files(visit: Callable[[str], Page], console_errors: 
     until(page, lambda: shares(page), before)
     settle(page)
     assert page.evaluate("window.hit") is None
-    for_everybody(page)
     assert not console_errors
 
 
@@ -102,15 +101,3 @@ def test_from_compare_to_attention_and_what_is_pointed_at_is_lit_in_the_figure_a
     expect(bands).to_have_count(2)
     expect(page.locator(".history li.lit .move")).to_have_text("3")
     assert not console_errors
-
-
-def test_results_of_a_search_lie_over_the_page(visit: Callable[[str], Page]) -> None:
-    page = visit("/attention?ds=films&model=sasrec")
-    below = page.locator(".st-key-sections_attention")
-    below.wait_for()
-    settle(page)
-    before = below.bounding_box()
-    page.get_by_label("Another item").press_sequentially("alien")
-    expect(page.locator(".st-key-attention_hits button").first).to_contain_text("Alien")
-    settle(page)
-    assert below.bounding_box() == before

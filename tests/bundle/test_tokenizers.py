@@ -24,11 +24,6 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture
-def path(pristine: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(pristine, tmp_path / "toys"))
-
-
 def test_what_it_holds(pristine: Path) -> None:
     zoo = Zoo.open(pristine, warm=True)
     assert list(zoo.tokenizations) == ["letter", "rqvae"] and zoo.refused == [] and list(zoo.bundles) == ["alpha"]

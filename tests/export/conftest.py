@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -7,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from engine.export.bundle import export_run
+from engine.runtime import Bundle, Zoo
 from tests.training.fixtures import dataset, one_thread, run_of, shared
 from tests.training.tiny import once
 
+BundleOf = Callable[[str], Bundle]
+"""What `bundle_of` is."""
 __all__ = ["copied", "dataset", "exported", "one_thread", "run_of", "shared"]
 
 
@@ -32,6 +36,12 @@ def exported(shared: Path, run_of: Callable[[str], Path]) -> Callable[[str], Pat
         return out
 
     return export
+
+
+@pytest.fixture(scope="session")
+def bundle_of(exported: Callable[[str], Path]) -> BundleOf:
+    """bundle_of("sasrec"): the bundle of a small run, opened once."""
+    return functools.cache(lambda name: Zoo.open(exported(name)).bundles[name])
 
 
 @pytest.fixture

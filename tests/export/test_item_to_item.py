@@ -15,7 +15,7 @@ import pytest
 import torch
 from scipy import sparse
 
-from engine.bundle.errors import BundleError, CapabilityError
+from engine.bundle.errors import BundleError
 from engine.bundle.files import Folder
 from engine.export.counted import write_item_to_item
 from engine.export.staging import file_of
@@ -23,6 +23,7 @@ from engine.models.item_to_item import LEVELS
 from engine.registry import MODELS
 from engine.runtime import Zoo
 from engine.runtime.item_to_item import FILE, ItemToItemWeights, unpack
+from tests.export.conftest import BundleOf
 from tests.models.contract import ITEMS, USERS, small
 from tests.runtime.bundles import amend, edit, entries, seal
 
@@ -32,8 +33,8 @@ EXAMPLE = re.search(r"```python\n(import json\n.*?)```", Path("docs/bundle.md").
 
 
 @pytest.mark.parametrize("name", SUMS)
-def test_a_score_is_what_its_events_gave(exported: Callable[[str], Path], name: str) -> None:
-    bundle = Zoo.open(exported(name)).bundles[name]
+def test_a_score_is_what_its_events_gave(bundle_of: BundleOf, name: str) -> None:
+    bundle = bundle_of(name)
     rng = np.random.default_rng(3)
     for length in (1, 4, bundle.manifest.encoder.max_length + 3):
         history = rng.integers(0, bundle.manifest.num_items, length).tolist()
@@ -47,9 +48,9 @@ def test_a_score_is_what_its_events_gave(exported: Callable[[str], Path], name: 
 
 
 @pytest.mark.parametrize("name", SUMS)
-def test_a_stranger_ranks_it_again(exported: Callable[[str], Path], name: str) -> None:
+def test_a_stranger_ranks_it_again(bundle_of: BundleOf, name: str) -> None:
     assert EXAMPLE is not None
-    bundle = Zoo.open(exported(name)).bundles[name]
+    bundle = bundle_of(name)
     for history in ([2], [5, 1, 5, 3, 0]):
         given: dict[str, Any] = {"folder": bundle.folder.path, "history": history}
         exec(EXAMPLE[1], given)  # noqa: S102 (of our own docs)
@@ -87,11 +88,6 @@ def written(model: Any, folder: Path) -> ItemToItemWeights:
     longest = model.max_length if model.reads_order else None
     files = {FILE: file_of(folder / FILE)}
     return unpack(Folder(folder, folder.name), files, model.num_items, draft.item_to_item, longest)
-
-
-def test_a_model_that_adds_nothing_up_says_so(exported: Callable[[str], Path]) -> None:
-    with pytest.raises(CapabilityError, match="no sums"):
-        Zoo.open(exported("popularity")).bundles["popularity"].contributions([1], 2)
 
 
 Arrays = dict[str, np.ndarray]

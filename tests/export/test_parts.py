@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,21 +16,16 @@ from engine.export import vectors
 from engine.models.caser import Caser
 from engine.models.factorisation import TASTE
 from engine.runtime import Zoo
-from engine.runtime.bundle import Bundle
 from engine.training.run import open_run
+from tests.export.conftest import BundleOf
 from tests.runtime.bundles import edit, entries
 
 SIDE_BY_SIDE = ["attrec", "caser", "fpmc", "prme"]
 HISTORY = [5, 1, 4, 3, 9, 8, 2, 6]
 
 
-@pytest.fixture(scope="module")
-def bundle_of(exported: Callable[[str], Path]) -> Callable[[str], Bundle]:
-    return functools.cache(lambda name: Zoo.open(exported(name)).bundles[name])
-
-
 @pytest.mark.parametrize(("name", "added"), [("hgn", True), ("attrec", False), ("fpmc", False)])
-def test_a_score_is_what_its_parts_gave(bundle_of: Callable[[str], Bundle], name: str, added: bool) -> None:
+def test_a_score_is_what_its_parts_gave(bundle_of: BundleOf, name: str, added: bool) -> None:
     bundle = bundle_of(name)
     assert bundle.cannot("contributions") is None and bundle.manifest.adds_parts == added
     for history in (HISTORY, [3], [1, 3, 9, 5, 21, 4] * 3):
@@ -43,9 +37,7 @@ def test_a_score_is_what_its_parts_gave(bundle_of: Callable[[str], Bundle], name
 
 
 @pytest.mark.parametrize("name", ["hgn", *SIDE_BY_SIDE])
-def test_taste_knows_no_order_and_what_is_recent_nothing_of_before(
-    bundle_of: Callable[[str], Bundle], name: str
-) -> None:
+def test_taste_knows_no_order_and_what_is_recent_nothing_of_before(bundle_of: BundleOf, name: str) -> None:
     bundle = bundle_of(name)
     before, order = [7, *HISTORY[1:]], [*HISTORY[1:-1], HISTORY[0], HISTORY[-1]]
     given, of_other, of_order = (bundle.contributions(events, 0) for events in (HISTORY, before, order))
@@ -56,7 +48,7 @@ def test_taste_knows_no_order_and_what_is_recent_nothing_of_before(
 
 @pytest.mark.parametrize("output", ["query_parts", "gates"])
 def test_an_export_compares_what_explains(
-    bundle_of: Callable[[str], Bundle], run_of: Callable[[str], Path], dataset: Dataset, output: str,
+    bundle_of: BundleOf, run_of: Callable[[str], Path], dataset: Dataset, output: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     folder, (model, *_) = bundle_of("hgn").folder.path, open_run(run_of("hgn"))
@@ -67,9 +59,7 @@ def test_an_export_compares_what_explains(
         vectors.compare(folder, model, dataset.cases("test"), 1)
 
 
-def test_matches_of_filters_are_those_of_pytorch(
-    bundle_of: Callable[[str], Bundle], run_of: Callable[[str], Path]
-) -> None:
+def test_matches_of_filters_are_those_of_pytorch(bundle_of: BundleOf, run_of: Callable[[str], Path]) -> None:
     """Of rows that end with an item of the history: padding matches nothing."""
     bundle, (model, *_) = bundle_of("caser"), open_run(run_of("caser"))
     assert isinstance(model, Caser)
@@ -88,9 +78,7 @@ def test_matches_of_filters_are_those_of_pytorch(
         bundle_of("hgn").matches(HISTORY)
 
 
-def test_a_bundle_of_before_opens_and_says_nothing_of_parts(
-    bundle_of: Callable[[str], Bundle], copied: Callable[..., Path]
-) -> None:
+def test_a_bundle_of_before_opens_and_says_nothing_of_parts(bundle_of: BundleOf, copied: Callable[..., Path]) -> None:
     out = copied("hgn")
     raw = entries(out / "hgn")
     del raw["index"]["parts"], raw["encoder"]["gates"]

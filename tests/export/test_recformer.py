@@ -14,15 +14,15 @@ import pytest
 from engine.bundle.manifest import Manifest
 from engine.data.dataset import Dataset
 from engine.runtime import Bundle, BundleError, CapabilityError, QuestionError, Zoo
-from tests.training.fixtures import RunOf
+from tests.export.conftest import BundleOf
 
 ITEMS = 150
 
 
 @pytest.fixture(scope="module")
-def bundle(exported: RunOf) -> Bundle:
+def bundle(bundle_of: BundleOf) -> Bundle:
     """Of a windowed model that reads 20 tokens."""
-    return Zoo.open(exported("recformer")).bundles["recformer"]
+    return bundle_of("recformer")
 
 
 def test_new_items_are_read_as_those_of_the_catalogue(bundle: Bundle, dataset: Dataset) -> None:
@@ -82,8 +82,8 @@ def test_damaged_files_are_named(copied: Callable[..., Path]) -> None:
         bundle.encode([{"title": "gold"}])
 
 
-def test_models_of_numbers_say_that_they_cannot(exported: RunOf) -> None:
-    numbers = Zoo.open(exported("popularity")).bundles["popularity"]
+def test_models_of_numbers_say_that_they_cannot(bundle_of: BundleOf) -> None:
+    numbers = bundle_of("popularity")
     assert numbers.cannot("words") is not None
     with pytest.raises(CapabilityError, match=r"\.$"):
         numbers.encode([{"title": "x"}])

@@ -60,7 +60,9 @@ def real_umap(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     sys.modules.pop("umap", None)
 
 
-def test_the_map_is_the_same_twice_and_keeps_groups_together(real_umap: None, recwarn: pytest.WarningsRecorder) -> None:
+def test_the_map_is_the_same_twice_keeps_groups_together_and_compiles_nothing_that_is_not_kept_for_the_next_process(
+    real_umap: None, recwarn: pytest.WarningsRecorder
+) -> None:
     rng = np.random.default_rng(5)
     table = np.concatenate([rng.normal(size=(30, 8)) + 8 * np.eye(8)[group] for group in range(2)]).astype(np.float32)
     one, parameters = umap_map.umap(table, "cosine", 42)
@@ -75,10 +77,6 @@ def test_the_map_is_the_same_twice_and_keeps_groups_together(real_umap: None, re
     assert closer[:30].all()
     assert not closer[30:].any()
     assert not [w for w in recwarn if "knn" in str(w.message)]
-
-
-def test_what_umap_compiles_is_there_for_the_next_process(real_umap: None) -> None:
-    umap_map.umap(rows(), "cosine", 42)
     from umap import layouts, umap_
 
     epoch = layouts._nb_optimize_layout_euclidean_single_epoch

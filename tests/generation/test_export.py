@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 import torch
 
@@ -129,18 +128,3 @@ def test_a_graph_that_differs_is_refused(made: tuple[Path, Path], part: str) -> 
         model.get_submodule(part).weight += 0.3  # type: ignore[operator]
     with pytest.raises(SeqscopeError, match="differs from PyTorch"):
         generator.compare(made[1] / "both-ways", model, cases, recipe.training.seed)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("name", ["alone"])
-def test_nothing_half_done_is_seen(made: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Graphs of another model, which the export finds out."""
-    other = made[1] / "both-ways"
-
-    def write(model: Generator, folder: Path) -> None:
-        for graph in ("encoder.onnx", "decoder.onnx", "attention.onnx"):
-            (folder / graph).write_bytes(onnx.load(other / graph).SerializeToString())  # with what the others share
-
-    monkeypatch.setattr(generator, "write_graphs", write)
-    with pytest.raises(SeqscopeError):
-        export_run(made[0] / "alone", tmp_path)
-    assert not list(tmp_path.iterdir())

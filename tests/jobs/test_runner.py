@@ -24,6 +24,8 @@ Begin = Callable[..., subprocess.Popen[bytes]]
 CarryOut = Callable[[Job], Status]
 Now = Callable[[], Status]
 LINES = [str(number) for number in range(1, 11)]
+ALIKE = pytest.mark.parametrize("begin", ["app.jobs.runner"], indirect=True)
+"""Of what a runner does alike with processes of their own and with forked ones, which it ends as those that are cancelled."""
 
 
 def lines(path: Path) -> list[str]:
@@ -110,6 +112,7 @@ def test_cancelled(folder: Path, begin: Begin, now: Now) -> None:
     assert begin().wait() == 0 and now().state == "cancelled"  # it is over
 
 
+@ALIKE
 def test_one_runner_alone(folder: Path, begin: Begin, now: Now) -> None:
     child = begin(job(step("count", "out", 10, 0, folder / "gate")))
     wait(lambda: lines(folder / "out"))
@@ -135,8 +138,8 @@ def test_a_step_that_fails_says_why(folder: Path, begin: Begin, now: Now) -> Non
 
 
 def test_the_engine_says_why(carry_out: CarryOut) -> None:
-    wanted = step("train", "sasrec", "--dataset", "nowhere").model_copy(update={"program": "engine"})
-    assert carry_out(job(wanted)).message.startswith("nowhere is not a prepared dataset: dataset.json is missing.")
+    wanted = step("data", "describe", "nowhere").model_copy(update={"program": "engine"})
+    assert carry_out(job(wanted)).message == "nowhere does not exist. Make a dataset with `seqscope data import`."
 
 
 def test_the_rest_goes_on_without_what_may_fail(folder: Path, carry_out: CarryOut) -> None:
@@ -187,6 +190,7 @@ def test_what_was_to_be_short_and_is_not_leaves_its_place(carry_out: CarryOut, m
     assert carry_out(wanted).state == "done"  # as a long one it has its time
 
 
+@ALIKE
 def test_a_step_that_takes_too_long_is_ended(
     folder: Path, begin: Begin, now: Now, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,6 +200,7 @@ def test_a_step_that_takes_too_long_is_ended(
     assert gone(pids(folder / "out")[0])
 
 
+@ALIKE
 def test_the_folder_is_taken_away(folder: Path, begin: Begin, tmp_path: Path) -> None:
     child = begin(job(step("count", str(tmp_path / "out"), 1000, 0.05)))
     wait(lambda: lines(tmp_path / "out"))
@@ -253,6 +258,7 @@ def test_the_dataset_is_deleted_while_a_step_ends(
     assert not data.exists()
 
 
+@ALIKE
 def test_the_files_are_taken_away(folder: Path, begin: Begin, now: Now, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     child = begin(job(step("count", str(tmp_path / "out"), 1000, 0.05), folder="../../data"))

@@ -61,14 +61,13 @@ def caser(image: Array, rows: list[Array], columns: Array, joint: tuple[Array, A
 
 def hgn(
     items: Array, user: Array, w1: Array, w2: Array, b: Array, w3: Array, w4: Array, variant: str
-) -> tuple[Array, Array, Array, Array]:
-    """Ma et al. 2019, 3.2 to 3.5: the gated window, the sum of the items, and the gates of features and items. items: [n, d],
+) -> tuple[Array, Array, Array]:
+    """Ma et al. 2019, 3.2 to 3.5: the gated window, the sum of the items, and the gates of the items. items: [n, d],
     those there are; w4: [n, d], of their places. variant "code" divides by the gates of the items."""
-    features = np.array([sigma(w1 @ item + w2 @ user + b) for item in items])
-    gated = items * features
+    gated = items * np.array([sigma(w1 @ item + w2 @ user + b) for item in items])
     instances = np.array([sigma(w3 @ item + place @ user) for item, place in zip(gated, w4, strict=True)])
     total = sum(gate * item for gate, item in zip(instances, gated, strict=True))
-    return total / (len(items) if variant == "paper" else instances.sum()), items.sum(0), features, instances
+    return total / (len(items) if variant == "paper" else instances.sum()), items.sum(0), instances
 
 
 def narm(states: Array, a1: Array, a2: Array, v: Array, b: Array, variant: str) -> tuple[Array, Array]:

@@ -145,14 +145,13 @@ def test_hgn_is_that_of_the_paper(variant: str) -> None:
     user, items = torch.tensor([2]), numbers(model.items.weight)
     for history in histories(model, 5):
         latest, tokens = history[-3:], torch.tensor([history])
-        gated, beside, features, instances = numpy_networks.hgn(
+        gated, beside, instances = numpy_networks.hgn(
             items[latest], numbers(model.users.weight)[2], numbers(model.feature_item.weight),
             numbers(model.feature_user.weight), numbers(model.feature_item.bias), numbers(model.instance_item.weight)[0],
             numbers(model.instance_user.weight)[3 - len(latest) :], variant,
         )  # fmt: skip
         scores_of_trained_user(model, history, numbers(model.users.weight)[2] + gated + beside)
-        for found, expected in ((model.feature_gates, features), (model.gates, instances)):
-            np.testing.assert_allclose(numbers(found(tokens, user)[0])[3 - len(latest) :], expected, atol=1e-5)
+        np.testing.assert_allclose(numbers(model.gates(tokens, user)[0])[3 - len(latest) :], instances, atol=1e-5)
         parts = [numbers(model.users.weight)[2], gated, beside]
         np.testing.assert_allclose(numbers(model.query_parts(tokens, user)[0]), parts, atol=1e-5)
 

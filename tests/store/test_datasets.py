@@ -45,12 +45,6 @@ class TestAdd:
         ids = {home.new_id() for _ in range(1000)}
         assert len(ids) == 1000 and all(home.ID.fullmatch(id) for id in ids)
 
-    def test_a_browsers_expires_and_an_accounts_does_not(self, store: Store) -> None:
-        expires = uploaded(store, ANNA).expires
-        assert expires is not None
-        assert timedelta(days=6.9) < expires - datetime.now(UTC) < timedelta(days=7.1)
-        assert uploaded(store, CLARA).expires is None
-
     def test_titles_are_one_line(self, store: Store) -> None:
         assert store.datasets.add(ANNA, "  My\n\x00films\u202e ").title == "My films"
         with pytest.raises(SeqscopeError, match="title"):
