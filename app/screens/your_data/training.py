@@ -187,8 +187,8 @@ def words(estimate: JobEstimate) -> str:
 
 def _train(owner: str, id: str, estimates: _Estimates) -> None:
     key = f"data_estimates_{id}"
-    # Taken out first: a second click would train it twice. Where another run was asked for meanwhile, Streamlit ends a callback at
-    # its next look at the session, so that after the training it might stay.
+    # Taken out first: a second click would train it twice. Where another run was asked for meanwhile, Streamlit ends a callback
+    # at its next look at the session, so that after the training it might stay.
     if st.session_state.pop(key, None) is None:
         return
     try:
