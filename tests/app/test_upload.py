@@ -204,6 +204,15 @@ def test_of_a_log_of_ids_nothing_is_prepared_that_reads_texts(root: Path) -> Non
     assert not work.has_words(ANNA, dataset.id)
 
 
+def test_that_no_rating_is_too_low_is_said_and_not_asked(root: Path) -> None:
+    test = page(root, ANNA)
+    rows = [f"u{u},i{n},{1 + (u + n) % 5}.5,{1_700_000_000 + n}\n" for u in range(4) for n in range(5)]
+    drop(test, "log", ("user,item,rating,time\n" + "".join(rows)).encode())
+    press(test, "check")
+    lowest = test.selectbox(key=key(test, "selectbox", "offer", "min_rating"))
+    assert lowest.value is None and lowest.placeholder == "none"
+
+
 def test_a_file_that_was_moved_stays_where_it_is_put_again(root: Path) -> None:
     test = page(root, ANNA)
     rows = b"id,name,day\n" + b"".join(b"%d,Ann %d,2024-03-0%d\n" % (n, n, n) for n in range(1, 9))
