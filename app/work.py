@@ -112,17 +112,19 @@ def take(
     exports: Path,
     reading: Mapping[str, Any] | None = None,
     fingerprint: str = "",
+    items: int = 0,
 ) -> StoredDataset:
     """Makes a dataset of a staged folder whose upload was accepted (clean/ is there), and asks for its first jobs (`begin`).
 
-    exports: the server's own zoos, whose models may be carried over. Raises SeqscopeError; the staged folder then stays.
+    exports: the server's own zoos, whose models may be carried over. items: as the check counted them, with those that the log
+    alone has; 0 for the catalogue's. Raises SeqscopeError; the staged folder then stays.
     """
-    items, events = _rows(staged / kinds.ITEMS), _rows(staged / kinds.LOG)
-    if items is None:
+    rows, events = _rows(staged / kinds.ITEMS), _rows(staged / kinds.LOG)
+    if rows is None:
         raise SeqscopeError("The upload has not been checked yet.")
     store = open_store()
     dataset = store.datasets.add(
-        owner, title, staged=staged, state="checked", rows_items=items, rows_events=events or 0, reading=reading,
+        owner, title, staged=staged, state="checked", rows_items=items or rows, rows_events=events or 0, reading=reading,
         fingerprint=fingerprint,
     )  # fmt: skip
     with contextlib.suppress(SeqscopeError):  # the dataset is there; its card says why, and offers to begin
@@ -130,11 +132,11 @@ def take(
     return store.datasets.get(owner, dataset.id)
 
 
-def add_log(owner: str, id: str, staged: Path, *, exports: Path) -> StoredDataset:
+def add_log(owner: str, id: str, staged: Path, *, exports: Path, items: int = 0) -> StoredDataset:
     """Gives a dataset that is a catalogue alone the accepted log of a staged folder, and asks for its first jobs (`begin`).
 
-    What was made of the catalogue stays until they have something in its place. Raises SeqscopeError; the dataset is then as it
-    was.
+    What was made of the catalogue stays until they have something in its place. items: as for `take`. Raises SeqscopeError; the
+    dataset is then as it was.
     """
     store, folder = open_store(), home.here().dataset(owner, id)
     with _ADDING:
@@ -150,7 +152,10 @@ def add_log(owner: str, id: str, staged: Path, *, exports: Path) -> StoredDatase
         files.add_log(staged, folder.path)
         made = fingerprint(sorted(folder.clean.iterdir()))
         try:
-            store.datasets.change(owner, id, rows_events=events, reading=files.as_stored(folder.path), fingerprint=made)
+            store.datasets.change(
+                owner, id, rows_items=items or dataset.rows_items, rows_events=events,
+                reading=files.as_stored(folder.path), fingerprint=made,
+            )  # fmt: skip
         except BaseException:
             files.take_back_log(staged, folder.path)
             raise
@@ -184,6 +189,12 @@ def log_columns(owner: str, id: str) -> tuple[str, ...]:
     """Of the log; none where there is none."""
     path = home.here().dataset(owner, id).path / kinds.LOG
     return tuple(pq.read_schema(path).names) if path.is_file() else ()
+
+
+def has_words(owner: str, id: str) -> bool:
+    """Whether more than ids is known of the items: without a catalogue, and titles in the log, ids stand in for titles."""
+    read = files.readings(home.here().dataset(owner, id).path)
+    return "log" not in read or "catalogue" in read or read["log"].column("title") is not None
 
 
 def sources(exports: Path) -> list[Path]:
@@ -238,6 +249,10 @@ def unasked(owner: str, id: str, works: Sequence[Work]) -> list[JobKind]:
         or any((folder.exports / name / "manifest.json").is_file() for name in kinds.baseline_names()),
         "prepare": read and any((folder.exports / place).is_dir() for place in (IDENTIFIERS, SPACES)),
     }
+    if log and not has_words(owner, id):  # nothing of it could be made
+        there["prepare"] = there["prepare"] or all(
+            "vectors" in each.declaration.needs for each in kinds.tokenizers().values()
+        )
     return [kind for kind, made in there.items() if kind not in begun and not made]
 
 

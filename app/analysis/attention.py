@@ -57,13 +57,13 @@ class Names:
     def ticks(self, limit: int = 24) -> list[str]:
         """For Plotly's axes: the place and a short title. The place keeps repeated titles apart."""
         return [
-            label(title if number == "next" else f"{number} · {short_title(title, limit)}", 4 * limit)
+            label(title, 4 * limit) if number == "next" else f"{number} · {label(short_title(title, limit), 4 * limit)}"
             for number, title in zip(self.numbers, self.titles, strict=True)
         ]
 
     def hovers(self) -> list[str]:
         return [
-            label(title if number == "next" else f"{number} · {title}", 120)
+            label(title, 120) if number == "next" else f"{number} · {label(title, 120)}"
             for number, title in zip(self.numbers, self.titles, strict=True)
         ]
 

@@ -405,7 +405,7 @@ def events_of(numbers: Iterable[object], titles: Iterable[str]) -> list[str]:
 def ticks(positions: Iterable[str], titles: Iterable[str], room: int) -> list[str]:
     """Names of rows: the position, "" of what has none, and as much of the title as has room."""
     return [
-        label(title if position in ("", "next") else f"{position} · {short_title(title, room)}", 200)
+        label(title, 200) if position in ("", "next") else f"{position} · {label(short_title(title, room), 200)}"
         for position, title in zip(positions, titles, strict=True)
     ]
 
@@ -413,7 +413,7 @@ def ticks(positions: Iterable[str], titles: Iterable[str], room: int) -> list[st
 def hovers(positions: Iterable[str], titles: Iterable[str]) -> list[str]:
     """The same rows to who points at them."""
     return [
-        label(f"{position} · {title}" if position else title, 120)
+        (f"{position} · " if position else "") + label(title, 120)
         for position, title in zip(positions, titles, strict=True)
     ]
 

@@ -240,7 +240,7 @@ def _dataset(at: Home, owner: str, id: str) -> dict[str, Any]:
         "title": records.named(title or "Recovered dataset", "title"),
         "created": records.now(),
         "state": "ready" if folder.opens else "failed" if damaged else "checked" if clean else "uploaded",
-        "rows_items": _count(folder.clean / "items.parquet"),
+        "rows_items": _count(folder.data / "items.parquet") or _count(folder.clean / "items.parquet"),
         "rows_events": _count(folder.clean / "log.parquet"),
         "bytes": home.size(folder.path),
         "reading": records.written(files.as_stored(folder.path)),

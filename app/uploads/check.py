@@ -84,7 +84,7 @@ def check(
             numbers["users"] = value(con, 'SELECT count(DISTINCT "user") FROM events')
             if catalogue is not None or known is not None:
                 say(0.8, "Comparing log and catalogue")
-                compare(con, log.reading, findings)
+                numbers["items"] += compare(con, log.reading, findings)
             else:
                 numbers["items"] = value(con, "SELECT count(DISTINCT item) FROM events")
                 clean.write_items_of_log(con, log.reading, folder, limits)

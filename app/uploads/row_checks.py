@@ -282,8 +282,8 @@ def _users(con: duckdb.DuckDBPyConnection, column: str, findings: Findings) -> N
     findings.insert("log", "few_events", f"SELECT line, value FROM takers WHERE n < {FEW}", column)
 
 
-def compare(con: duckdb.DuckDBPyConnection, reading: Reading, findings: Findings) -> None:
-    """Adds which items of the log the catalogue (the table `known` of item_id) lacks."""
+def compare(con: duckdb.DuckDBPyConnection, reading: Reading, findings: Findings) -> int:
+    """Adds which items of the log the catalogue (the table `known` of item_id) lacks; how many they are."""
     item = reading.column("item")
     assert item is not None
     con.execute(
@@ -293,12 +293,13 @@ def compare(con: duckdb.DuckDBPyConnection, reading: Reading, findings: Findings
     total = value(con, "SELECT count(*) FROM events")
     missing = value(con, "SELECT sum(n) FROM strange")
     if not missing or not total:
-        return
+        return 0
     share = missing / total
     note = f"{100 * share:.3g}% of the events." + _advice(con, reading, share)
     if missing == total:
         findings.add("log", "none_known", column=item.name, note=_advice(con, reading, share).strip())
     findings.insert("log", "item_unknown", "SELECT line, value FROM strange", item.name, note)
+    return value(con, "SELECT count(*) FROM strange")
 
 
 def _advice(con: duckdb.DuckDBPyConnection, reading: Reading, share: float) -> str:

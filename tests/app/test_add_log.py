@@ -69,12 +69,12 @@ def test_a_log_comes_later(root: Path, shop: StoredDataset) -> None:
     assert "21 of 22 rows can be used" in text and "1 × time that cannot be read, in the log" in text
     assert "1 × item of the log that the catalogue lacks, in the log" in text and "4.76% of the events" in text
     assert not [one for one in test.text_input if (one.key or "").startswith("later")]  # it has a title
-    assert "The dataset will have 40 items, 21 events and 4 users" in text
+    assert "The dataset will have 41 items, 21 events and 4 users" in text
     shown = sorted(path.name for path in home.here().dataset(ANNA, shop.id).exports.iterdir())
     later(test, shop, "use")
     assert not [one for one in test.button if (one.key or "").startswith(("data_nolog", "data_addlog", "later"))]
     found = open_store().datasets.get(ANNA, shop.id)
-    assert (found.rows_items, found.rows_events, found.title) == (40, 21, "My shop")
+    assert (found.rows_items, found.rows_events, found.title) == (41, 21, "My shop")
     assert set(found.reading) == {"catalogue", "log"} and found.fingerprint not in ("", shop.fingerprint)
     folder = home.here().dataset(ANNA, shop.id)
     assert pq.read_metadata(folder.clean / "log.parquet").num_rows == 21

@@ -13,6 +13,8 @@ from streamlit.testing.v1 import AppTest
 
 from app import zoo
 from app.analysis import word_attention
+from app.analysis.attention import Names
+from app.figures import attention
 from app.figures import word_attention as figures
 from app.session import state
 from engine.runtime import Word, WordAttention, Zoo
@@ -139,6 +141,14 @@ def test_hostile_words_and_titles_are_text(title: str) -> None:
     )
     for figure in (figures.items(parts), figures.token_ablation(table)):
         assert "<script" not in figure.to_json() and "$\\\\frac" not in figure.to_json()
+
+
+def test_the_place_stands_before_a_title_from_right_to_left() -> None:
+    expected = ["1 · \u2068أفلام\u2069", "next item"]
+    called = Names(("1", "next"), ("أفلام", "next item"))
+    assert called.ticks() == called.hovers() == expected
+    assert attention.ticks(called.numbers, called.titles, 20) == expected
+    assert attention.hovers(("1", ""), called.titles) == expected
 
 
 # --- an item's own words

@@ -138,6 +138,17 @@ def opened(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Open:
     return lambda **address: run_without_fault(at_page(root, "catalogue", **address))
 
 
+def test_a_fact_from_right_to_left_leaves_the_others_where_they_are(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    genres = pa.array(["دراما", "رعب"] * 20)
+    items = films().set_column(films().column_names.index("genres"), "genres", genres)
+    pq.write_table(items, make_zoo(tmp_path) / "items.parquet")
+    monkeypatch.setenv("SEQSCOPE_EXPORTS", str(tmp_path))
+    page = run_without_fault(at_page(root, "catalogue"))
+    assert "\u2068دراما\u2069 · 1960 · Sam Poe, Jr. · popularity rank 1" in [caption.value for caption in page.caption]
+
+
 def test_search_and_filters_come_back_from_the_address(opened: Open) -> None:
     page = opened(find="Film", only="genres~Mystery", between="year~1970~1979", h="toy-1")
 

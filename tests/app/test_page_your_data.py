@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+from collections import UserDict
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import streamlit as st
+from streamlit.runtime.scriptrunner import RerunData, RerunException
 from streamlit.testing.v1 import AppTest
 
 from app import home, work, zoo
@@ -418,6 +421,29 @@ def test_a_double_click_trains_once(root: Path, monkeypatch: pytest.MonkeyPatch)
     for _ in range(2):
         training._train(ANNA, dataset.id, estimates)
     assert len(work.of(ANNA, dataset.id)) == 1
+
+
+def test_a_double_click_that_another_run_interrupts_trains_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = trainable()
+    choice = work.TrainingChoice(model="sasrec", estimate=estimated("sasrec"))
+    estimates = training._Estimates(("sasrec",), "short", (choice,))
+    monkeypatch.setattr(training.st, "session_state", Interrupted({f"data_estimates_{dataset.id}": estimates}))
+    for _ in range(2):
+        with contextlib.suppress(RerunException):
+            training._train(ANNA, dataset.id, estimates)
+    assert len(work.of(ANNA, dataset.id)) == 1
+
+
+class Interrupted(UserDict[str, Any]):
+    """A session whose callback ends where it first takes something out, as Streamlit's does when another run was asked for."""
+
+    over = False
+
+    def __delitem__(self, key: str) -> None:
+        if not self.over:
+            self.over = True
+            raise RerunException(RerunData())
+        super().__delitem__(key)
 
 
 def test_an_estimate_and_the_click_for_it_outlive_a_job_that_draws_the_page_anew(

@@ -70,7 +70,7 @@ def test_from_files_to_a_dataset(root: Path, launcher: Nobody) -> None:
     assert [b.label for b in test.button if b.key == "upload_use_0"] == ["Use it without the 2 bad rows"]
     press(test, "use")
     (dataset,) = open_store().datasets.of(ANNA)
-    assert (dataset.title, dataset.rows_items, dataset.rows_events, dataset.state) == ("My <films>", 5, 13, "checked")
+    assert (dataset.title, dataset.rows_items, dataset.rows_events, dataset.state) == ("My <films>", 6, 13, "checked")
     assert dataset.reading["log"]["gzip"] and dataset.fingerprint
     folder = home.here().dataset(ANNA, dataset.id)
     assert pq.read_table(folder.clean / "items.parquet")["title"].to_pylist()[-1] == "i9"
@@ -191,6 +191,26 @@ def test_one_file_of_transactions_with_titles_is_enough(root: Path) -> None:
     assert (dataset.rows_items, dataset.rows_events) == (5, 20)
     table = pq.read_table(home.here().dataset(ANNA, dataset.id).clean / "items.parquet")
     assert table["title"].to_pylist()[0] == "Thing number 0" and "kind" in table.column_names
+    assert work.has_words(ANNA, dataset.id)
+
+
+def test_of_a_log_of_ids_nothing_is_prepared_that_reads_texts(root: Path) -> None:
+    test = page(root, ANNA)
+    drop(test, "log", LOG.encode())
+    press(test, "check")
+    press(test, "use")
+    (dataset,) = open_store().datasets.of(ANNA)
+    assert [job.row.kind for job in work.of(ANNA, dataset.id)] == ["baselines"]
+    assert not work.has_words(ANNA, dataset.id)
+
+
+def test_that_no_rating_is_too_low_is_said_and_not_asked(root: Path) -> None:
+    test = page(root, ANNA)
+    rows = [f"u{u},i{n},{1 + (u + n) % 5}.5,{1_700_000_000 + n}\n" for u in range(4) for n in range(5)]
+    drop(test, "log", ("user,item,rating,time\n" + "".join(rows)).encode())
+    press(test, "check")
+    lowest = test.selectbox(key=key(test, "selectbox", "offer", "min_rating"))
+    assert lowest.value is None and lowest.placeholder == "none"
 
 
 def test_a_file_that_was_moved_stays_where_it_is_put_again(root: Path) -> None:
@@ -274,7 +294,7 @@ def test_templates_are_read_without_a_doubt_and_the_samples_can_be_used(root: Pa
         assert words in text
     press(test, "use")
     (dataset,) = open_store().datasets.of(ANNA)
-    assert dataset.rows_items == 121 and dataset.rows_events > 1_000
+    assert dataset.rows_items == 122 and dataset.rows_events > 1_000
     assert ":violet-badge[:material/new_releases: New]" in said(test)  # its card is marked
     assert "New]" not in said(page(root, ANNA))  # but not in a session that comes later
 

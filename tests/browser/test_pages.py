@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser import messy
 from tests.browser.conftest import for_everybody, legible, settle, until
 
 if TYPE_CHECKING:
@@ -99,6 +100,17 @@ def test_focus_and_choices_are_seen_in_forced_colours(visit: Callable[[str], Pag
     for control in (link, page.get_by_test_id("stMainMenuButton"), page.get_by_label("Find on the map")):
         control.focus()
         assert page.evaluate(ringed) == "solid"
+
+
+def test_the_words_of_a_button_that_waits_are_seen(visit: Callable[[str], Page]) -> None:
+    page = visit("/your_data")
+    messy.put(page, 1, "empty.csv", b"user,item\n")
+    button = page.get_by_role("button", name="Check", exact=True)
+    expect(button).to_be_disabled()
+    for scheme, paper in (("light", "rgb(255, 255, 255)"), ("dark", "rgb(17, 23, 24)")):  # as written on the accent
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        settle(page)
+        assert button.evaluate("button => getComputedStyle(button).color") != paper
 
 
 def test_a_printed_page_has_the_whole_width(visit: Callable[[str], Page]) -> None:

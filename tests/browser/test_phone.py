@@ -133,6 +133,14 @@ def test_the_rank_table_comes_first_and_is_sorted_by_any_model(visit: Callable[[
     assert heads.first.bounding_box() == first and after["x"] + after["width"] <= 390 < last["x"] + last["width"]
 
 
+def test_a_tag_leaves_a_title_in_the_rank_table_its_room(visit: Callable[[str], Page]) -> None:
+    item = visit("/?ds=toys&h=toy-1~toy-2").locator(".ranks .item").first
+    item.evaluate("item => item.insertAdjacentHTML('beforeend', '<span class=tag>in the history</span>')")
+    title = item.locator(".title")
+    title.evaluate("title => { title.textContent = 'A title of some words' }")
+    assert title.evaluate("title => title.getBoundingClientRect().width") > 80
+
+
 def test_an_edit_of_the_history_brings_its_ranks_into_view(visit: Callable[[str], Page]) -> None:
     page = visit("/?ds=toys&h=" + "~".join(f"toy-{item}" for item in range(30)))
     top = "e => e.getBoundingClientRect().top"

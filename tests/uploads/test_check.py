@@ -255,6 +255,7 @@ def test_logs_that_nothing_can_be_learnt_from(desk: Desk, log: str, problem: str
 def test_items_that_the_catalogue_lacks(desk: Desk) -> None:
     checked = desk.check(ITEMS, LOG + "u0,zzz,1700000000\nu1,zzz,1700000000\n")
     assert places(checked, "item_unknown") == [(14, "item", "zzz")] and not checked.stopped
+    assert (checked.kept["catalogue"], checked.items) == (4, 5)  # the dataset has it, too
     assert "14.3%" in checked.counts[0].note
 
 

@@ -112,7 +112,7 @@ def rows(models: Zoo, facets: list[Facet], hits: list[dict[str, object]], text: 
                     if models.has_log:
                         place = item_card.standing(models.popularity, int(str(row["item"])))
                         words = [*words, f"popularity rank {place.rank:,}"]
-                    st.caption(md(" · ".join(words)))
+                    st.caption(" · ".join(map(md, words)))
                 st.button(
                     "In the history" if there else "Add",
                     key=f"catalogue_add_{row['item']}",

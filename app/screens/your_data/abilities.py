@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import streamlit as st
 
-from app import home
+from app import home, work
 from app.analysis import floor, model_card
 from app.jobs import kinds
 from app.store.records import StoredDataset
@@ -49,6 +49,10 @@ def show(owner: str, dataset: StoredDataset) -> None:
         if able.unsure:
             words = f"**{md(able.title, 60)}** may say little of this catalogue. {md(able.unsure)}"
             st.warning(words, icon=":material/spellcheck:")
+    if not work.has_words(owner, dataset.id):
+        st.caption(
+            "Of the items ids alone are known: models that read texts, and semantic IDs made of texts, are left out."
+        )
     label = f"{count(len(now), 'model answers', 'models answer')} now, {len(later)} need training: which, and why"
     with st.expander(label, key=f"data_able_{dataset.id}", icon=":material/fact_check:"):
         for heading, icon, some in (

@@ -114,7 +114,7 @@ def _held_out(draft: Draft, checked: CheckResult, held_out: HeldOut) -> None:
             key = draft.key("offer", "min_rating")
             st.session_state[key] = reading.min_rating
             st.selectbox(
-                "Minimum rating", ratings, key=key, width=180, filter_mode=None,
+                "Minimum rating", ratings, key=key, width=180, filter_mode=None, placeholder="none",
                 format_func=lambda rating: "none" if rating is None else f"{rating:g}",
                 on_change=guard.callback(_rate), args=(draft, key, ratings),
             )  # fmt: skip

@@ -187,8 +187,13 @@ def words(estimate: JobEstimate) -> str:
 
 def _train(owner: str, id: str, estimates: _Estimates) -> None:
     key = f"data_estimates_{id}"
-    if key not in st.session_state:  # a second click would train it twice
+    # Taken out first: a second click would train it twice. Where another run was asked for meanwhile, Streamlit ends a callback
+    # at its next look at the session, so that after the training it might stay.
+    if st.session_state.pop(key, None) is None:
         return
-    work.train(owner, id, [tried for tried in estimates.tried if isinstance(tried, TrainingChoice)])
-    del st.session_state[key]
+    try:
+        work.train(owner, id, [tried for tried in estimates.tried if isinstance(tried, TrainingChoice)])
+    except SeqscopeError:
+        st.session_state[key] = estimates
+        raise
     st.toast("Training is under way: its progress stands above, with the dataset.", icon=":material/play_arrow:")

@@ -138,8 +138,10 @@ def add_dataset(owner: str) -> None:
 
 
 def _take_dataset(owner: str, title: str, draft: Draft) -> None:
-    fingerprint = draft.checked.fingerprint if draft.checked else ""
-    dataset = work.take(owner, title, draft.folder, exports=zoo.root(), reading=draft.stored, fingerprint=fingerprint)
+    fingerprint, items = (draft.checked.fingerprint, draft.checked.items) if draft.checked else ("", 0)
+    dataset = work.take(
+        owner, title, draft.folder, exports=zoo.root(), reading=draft.stored, fingerprint=fingerprint, items=items
+    )
     st.session_state[_TAKEN] = (dataset.id, draft.round)
 
 
@@ -167,6 +169,6 @@ def _items(dataset: StoredDataset) -> Path:
 
 
 def _take_log(owner: str, id: str, title: str, draft: Draft) -> None:
-    work.add_log(owner, id, draft.folder, exports=zoo.root())
+    work.add_log(owner, id, draft.folder, exports=zoo.root(), items=draft.checked.items if draft.checked else 0)
     home.here().discard(draft.folder)
     st.session_state[_TAKEN] = (id, draft.round)
