@@ -121,7 +121,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _beyond_memory(error: Exception) -> bool:
     """Whether numpy or torch, which raises RuntimeErrors of several kinds, lacks the memory, or cannot count it."""
     return isinstance(error, MemoryError) or any(
-        sign in str(error) for sign in ("allocate memory", "out of memory", "overflow")
+        sign in str(error)
+        for sign in ("allocate memory", "out of memory", "calculation overflow", "multiplication overflow")
     )
 
 
