@@ -106,7 +106,7 @@ def _best(report: Report) -> str:
     estimates = [estimate for estimate in metrics.estimates if estimate.metric == headline]
     if not estimates:
         return f"No model has {headline}: nothing is known beyond their beams."
-    best = max(estimates, key=lambda estimate: estimate.mean)
+    best = max(estimates, key=lambda estimate: (estimate.mean, estimate.mark == "best"))  # among equals the marked one
     interval = f"95% interval {best.low:.4f} to {best.high:.4f}"
     sentence = f"{_titles(report, [best])} has the highest {headline}, {best.mean:.4f} ({interval})"
     level = [estimate for estimate in estimates if estimate.mark == "level"]

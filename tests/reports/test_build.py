@@ -16,6 +16,7 @@ from app.reports.files import tables
 from app.reports.parts import effects, lists
 from app.reports.parts.graph import Paths
 from app.reports.parts.metrics import verdict
+from app.reports.summary import summary
 from app.styles import titled
 from engine.errors import SeqscopeError
 from engine.runtime import NOT_SETTLED, STILL_IMPROVING, Zoo, judge, last_row
@@ -259,6 +260,21 @@ def test_the_summary_is_written_from_the_data(copied: Path) -> None:
     assert "Collision rate: 1 − unique IDs" in page and "bootstrap over people" not in page and "level with" not in page
     bare = {line.about: line.text for line in build(models, Asked(parts=["codes"])).summary}
     assert "no metrics" in bare["Best"] and "cannot be checked" in bare["Check"]
+
+
+def test_among_equals_the_best_is_the_one_that_is_marked(copied: Path) -> None:
+    ranks = sorted(path for path in copied.glob("*/ranks.parquet"))
+    for path in ranks:
+        rewrite(path, rank=[1.0] * 4)
+        seal(path.parent)
+    report = build(Zoo.open(copied), Asked(parts=["metrics"]))
+    assert report.metrics is not None and len(ranks) > 1
+    metrics = report.metrics
+    (marked,) = (e.model for e in metrics.estimates if e.mark == "best" and e.metric == f"NDCG@{metrics.k}")
+    for order in (1, -1):
+        listed = metrics.model_copy(update={"estimates": metrics.estimates[::order]})
+        (best,) = (line.text for line in summary(report.model_copy(update={"metrics": listed})) if line.about == "Best")
+        assert best.startswith(f"{report.titles[marked]} has the highest")
 
 
 def test_two_rows_of_one_model_are_not_compared_with_others(copied: Path) -> None:
