@@ -145,8 +145,11 @@ def test_without_tokenizers_the_page_is_not_in_the_menu_and_says_why(
     make_zoo(tmp_path / "plain", TOYS[:1])
     monkeypatch.setenv("SEQSCOPE_EXPORTS", str(tmp_path / "plain"))
     app = opened(root)
-    assert "no tokenizer's codes yet" in app.info[0].value
+    assert "no semantic IDs yet" in app.info[0].value
     assert "seqscope tokenize" in app.code[0].value
+    monkeypatch.setattr(zoo, "is_own", lambda name: True)  # who uploaded it has no command line
+    app = opened(root)
+    assert "Your data" in app.info[0].value and not app.code
 
 
 def test_damaged_ones_are_told_and_the_others_go_on_up_to_one_alone(root: Path, changed: Path) -> None:

@@ -32,14 +32,18 @@ def show() -> None:
     models = zoo.open_zoo(now.dataset)
     refused = [refusal for refusal in models.refused if refusal.name.startswith("identifiers/")]
     if not models.tokenizations:
-        st.info(
-            "This dataset has no tokenizer's codes yet. Make some, and export them beside the models:",
-            icon=":material/account_tree:",
+        own = zoo.is_own(now.dataset)
+        how = (
+            "*Your data* makes them of the words of the items, and with a model that generates them."
+            if own
+            else "Make some, and export them beside the models:"
         )
-        st.code(
-            "seqscope tokenize rqvae --dataset data/NAME\nseqscope export runs/NAME/rqvae --to exports/NAME",
-            language=None,
-        )
+        st.info(f"This dataset has no semantic IDs yet. {how}", icon=":material/account_tree:")
+        if not own:
+            st.code(
+                "seqscope tokenize rqvae --dataset data/NAME\nseqscope export runs/NAME/rqvae --to exports/NAME",
+                language=None,
+            )
     else:
         page = chosen()
         opened = sections.opened(SECTIONS, key="semantic_ids", default=opens_with(now.own))
