@@ -71,7 +71,7 @@ def test_it_is_known_by_ids_and_texts() -> None:
 @pytest.mark.parametrize(
     ("content", "words", "code", "says"),
     [
-        ("item_id,title\n", [], 1, "no good row is left"),
+        ("item_id,title\n", [], 1, "There are no rows in"),
         ("item_id,title\na,A\na,B\n", ["--strict"], 1, "nothing was written"),
         ("name,title\na,A\n", [], 2, "which column is the item's id"),
         ("item_id,title\na,A\n", ["--name", "Not OK"], 2, "use lowercase letters"),
