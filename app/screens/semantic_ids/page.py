@@ -32,14 +32,14 @@ def show() -> None:
     models = zoo.open_zoo(now.dataset)
     refused = [refusal for refusal in models.refused if refusal.name.startswith("identifiers/")]
     if not models.tokenizations:
-        own = zoo.is_own(now.dataset)
+        uploaded = zoo.is_own(now.dataset)
         how = (
             "*Your data* makes them of the words of the items, and with a model that generates them."
-            if own
+            if uploaded
             else "Make some, and export them beside the models:"
         )
         st.info(f"This dataset has no semantic IDs yet. {how}", icon=":material/account_tree:")
-        if not own:
+        if not uploaded:
             st.code(
                 "seqscope tokenize rqvae --dataset data/NAME\nseqscope export runs/NAME/rqvae --to exports/NAME",
                 language=None,
