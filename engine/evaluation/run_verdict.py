@@ -11,11 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from engine.bundle.tables import side_tables
 from engine.data.dataset import Dataset
 from engine.evaluation import memorisation, metrics
 from engine.evaluation.protocols import in_order, parse
 from engine.evaluation.rank_table import Ranks, common, ranks
-from engine.evaluation.tables import COST, RANKS
+from engine.evaluation.tables import COST
 from engine.evaluation.verdict import USERS, Contender, Verdict, verdict, without_seed
 from engine.files import read_json
 from engine.registry import MODELS
@@ -95,7 +96,7 @@ def _read(folder: Path, fingerprint: str) -> EvaluatedRun | None:
         if record["fingerprint"] != fingerprint or record["recipe"]["family"] not in MODELS:
             return None
         measured = read_json(folder / "metrics.json")
-        table = pq.ParquetFile(folder / "ranks.parquet").read().select(RANKS)
+        table = pq.ParquetFile(folder / "ranks.parquet").read().select(list(side_tables(0)["ranks.parquet"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None  # no finished run, or none that was evaluated
     if not measured or not all(isinstance(figures, dict) for figures in measured.values()):

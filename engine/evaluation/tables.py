@@ -74,8 +74,6 @@ def accuracy_of_parts(
     return measured
 
 
-RANKS = ["user", "target", "history_length", "protocol", "rank"]
-"""The columns of ranks.parquet."""
 EVALUATION = ("ranks.parquet", "exposure.parquet", "metrics.json")
 """In a run's folder, after `evaluate`: what a bundle takes along. metrics.json is written last."""
 ELSEWHERE = "elsewhere"
