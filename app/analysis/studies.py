@@ -236,7 +236,8 @@ def beside(study: Study, number: int) -> pd.DataFrame:
     entry, baseline = study.published[number], study.variant(study.baseline)
     measure, none = entry.measure, float("nan")
     figure_here, figure_there = baseline.figure(measure), entry.figures[study.baseline]
-    tested = {row.variant: row for row in table(study, measure).itertuples()} if over_people(measure) else {}
+    ranked_for = study.protocol is not None and over_people(measure, study.protocol)
+    tested = {row.variant: row for row in table(study, measure).itertuples()} if ranked_for else {}
     rows = []
     for variant in study.variants:
         changes, published = [none, none, none], entry.figures.get(variant.name, none)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import logging
 import math
 from dataclasses import dataclass
@@ -16,18 +17,20 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from engine.bundle.errors import BundleError, Refusal
 from engine.bundle.files import LEADS_OUT, Catalogue, Folder, leads_out, read_document
 from engine.bundle.manifest import Name, Order, Sha256, Strict
+from engine.evaluation.protocols import SETS, parse
 from engine.runtime import judge
 
 log = logging.getLogger("seqscope.runtime")
 STUDIES = "studies"
 """The folder of a dataset's studies; no bundle is called so."""
-SCHEMA_VERSION = 2
-"""2 for studies that state figures of a paper, what differs, or trained users; 1 for the rest."""
+SCHEMA_VERSION = 3
+"""3 for several held-out items a user; 2 for studies that state figures of a paper, what differs, or trained users; 1 for the
+rest."""
 LIMIT = 8 << 20
 """Bytes of one file: some millions of ranks."""
 KEPT = max(judge.CUTOFFS)
@@ -47,6 +50,8 @@ class Measure:
 MEASURES: dict[str, Measure] = {
     "NDCG@10": Measure("NDCG@10", "more", ".4f", "full ranking of the held-out item"),
     "HR@10": Measure("HR@10", "more", ".4f", "share of users whose held-out item is among the first ten"),
+    "NDCG@20": Measure("NDCG@20", "more", ".4f", "full ranking of each user's held-out items"),
+    "Recall@20": Measure("Recall@20", "more", ".4f", "share of a user's held-out items that are among the first twenty"),
     "perplexity": Measure("Perplexity, level 1", "more", ".2f", "how many first codes are used, evenly counted"),
     "evenness": Measure(
         "Normalised perplexity", "more", ".3f", "perplexity as a share of the codes, mean over levels"
@@ -64,8 +69,7 @@ MEASURES: dict[str, Measure] = {
         "NDCG@10 by codes", "more", ".4f", "SASRec's own ranking with its item vectors made of the codes"
     ),
 }  # fmt: skip
-"""Every figure that a study may hold; those over people come first."""
-OVER_PEOPLE = ("NDCG@10", "HR@10")
+"""Every figure that a study may hold; those over people come first (`of_people`)."""
 SECONDS = "seconds"
 """What a paper's training time stands beside: how long all runs of a variant took."""
 
@@ -97,28 +101,34 @@ class Figure(Strict):
 class Outcome(Strict):
     """One variant with one seed."""
 
+    LATER = ("protocol",)
+
     seed: int = Field(ge=0)
     steps: list[StudyStep] = Field(min_length=1, max_length=16)
     figures: dict[str, Figure] = Field(min_length=1)
-    ranks: list[float] | None = None
-    """Rank of each person's held-out item in the full ranking, people in the order of the dataset; 0 beyond the 50th. None
-    where the chain ends in a tokenizer, which ranks nothing."""
-
-    @field_validator("ranks")
-    @classmethod
-    def _are_ranks(cls, ranks: list[float] | None) -> list[float] | None:
-        if ranks is not None:
-            values = np.array(ranks)
-            if not len(values) or ((values != 0) & ((values < 1) | (values > KEPT) | (values % 0.5 != 0))).any():
-                raise ValueError(f"a rank is 0, or from 1 to {KEPT} in halves, and somebody has one")
-        return ranks
+    ranks: list[float] | list[list[float]] | None = None
+    """Rank of each person's held-out item in the full ranking, people in the order of the dataset; 0 beyond the 50th. Where a
+    person has several held-out items, a list of their ranks. None where the chain ends in a tokenizer, which ranks nothing."""
+    protocol: str = "full"
+    """What the ranks are of: "full", or one of `SETS`."""
 
     @model_validator(mode="after")
     def _agrees(self) -> Outcome:
+        if self.protocol not in ("full", *SETS.values()):
+            raise ValueError(f"no protocol {self.protocol!r}; there are full, {', '.join(SETS.values())}")
+        if self.ranks is not None:
+            sets = parse(self.protocol).sets
+            if not self.ranks or any(isinstance(rank, list) != sets or rank == [] for rank in self.ranks):
+                raise ValueError(
+                    f"of the protocol {self.protocol!r} everybody has {'a list of ranks' if sets else 'a rank'}"
+                )
+            values = self._flat()
+            if ((values != 0) & ((values < 1) | (values > KEPT) | (not sets and values % 0.5 != 0))).any():
+                raise ValueError(f"a rank is 0, or from 1 to {KEPT}{'' if sets else ' in halves'}")
         unknown = sorted(self.figures.keys() - MEASURES.keys())
         if unknown:
             raise ValueError(f"no figure {unknown[0]!r}; there are {', '.join(MEASURES)}")
-        for name in OVER_PEOPLE:
+        for name in of_people(self.protocol):
             if (name in self.figures) != (self.ranks is not None):
                 raise ValueError(f"{name} and the ranks belong together")
             if name in self.figures and not math.isclose(
@@ -129,9 +139,18 @@ class Outcome(Strict):
 
     def per_person(self, metric: str) -> npt.NDArray[np.float64]:
         """float64 [people]: each person's share in the metric."""
-        ranks = np.array(self.ranks, np.float64)
-        shares: npt.NDArray[np.float64] = judge.per_user(metric, np.where(ranks == 0, np.inf, ranks))
+        ranks = self._flat()
+        sizes = [len(rank) if isinstance(rank, list) else 1 for rank in self.ranks or ()]
+        owners = np.repeat(np.arange(len(sizes)), sizes)
+        shares: npt.NDArray[np.float64] = judge.per_user(
+            metric, np.where(ranks == 0, np.inf, ranks), self.protocol, owners
+        )
         return shares
+
+    def _flat(self) -> npt.NDArray[np.float64]:
+        """float64 [held-out items]: all ranks, person after person."""
+        ranks = itertools.chain.from_iterable(rank if isinstance(rank, list) else (rank,) for rank in self.ranks or ())
+        return np.fromiter(ranks, np.float64)
 
 
 class StudyVariant(Strict):
@@ -186,22 +205,29 @@ class Published(Strict):
         """The study's figure that it is shown beside."""
         return self.beside or self.metric
 
-    def fault(self, variants: list[str], baseline: str, people: bool) -> str:
-        """Why it is nothing to compare variants with, in a few words; "" where it is. people: whether they are ranked for."""
+    def fault(self, variants: list[str], baseline: str, protocol: str | None) -> str:
+        """Why it is nothing to compare variants with, in a few words; "" where it is. protocol: what people are ranked under;
+        None where nobody is ranked for."""
         unknown = sorted(self.figures.keys() - set(variants))
         if unknown:
             return f"no variant {unknown[0]!r}; there are {', '.join(variants)}"
         if not self.figures.get(baseline):
             return f"no figure of the baseline {baseline!r}, or none that others are a share of"
-        if self.measure not in (*MEASURES, SECONDS) and not (people and over_people(self.measure)):
+        alone = {SECONDS, *(name for name in MEASURES if "@" not in name)}  # needs no people
+        if self.measure not in alone and not (protocol is not None and over_people(self.measure, protocol)):
             return f"nothing here is called {self.measure!r}; `beside` names the figure that it is shown beside"
         return ""
 
 
-def over_people(metric: str) -> bool:
+def of_people(protocol: str) -> tuple[str, str]:
+    """The figures that every study has where people were ranked for."""
+    return ("NDCG@20", "Recall@20") if parse(protocol).sets else ("NDCG@10", "HR@10")
+
+
+def over_people(metric: str, protocol: str) -> bool:
     """Whether it is a metric over people that ranks up to `KEPT` say."""
     try:
-        judge.per_user(metric, np.ones(1))
+        judge.per_user(metric, np.ones(1), protocol)
         return 1 <= judge.cutoff_of(metric) <= KEPT
     except (KeyError, ValueError):
         return False
@@ -218,7 +244,7 @@ class Axis(Strict):
 class Study(Strict):
     LATER = ("published", "trained_users")
 
-    schema_version: Literal[1, 2] = 1
+    schema_version: Literal[1, 2, 3] = 1
     name: Name
     """The file's name."""
     title: str = Field(min_length=1, max_length=80)
@@ -257,6 +283,8 @@ class Study(Strict):
             raise ValueError("not every run has the same figures")
         if any((None if outcome.ranks is None else len(outcome.ranks)) != self.people for outcome in outcomes):
             raise ValueError(f"a run has not as many ranks as there are users, {self.people}")
+        if len({outcome.protocol for outcome in outcomes}) > 1:
+            raise ValueError("not every run was ranked under the same protocol")
         for variant in self.variants:
             if len({outcome.seed for outcome in variant.outcomes}) != len(variant.outcomes):
                 raise ValueError(f"{variant.name} has a seed twice")
@@ -266,7 +294,7 @@ class Study(Strict):
         if self.axis is not None and (None in values or len(set(values)) != len(values)):
             raise ValueError("every variant of a sweep has a value of its own")
         for entry in self.published:
-            fault = entry.fault(names, self.baseline, self.people is not None)
+            fault = entry.fault(names, self.baseline, self.protocol)
             if fault:
                 raise ValueError(f"published, {entry.source}: {fault}")
         named = [(entry.dataset, entry.metric) for entry in self.published]
@@ -275,7 +303,14 @@ class Study(Strict):
         later = self.published or self.trained_users or any(variant.differs for variant in self.variants)
         if later and self.schema_version < 2:
             raise ValueError("published figures, what differs and trained users belong to schema_version 2")
+        if self.schema_version < 3 and outcomes[0].protocol != "full":
+            raise ValueError("several held-out items a user belong to schema_version 3")
         return self
+
+    @property
+    def protocol(self) -> str | None:
+        """What people were ranked under; None where nobody was ranked for."""
+        return None if self.people is None else self.variants[0].outcomes[0].protocol
 
     @property
     def figures(self) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import itertools
 import json
 import shlex
 from collections.abc import Callable
@@ -19,10 +20,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from engine import __version__
-from engine.data.dataset import Dataset
+from engine.data.dataset import Cases, Dataset
 from engine.errors import SeqscopeError, UsageError
 from engine.evaluation.evaluate import evaluate
-from engine.evaluation.protocols import main, parse
+from engine.evaluation.protocols import SETS, main, parse
 from engine.evaluation.significance import interval
 from engine.files import replacing
 from engine.machine import now
@@ -51,8 +52,6 @@ def carry_out(
     say: Callable[[str], None] = lambda words: None,
 ) -> Study:
     """Makes every run of `plan` that is not made yet, in `runs`, and says what was found."""
-    if dataset.info.sets:
-        raise UsageError(f"{dataset.path} holds out several items a user; studies are judged by one")
     variants, baseline, chains, published = resolved(plan, dataset, runs)
     results: list[studies.StudyVariant] = []
     for number, variant in enumerate(variants, 1):
@@ -70,9 +69,10 @@ def carry_out(
                 differs=variant.differs,
             )
         )
-    ranks = results[0].outcomes[0].ranks
+    ranks, sets = results[0].outcomes[0].ranks, parse(results[0].outcomes[0].protocol).sets
+    later = published or plan.trained_users or any(variant.differs for variant in variants)
     return Study(
-        schema_version=2 if published or plan.trained_users or any(variant.differs for variant in variants) else 1,
+        schema_version=3 if sets else 2 if later else 1,
         name=plan.name,
         title=plan.title,
         about=plan.about,
@@ -113,8 +113,8 @@ def resolved(plan: Plan, dataset: Dataset, runs: Path) -> Resolved:
         raise UsageError(
             f"{plan.name}: training.seed is set, so its seeds train the same run; leave it or the seeds out"
         )
-    people = chains[baseline, plan.seeds[0]][-1].verb == "train"
-    return Resolved(variants, baseline, chains, _published(plan, variants, baseline, people))
+    protocol = _base(dataset) if chains[baseline, plan.seeds[0]][-1].verb == "train" else None
+    return Resolved(variants, baseline, chains, _published(plan, variants, baseline, protocol))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -166,13 +166,18 @@ def _default(plan: Plan, dataset: Dataset) -> float:
     return value
 
 
-def _published(plan: Plan, variants: list[PlannedVariant], baseline: str, people: bool) -> list[Published]:
-    """With figures by variant. Raises UsageError where one belongs to nothing here."""
+def _base(dataset: Dataset) -> str:
+    """What variants are ranked under, as outcomes name it."""
+    return SETS.get(dataset.info.split["kind"], "full")
+
+
+def _published(plan: Plan, variants: list[PlannedVariant], baseline: str, protocol: str | None) -> list[Published]:
+    """With figures by variant. Raises UsageError where one belongs to nothing here. protocol: as of `Published.fault`."""
     entries = []
     for entry in plan.published:
         if plan.sweep is not None:
             entry = entry.model_copy(update={"figures": {value_name(key): x for key, x in entry.figures.items()}})
-        fault = entry.fault([variant.name for variant in variants], baseline, people)
+        fault = entry.fault([variant.name for variant in variants], baseline, protocol)
         if fault:
             raise UsageError(f"{plan.name}: published, {entry.source}: {fault}")
         entries.append(entry)
@@ -226,21 +231,25 @@ def _chain(plan: Plan, variant: PlannedVariant, seed: int, dataset: Dataset, run
 def _outcome(chain: list[Run], seed: int, dataset: Dataset, device: str, trained_users: bool) -> Outcome:
     steps = [_made(run, dataset, device) for run in chain]
     figures: dict[str, Figure] = {}
-    ranks: list[float] | None = None
+    ranks: list[float] | list[list[float]] | None = None
+    protocol = _base(dataset)
     if chain[-1].verb == "train":
-        values = _ranks(chain[-1].folder, dataset, trained_users)
+        cases = dataset.cases("test")
+        values = _ranks(chain[-1].folder, dataset, cases, trained_users)
         steps[-1] = steps[-1].model_copy(
             update={"commands": [*steps[-1].commands, f"seqscope evaluate {chain[-1].folder}"]}
         )
-        ranks = np.where(values <= studies.KEPT, values, 0).tolist()
-        for name in studies.OVER_PEOPLE:
-            confidence = interval(studies.judge.per_user(name, values))
+        first = np.where(values <= studies.KEPT, values, 0).tolist()
+        ends = cases.held_out.offsets.tolist()
+        ranks = [first[start:end] for start, end in itertools.pairwise(ends)] if parse(protocol).sets else first
+        for name in studies.of_people(protocol):
+            confidence = interval(studies.judge.per_user(name, values, protocol, cases.owner))
             figures[name] = Figure(mean=confidence.mean, low=confidence.low, high=confidence.high)
     for run in reversed(chain):
         if run.verb == "tokenize":
             figures |= {name: Figure(mean=mean) for name, mean in _identifiers(run.folder).items()}
             break
-    return Outcome(seed=seed, steps=steps, figures=figures, ranks=ranks)
+    return Outcome(seed=seed, steps=steps, figures=figures, ranks=ranks, protocol=protocol)
 
 
 def _made(run: Run, dataset: Dataset, device: str) -> StudyStep:
@@ -276,22 +285,22 @@ def _judged(run: Run) -> bool:
     return bool(report.get("neighbours", {}).get("of") == run.judge.name)
 
 
-def _ranks(folder: Path, dataset: Dataset, trained_users: bool) -> np.ndarray:
-    """float64 [people]: full ranking with the test items, people in the dataset's order; with `trained_users` by their own
+def _ranks(folder: Path, dataset: Dataset, cases: Cases, trained_users: bool) -> np.ndarray:
+    """float64 [held-out items]: full ranking of the test items, in the order of `cases`; with `trained_users` by people's own
     vectors, where the model has any."""
     if not (folder / "metrics.json").is_file():  # written last
         model, _, _, _ = open_run(folder, dataset.path)
         evaluate(model, dataset, folder)
     table = pq.read_table(folder / "ranks.parquet")
-    protocol = main(dataset.info.repeats)
+    protocol = main(dataset.info.repeats, dataset.info.split["kind"])
     names = table["protocol"].cast("string")
     by_vector = str(dataclasses.replace(parse(protocol), trained_users=True))
     if trained_users and by_vector in names.unique().to_pylist():
         protocol = by_vector
     table = table.filter(pc.equal(names, protocol))
-    if not np.array_equal(table["user"].to_numpy(), dataset.cases("test").users):
+    if not np.array_equal(table["user"].to_numpy(), cases.users[cases.owner]):
         raise UsageError(f"{folder}/ranks.parquet is of other users than {dataset.path}; remove the folder")
-    # the file holds float32; ranks are halves, so nothing is lost up to the first million
+    # the file holds float32; ranks of one held-out item are halves, so nothing is lost up to the first million
     return table["rank"].to_numpy().astype(np.float64)
 
 
@@ -320,8 +329,8 @@ def write_study(study: Study, folder: Path) -> Path:
         for outcome in variant["outcomes"]:
             if outcome["ranks"] is not None:
                 key = f"\u0000{len(lines)}\u0000"  # no text of a study has a control character at either end
-                numbers = [int(rank) if rank == int(rank) else rank for rank in outcome["ranks"]]
-                lines[json.dumps(key)] = json.dumps(numbers, separators=(",", ":"))
+                numbers = json.dumps(outcome["ranks"], separators=(",", ":"))
+                lines[json.dumps(key)] = numbers.replace(".0,", ",").replace(".0]", "]")
                 outcome["ranks"] = key
     text = json.dumps(raw, indent=1, ensure_ascii=False, allow_nan=False)
     for key, line in lines.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from app.reports.build import build
@@ -16,6 +17,7 @@ from engine.export.bundle import export_run
 from engine.runtime import Zoo, judge
 from engine.training.run import open_run, train
 from tests.app.conftest import Open
+from tests.runtime.studies import outcome, study, write
 from tests.training.tiny import clusters, recipe, write_log
 
 
@@ -67,3 +69,14 @@ def test_every_page_opens(open_app: Open, folder: Path, page: str) -> None:
     assert not test.error
     shown = " ".join(element.value for kind in ("markdown", "caption", "title") for element in test.get(kind))
     assert "came next" not in shown or page == "report"
+
+
+def test_a_study_of_sets_is_shown_with_the_floor(open_app: Open, folder: Path) -> None:
+    zoo = Zoo.open(folder / "sets")
+    sizes = np.bincount(zoo.bundles["popularity"].ranks_table()["user"].to_numpy())
+    runs = [outcome([[rank] * size for size in sizes[sizes > 0]], protocol="held-out users") for rank in (1, 9)]
+    raw = study("depth", {"1": runs[:1], "2": runs[1:]}, axis="layers", schema_version=3)
+    write(folder / "sets", raw | {"dataset": "sets", "fingerprint": zoo.info.fingerprint})
+    test = open_app(folder, page="metrics", ds="sets", section="sweeps", metric="Recall")
+    shown = " ".join(element.value for kind in ("markdown", "caption") for element in test.get(kind))
+    assert "Judged by full ranking for 30 users" in shown and "in Recall@20" in shown and "Popularity" in shown

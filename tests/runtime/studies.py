@@ -10,24 +10,27 @@ from typing import Any
 import numpy as np
 
 from engine.runtime import judge
+from engine.runtime.studies import of_people
 from tests.runtime.bundles import FINGERPRINT, MADE
 
-Ranks = Sequence[float]
+Ranks = Sequence[float] | Sequence[list[float]]
 
 
-def outcome(ranks: Ranks | None = None, seed: int = 1, **figures: float) -> dict[str, Any]:
+def outcome(ranks: Ranks | None = None, seed: int = 1, protocol: str = "full", **figures: float) -> dict[str, Any]:
     """One run: the figures of its ranks, and others as given."""
     found: dict[str, Any] = {name: {"mean": mean} for name, mean in figures.items()}
     if ranks is not None:
-        known = np.where(np.array(ranks) == 0, np.inf, ranks)
-        for metric in ("NDCG@10", "HR@10"):
-            interval = judge.interval(judge.per_user(metric, known))
+        lists = [rank if isinstance(rank, list) else [rank] for rank in ranks]
+        flat, owners = np.concatenate(lists), np.repeat(np.arange(len(lists)), [*map(len, lists)])
+        for metric in of_people(protocol):
+            interval = judge.interval(judge.per_user(metric, np.where(flat == 0, np.inf, flat), protocol, owners))
             found[metric] = {"mean": interval.mean, "low": interval.low, "high": interval.high}
     step = {
         "run": "toy", "commands": ["seqscope train toy"], "recipe": {"training": {"seed": seed}}, "commit": "a" * 40,
         "device": "CPU, 1 thread", "seconds": 12.0, "epochs": 4,
     }  # fmt: skip
-    return {"seed": seed, "steps": [step], "figures": found, "ranks": None if ranks is None else list(ranks)}
+    made = {"seed": seed, "steps": [step], "figures": found, "ranks": None if ranks is None else list(ranks)}
+    return made if protocol == "full" else {**made, "protocol": protocol}
 
 
 def study(

@@ -58,6 +58,17 @@ def test_metrics_of_ranks_by_hand(tmp_path: Path) -> None:
     assert found.variant("a").figure("HR@10") == pytest.approx(3 / 5)
 
 
+def test_metrics_of_several_held_out_items_by_hand(tmp_path: Path) -> None:
+    runs = [outcome([[1, 2, 0], [1.25], [0, 0]], protocol="given split") for _ in range(2)]
+    write(tmp_path, study("small", {"a": runs[:1], "b": runs[1:]}, schema_version=3))
+    small = opened(tmp_path).found["small"]
+    assert (small.people, small.protocol, small.figures) == (3, "given split", ["NDCG@20", "Recall@20"])
+    assert small.variant("a").per_person("Recall@20").tolist() == pytest.approx([2 / 3, 1, 0])
+    assert small.variant("b").per_person("Recall@1").tolist() == pytest.approx([1 / 3, 0, 0])
+    write(tmp_path, study("small", {"a": runs[:1], "b": runs[1:]}, schema_version=2))
+    assert "schema_version 3" in opened(tmp_path).refused[0].reason
+
+
 def edit(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
     def spoil(file: Path) -> None:
         raw = json.loads(file.read_text("utf-8"))
@@ -78,13 +89,20 @@ SPOILED: dict[str, tuple[str, Callable[[Path], object]]] = {
     "a link": ("is a link", linked),
     "too long": ("more than the", lambda f: f.write_text(" " * (LIMIT + 1))),
     "unknown entry": ("hacked", edit(lambda raw: raw.update(hacked=1))),
-    "newer": ("newer Seqscope", edit(lambda raw: raw.update(schema_version=3))),
+    "newer": ("newer Seqscope", edit(lambda raw: raw.update(schema_version=4))),
     "another name": ("calls itself other", edit(lambda raw: raw.update(name="other"))),
     "other data": ("run `seqscope study pieces` again", edit(lambda raw: raw.update(fingerprint="cd" * 32))),
     "no baseline": ("none of the variants", edit(lambda raw: raw.update(baseline="nobody"))),
     "a name twice": ("one name", edit(lambda raw: raw["variants"][1].update(name="plain"))),
     "a seed twice": ("a seed twice", edit(lambda raw: first(raw).update(seed=2))),
     "a rank of 51": ("from 1 to 50", edit(lambda raw: first(raw)["ranks"].__setitem__(0, 51))),
+    "no rank of somebody": (
+        "everybody has a list", edit(lambda raw: first(raw).update(protocol="given split", ranks=[[]] * 400)),
+    ),
+    "a protocol nobody knows": ("no protocol 'u100'", edit(lambda raw: first(raw).update(protocol="u100"))),
+    "one rank where several are held out": (
+        "everybody has a list of ranks", edit(lambda raw: first(raw).update(protocol="given split")),
+    ),
     "somebody missing": ("as many ranks as", edit(lambda raw: raw.update(people=399))),
     "figures of other ranks": ("not by the ranks", edit(lambda raw: first(raw)["figures"]["HR@10"].update(mean=0.99))),
     "a figure nobody knows": ("no figure 'speed'", edit(lambda raw: first(raw)["figures"].update(speed={"mean": 1.0}))),

@@ -12,12 +12,14 @@ import pytest
 
 from engine.cli import main
 from engine.data.dataset import Dataset
+from engine.data.split import SplitOptions
 from engine.runtime import judge
 from engine.runtime.bundle import Catalogue
 from engine.runtime.studies import Study, read
 from engine.studies import run
 from engine.studies.run import carry_out
 from tests.studies.plans import PLAN, PUBLISHED, RECIPES, SWEEP, plan
+from tests.training.tiny import clusters, write_log
 
 CHAIN = """
 title = "A chain"
@@ -36,6 +38,32 @@ set.codes = ["tokenizer.codes=16"]
 name = "sharp"
 title = "a lower temperature"
 set.writer = ["objective.temperature=0.5"]
+"""
+
+
+GRAPH = """
+family = "lightgcn"
+model = { dim = 8, layers = 2 }
+optimiser = { lr = 0.05 }
+training = { epochs = 2, batch_size = 256, validate_every = 2, precision = "float32" }
+"""
+DEPTH = """
+title = "Depth"
+runs = ["graph.toml"]
+[sweep]
+title = "layers"
+run = "graph"
+setting = "model.layers"
+values = [1, 2]
+"""
+PUBLISHED_OF_SETS = """
+[[published]]
+metric = "Recall@20"
+dataset = "Gowalla"
+protocol = "given split"
+source = "A & B 2020"
+differs = "Another log."
+figures = { 1 = 0.1, 2 = 0.2 }
 """
 
 
@@ -108,6 +136,21 @@ def test_what_papers_have_and_what_differs_goes_into_the_file(here: Path, circle
         assert study.variant(variant).outcomes[0].ranks == [rank if rank <= 50 else 0 for rank in ranks]
     sweep = SWEEP + PUBLISHED.replace("idle =", "8 =").replace("learns =", "16 =").replace("NDCG@10", "perplexity")
     assert run.resolved(plan(here, sweep), circle, here / "runs").published[0].figures == {"8": 0.1, "16": 0.5}
+
+
+def test_several_held_out_items_are_judged_by_their_own_metrics(here: Path) -> None:
+    split = SplitOptions("users", held_out_users=(20, 40))
+    dataset = write_log(here / "data" / "sets", clusters(120), 60, name="sets", split=split, time_unit="none")
+    (here / "graph.toml").write_text(GRAPH, "utf-8")
+    study = carry_out(plan(here, DEPTH + PUBLISHED_OF_SETS), dataset, here / "runs", device="cpu")
+    assert (study.schema_version, study.protocol, study.people) == (3, "held-out users", 40)
+    for variant in study.variants:
+        folder = Path(variant.outcomes[0].steps[0].commands[1].rpartition(" ")[2])
+        measured = json.loads((folder / "metrics.json").read_text("utf-8"))["held-out users"]
+        assert variant.outcomes[0].figures.keys() == {"NDCG@20", "Recall@20"}
+        for metric in ("NDCG@20", "Recall@20", "Recall@5"):
+            assert variant.figure(metric) == pytest.approx(measured[metric], abs=1e-6)
+    assert read(run.write_study(study, here), Catalogue("sets", study.fingerprint, 60)) == study
 
 
 def test_settings_that_are_added_leave_runs_where_they_are(here: Path, circle: Dataset) -> None:
