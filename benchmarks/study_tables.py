@@ -17,38 +17,40 @@ from engine.runtime.studies import STUDIES, of_people, read
 HERE = Path(__file__).resolve().parent
 
 
-def table(study: Study) -> list[str]:
+def of_study(study: Study) -> list[str]:
     """Figures with their 95 % intervals over users, the difference to the baseline, then the papers' figures."""
     assert study.protocol is not None
-    metrics = of_people(study.protocol)
-    papers = [f"{entry.metric}, {entry.source}" for entry in study.published]
-    head = [study.axis.title if study.axis else "", *metrics, f"difference of {metrics[0]}", *papers]
-    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    metrics, seeds = of_people(study.protocol), len(study.variants[0].outcomes)
     results = {metric: views.table(study, metric).set_index("variant") for metric in metrics}
+    papers = [f"{entry.metric}, {entry.source}" for entry in study.published]
+    head = ["" if study.axis is None else study.axis.title, *metrics, f"difference of {metrics[0]}", *papers]
+    lines = [
+        f"**{study.title}**, {study.dataset}, {study.people:,} users, {seeds} {'seed' if seeds == 1 else 'seeds'}:",
+        "",
+        f"| {' | '.join(head)} |",
+        "|" + "---|" * len(head),
+    ]
     for variant in study.variants:
         rows = [results[metric].loc[variant.name] for metric in metrics]
-        cells = [variant.title, *(f"{row['mean']:.4f} ({row['low']:.4f} to {row['high']:.4f})" for row in rows)]
-        first = rows[0]
-        ends = f"{judge.signed(first['lowest'])} to {judge.signed(first['highest'])}"
-        apart = f"{judge.signed(first['difference'])} ({ends})"
-        cells.append("baseline" if first["verdict"] == "baseline" else apart)
-        cells += [
-            f"{entry.figures[variant.name]:.4f}" if variant.name in entry.figures else "" for entry in study.published
+        ends = " to ".join(judge.signed(rows[0][end]) for end in ("lowest", "highest"))
+        cells = [
+            variant.title,
+            *(f"{row['mean']:.4f} ({row['low']:.4f} to {row['high']:.4f})" for row in rows),
+            "baseline" if variant.name == study.baseline else f"{judge.signed(rows[0]['difference'])} ({ends})",
+            *(f"{entry.figures[variant.name]:.4f}" for entry in study.published),
         ]
         lines.append(f"| {' | '.join(cells)} |")
-    return lines
+    return [*lines, ""]
 
 
-def main() -> None:
+def table() -> str:
+    """Of all studies that are kept here."""
+    lines: list[str] = []
     for path in sorted(HERE.glob(f"*/{STUDIES}/*.json")):
         raw = json.loads(path.read_text("utf-8"))
-        study = read(path, Catalogue(raw["dataset"], raw["fingerprint"], 0))
-        seeds = len(study.variants[0].outcomes)
-        print(
-            f"**{study.title}**, {study.dataset}, {study.people:,} users, {seeds} {'seed' if seeds == 1 else 'seeds'}:\n"
-        )
-        print("\n".join(table(study)), end="\n\n")
+        lines += of_study(read(path, Catalogue(raw["dataset"], raw["fingerprint"], 0)))
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":
-    main()
+    print(table())

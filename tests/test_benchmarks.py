@@ -11,7 +11,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import gpu, identifiers, leave_one_out, peers, quality, quality_tables, systems, verdicts, zoo_speed
+from benchmarks import (
+    gpu,
+    identifiers,
+    leave_one_out,
+    peers,
+    quality,
+    quality_tables,
+    study_tables,
+    systems,
+    verdicts,
+    zoo_speed,
+)
 from engine.bundle.curve import NOT_SETTLED, STILL_IMPROVING
 from engine.cards import declarations
 from engine.data.split import SplitOptions
@@ -159,8 +170,8 @@ def test_every_result_says_how_its_log_was_imported() -> None:
 
 def test_the_tables_are_those_that_the_commands_print(root: Path) -> None:
     document = (root / "benchmarks" / "README.md").read_text("utf-8")
-    for printed, _ in (quality_tables.table(), identifiers.table()):
-        assert printed in document
+    for printed in (quality_tables.table()[0], identifiers.table()[0], study_tables.table()):
+        assert printed and printed in document
 
 
 def test_where_repeats_count_margins_are_over_the_history_too(tmp_path: Path) -> None:
