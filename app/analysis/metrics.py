@@ -30,6 +30,7 @@ ONE_SEED = (
     "Metrics are of one seed per model: intervals are over users and do not cover the variance between trainings."
 )
 FEW = 30  # people in a slice below which it says little
+MUCH = 0.2  # of a random order, from where on a metric says little
 SEED = 0
 SAMPLES = 2_000
 ENOUGH = int(2 / LEVEL)
@@ -113,6 +114,21 @@ def users_words(people: int, protocol: str) -> str:
     """30 users with held-out items, 1 user with a held-out item."""
     items = "held-out items" if naming.parse(protocol).sets else "a held-out item"
     return f"{count(people, 'user')} with {items}"
+
+
+def by_chance(ranks: judge.Ranks, metric: str, items: int) -> float:
+    """The metric of a random order of the candidates. ranks: of one model; items: of the catalogue."""
+    protocol = naming.parse(ranks.protocol)
+    candidates = np.full(len(ranks), items) if protocol.history else np.maximum(items - ranks.length, 1)
+    if protocol.sampled:
+        candidates[:] = protocol.sampled + 1
+    return judge.by_chance(metric, candidates, ranks.protocol, ranks.user)
+
+
+def chance_words(chance: float, metric: str) -> str:
+    """A sentence below a table of the metric. chance: of `by_chance`."""
+    little = ", with so few candidates that the figures say little" if chance >= MUCH else ""
+    return f"A random order would have {metric} {chance:.4f}{little}."
 
 
 def left_out(people: int) -> str:

@@ -313,13 +313,25 @@ def per_user(metric: str, ranks: np.ndarray, protocol: str = "full", users: np.n
     name, _, cutoff = metric.partition("@")
     if name not in names(protocol) or bool(cutoff) != ACCURACY[name].at_k:
         raise KeyError(metric)
-    declared, k = ACCURACY[name], cutoff_of(metric)
+    return _over_users(metric, ACCURACY[name].gain(ranks, cutoff_of(metric)), protocol, users)
+
+
+def by_chance(metric: str, candidates: np.ndarray, protocol: str = "full", users: np.ndarray | None = None) -> float:
+    """The metric of a random order, in expectation. candidates: int [targets], among how many each of them is ranked, itself
+    included; the rest as of `per_user`."""
+    gains = ACCURACY[metric.partition("@")[0]].gain(np.arange(1.0, candidates.max() + 1), cutoff_of(metric))
+    expected = np.cumsum(gains) / np.arange(1, len(gains) + 1)
+    return float(_over_users(metric, expected[candidates - 1], protocol, users).mean())
+
+
+def _over_users(metric: str, gains: np.ndarray, protocol: str, users: np.ndarray | None) -> np.ndarray:
+    """float64 [users]: what the targets of each gain, float [targets], as the metric has it; the rest as of `per_user`."""
+    declared, k = ACCURACY[metric.partition("@")[0]], cutoff_of(metric)
     if declared.of_sets is None or not parse(protocol).sets:
-        return declared.gain(ranks, k)
-    owners = np.arange(len(ranks)) if users is None else users
+        return gains
+    owners = np.arange(len(gains)) if users is None else users
     _, owner, sizes = np.unique(owners, return_inverse=True, return_counts=True)
-    gained = np.bincount(owner, declared.gain(ranks, k), len(sizes))
-    return declared.of_sets(gained, sizes, k, parse(protocol).base)
+    return declared.of_sets(np.bincount(owner, gains, len(sizes)), sizes, k, parse(protocol).base)
 
 
 def accuracy(

@@ -21,6 +21,7 @@ from engine.evaluation.metrics import (
     beam_width,
     beyond_accuracy,
     beyond_beam,
+    by_chance,
     cutoff_of,
     key,
     names,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -96,6 +97,16 @@ def test_only_people_of_every_model_with_the_same_target_are_compared_each_once(
     whole = judge.Ranks(user, target, np.ones(4, np.int32), np.ones(4), protocol="held-out users")
     shared, left_out = judge.common({"a": whole, "b": whole.take(np.array([0, 3]))})
     assert shared["a"].target.tolist() == [4, 4] and left_out == 1
+
+
+def test_a_random_order_is_among_the_candidates_of_the_protocol() -> None:
+    """Histories have three items each."""
+    some = ranks(np.ones(2))
+    for protocol, candidates in {"full": 17, "full, repeats": 20, "full, history kept": 20, "u100+user": 101}.items():
+        chance = metrics.by_chance(dataclasses.replace(some, protocol=protocol), "HR@10", 20)
+        assert chance == pytest.approx(10 / candidates)
+    assert metrics.by_chance(some, "NDCG@10", 3) == 1.0  # nothing is left to rank but the held-out item
+    assert "say little" in metrics.chance_words(1.0, "HR@10") and "little" not in metrics.chance_words(0.01, "HR@10")
 
 
 def test_standing_marks_the_best_and_what_chance_could_explain_and_its_cells_give_reasons() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from pathlib import Path
 
@@ -89,6 +90,17 @@ def test_by_hand() -> None:
     assert metrics.per_user("Recall@2", ranks, "given split", users) == pytest.approx([1 / 2, 1 / 3])
     assert metrics.per_user("Recall@2", ranks, "held-out users", users) == pytest.approx([1 / 2, 1 / 2])
     assert metrics.per_user("Recall@10", ranks, "held-out users", users) == pytest.approx([1, 2 / 3])
+
+
+def test_a_random_order_by_all_of_them() -> None:
+    """One user has two of four candidates held out, one has one of three."""
+    users, candidates = np.array([0, 0, 1]), np.array([4, 4, 3])
+    orders = [(*two, one) for two in itertools.permutations(range(1, 5), 2) for one in range(1, 4)]
+    for metric, protocol in itertools.product(("Recall@1", "Recall@2", "NDCG@2", "NDCG@50"), PROTOCOLS):
+        by_hand = np.mean([metrics.per_user(metric, np.array(order, float), protocol, users) for order in orders])
+        assert metrics.by_chance(metric, candidates, protocol, users) == pytest.approx(by_hand)
+    assert metrics.by_chance("HR@2", np.array([4, 1])) == pytest.approx((1 / 2 + 1) / 2)
+    assert metrics.by_chance("MRR@50", np.array([3])) == pytest.approx((1 + 1 / 2 + 1 / 3) / 3)
 
 
 def test_with_one_item_each_nothing_changes() -> None:

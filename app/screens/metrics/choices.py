@@ -95,6 +95,10 @@ class MetricsChoices:
         means = {row: mean for row, mean in self.means().items() if row in (*rows, *counted)}
         return floor.below(means, self.families, metrics.bold(self.titles))
 
+    def chance(self) -> float:
+        """The chosen metric of a random order."""
+        return metrics.by_chance(next(iter(self.people.values())), self.metric, len(self.models))
+
     def beams(self) -> str:
         """Rows that have nothing at this cut-off, and why; "" where there are none."""
         reasons = {row: ranks.beyond_beam(self.metric) for row, ranks in self.people.items()}

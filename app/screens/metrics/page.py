@@ -110,6 +110,7 @@ def _table(this: MetricsChoices) -> None:
     words = [
         "In brackets: 95% interval." + marks * bool(standing["mark"].any()),
         this.beams(),
+        metrics.chance_words(this.chance(), this.metric),
         this.below(floor.learned(this.people, this.families)).strip(),
     ]
     st.caption("  \n".join(filter(None, words)))
