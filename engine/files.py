@@ -18,6 +18,8 @@ from typing import Any
 from engine.errors import SeqscopeError
 
 _LOCK, _REPLACED, _STAGING, _OLD = ".lock", ".replaced", ".staging-", ".old"
+_HALF = ".*.part"
+"""Files that are being written, or were when the process was killed."""
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
 """In the words of libraries whose errors are of a kind of their own, such as safetensors: the number of what the system said."""
 BROKEN_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError, OverflowError)
@@ -119,7 +121,8 @@ def _put_or_remove(left: Path, parent: Path) -> None:
 
 def contents(folder: Path) -> set[str]:
     """Names in a folder that may be `claimed`; where a process was killed before it wrote any, those that it was to replace."""
-    names = {path.name for path in folder.iterdir()} - {_LOCK, _REPLACED} if folder.is_dir() else set()
+    paths = folder.iterdir() if folder.is_dir() else ()
+    names = {path.name for path in paths if not path.match(_HALF)} - {_LOCK, _REPLACED}
     replaced = folder / _REPLACED
     return {path.name for path in replaced.iterdir()} if not names and replaced.is_dir() else names
 
@@ -133,7 +136,9 @@ def claimed(folder: Path, replaces: Iterable[str] = ()) -> Iterator[None]:
     """
     with made(folder), alone(folder):
         replaced = folder / _REPLACED
-        _settle(folder)  # of a process that was killed
+        for half in folder.glob(_HALF):  # of processes that were killed, as is what is settled
+            half.unlink(missing_ok=True)
+        _settle(folder)
         if names := [name for name in replaces if (folder / name).exists()]:
             replaced.mkdir()
             for name in names:

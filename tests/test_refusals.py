@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from engine import files
 from engine.cli import main
 from engine.files import claimed
 
@@ -118,9 +119,13 @@ def test_nothing_is_left_behind(
     assert contents(workplace) == before
 
 
-@pytest.mark.parametrize(("written", "found"), [((), {"run.json"}), (("checkpoint",), {"checkpoint"})])
+@pytest.mark.parametrize(
+    ("written", "left"),
+    [((), "run.json"), (("checkpoint",), "checkpoint"), ((".checkpoint.ab12.part",), "run.json")],
+    ids=["nothing", "a file", "half of a file"],
+)
 def test_of_a_replacement_that_was_killed_the_old_or_the_new_is_left(
-    written: tuple[str, ...], found: set[str], tmp_path: Path
+    written: tuple[str, ...], left: str, tmp_path: Path
 ) -> None:
     run, killed = tmp_path / "run", tmp_path / "killed"
     run.mkdir()
@@ -129,5 +134,6 @@ def test_of_a_replacement_that_was_killed_the_old_or_the_new_is_left(
         for name in written:
             (run / name).touch()
         shutil.copytree(run, killed)
+    assert files.contents(killed) == {left}
     with claimed(killed):
-        assert {path.name for path in killed.iterdir()} == {*found, ".lock"}
+        assert {path.name for path in killed.iterdir()} == {left, ".lock"}
