@@ -249,7 +249,7 @@ class Trainer:
             state.seconds = done_before + now - began
             if self.progress:
                 self.progress.update(state.epoch + state.step / (len(plan) + 1))  # validation is to come
-            if now - self.saved > training.checkpoint_seconds and world.size == 1:
+            if now - self.saved > training.checkpoint_seconds:
                 state.loss_sum = float(loss_sum)
                 self._save()
         train_seconds = time.monotonic() - began
