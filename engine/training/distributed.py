@@ -63,7 +63,7 @@ class World:
         ids = [device.index] if device.type == "cuda" else None
         # what is no parameter is computed by every process alike
         return nn.parallel.DistributedDataParallel(
-            step, device_ids=ids, find_unused_parameters=True, broadcast_buffers=False
+            step, device_ids=ids, find_unused_parameters=True, forward_sync_buffers=False
         )
 
 

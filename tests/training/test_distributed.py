@@ -35,6 +35,7 @@ def both(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("tiny/sasrec 100%") == 2  # one of them speaks, of two trainings
+    assert "FutureWarning" not in done.stderr
     for name in MODELS:
         train(settings(name), Dataset(data.path), base / "one" / name, device="cpu")
     return base
