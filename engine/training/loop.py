@@ -271,7 +271,7 @@ class Trainer:
         )
         # on a GPU an epoch may take less than writing a checkpoint does; that of the best model agrees with what is kept of it
         best = score is not None and state.best_epoch == state.epoch
-        if best or state.epoch == self.epochs or time.monotonic() - self.saved > training.checkpoint_seconds:
+        if best or time.monotonic() - self.saved > training.checkpoint_seconds:
             self._save()
         elif world.leads:
             self.write_curve()
