@@ -282,7 +282,7 @@ class Trainer:
             return self._compute_step(examples, steps)
 
     def _compute_step(self, examples: Tensor, steps: int) -> tuple[Tensor, int]:
-        """One optimiser step; returns the batch's loss, summed over targets (float64 scalar on the device), and how many these are."""
+        """One optimiser step; returns the loss summed over targets (float64 scalar on the device), and how many these are."""
         training, state, world, optimiser = self.recipe.training, self.state, self.world, self.optimiser
         place = (training.seed, state.epoch, state.step)
         generator = torch.Generator(self.device).manual_seed(seed_of(*place, "draw"))
