@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from engine.training import compute
 
-WAIT = timedelta(days=30)
+WAIT = timedelta(days=7)
 """How long processes wait for one of them, since the leader alone makes vectors of texts, validates and writes. For one that died
 nobody waits: torchrun ends the others."""
 
