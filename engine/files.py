@@ -17,7 +17,9 @@ from typing import Any
 
 from engine.errors import SeqscopeError
 
-_LOCK, _REPLACED, _STAGING, _OLD = ".lock", ".replaced", ".staging-", ".old"
+_LOCK, _REPLACED, _MOVING, _STAGING, _OLD = ".lock", ".replaced", ".moving", ".staging-", ".old"
+_HALF = ".*.part"
+"""Files that are being written, or were when the process was killed."""
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
 """In the words of libraries whose errors are of a kind of their own, such as safetensors: the number of what the system said."""
 BROKEN_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError, OverflowError)
@@ -119,9 +121,11 @@ def _put_or_remove(left: Path, parent: Path) -> None:
 
 def contents(folder: Path) -> set[str]:
     """Names in a folder that may be `claimed`; where a process was killed before it wrote any, those that it was to replace."""
-    names = {path.name for path in folder.iterdir()} - {_LOCK, _REPLACED} if folder.is_dir() else set()
-    replaced = folder / _REPLACED
-    return {path.name for path in replaced.iterdir()} if not names and replaced.is_dir() else names
+    there, moving, replaced = (
+        {path.name for path in place.iterdir() if not path.match(_HALF)} if place.is_dir() else set()
+        for place in (folder, folder / _MOVING, folder / _REPLACED)
+    )
+    return (there - {_LOCK, _MOVING, _REPLACED}) | moving or replaced
 
 
 @contextmanager
@@ -132,30 +136,35 @@ def claimed(folder: Path, replaces: Iterable[str] = ()) -> Iterator[None]:
     before it wrote any. Raises SeqscopeError where another process is in the folder.
     """
     with made(folder), alone(folder):
-        replaced = folder / _REPLACED
-        _settle(folder)  # of a process that was killed
-        if names := [name for name in replaces if (folder / name).exists()]:
-            replaced.mkdir()
-            for name in names:
-                (folder / name).rename(replaced / name)
+        for half in folder.glob(_HALF):  # of processes that were killed, as is what is settled
+            half.unlink(missing_ok=True)
+        _settle(folder)
         try:
+            if names := [name for name in replaces if (folder / name).exists()]:
+                moving = folder / _MOVING
+                moving.mkdir()
+                for name in names:
+                    (folder / name).rename(moving / name)
+                moving.rename(folder / _REPLACED)
             yield
         except BaseException:
             _settle(folder)
             if [path.name for path in folder.iterdir()] == [_LOCK]:
                 (folder / _LOCK).unlink()
             raise
-        shutil.rmtree(replaced, ignore_errors=True)
+        shutil.rmtree(folder / _REPLACED, ignore_errors=True)
 
 
 def _settle(folder: Path) -> None:
-    """Files that were to be replaced come back where there are no others, and are deleted where there are."""
-    replaced = folder / _REPLACED
-    if not replaced.is_dir():
-        return
-    if all(path.name in (_LOCK, _REPLACED) for path in folder.iterdir()):
-        for path in replaced.iterdir():
+    """Files that were to be replaced come back where there are no others, and are deleted where there are. What was on its way
+    when the process was killed comes back."""
+    replaced, moving = folder / _REPLACED, folder / _MOVING
+    if replaced.is_dir() and all(path.name in (_LOCK, _REPLACED) for path in folder.iterdir()):
+        replaced.rename(moving)
+    if moving.is_dir():
+        for path in moving.iterdir():
             path.rename(folder / path.name)
+        moving.rmdir()
     shutil.rmtree(replaced, ignore_errors=True)
 
 

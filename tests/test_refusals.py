@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from engine import files
 from engine.cli import main
 from engine.files import claimed
 
@@ -118,9 +119,13 @@ def test_nothing_is_left_behind(
     assert contents(workplace) == before
 
 
-@pytest.mark.parametrize(("written", "found"), [((), {"run.json"}), (("checkpoint",), {"checkpoint"})])
+@pytest.mark.parametrize(
+    ("written", "left"),
+    [((), "run.json"), (("checkpoint",), "checkpoint"), ((".checkpoint.ab12.part",), "run.json")],
+    ids=["nothing", "a file", "half of a file"],
+)
 def test_of_a_replacement_that_was_killed_the_old_or_the_new_is_left(
-    written: tuple[str, ...], found: set[str], tmp_path: Path
+    written: tuple[str, ...], left: str, tmp_path: Path
 ) -> None:
     run, killed = tmp_path / "run", tmp_path / "killed"
     run.mkdir()
@@ -129,5 +134,30 @@ def test_of_a_replacement_that_was_killed_the_old_or_the_new_is_left(
         for name in written:
             (run / name).touch()
         shutil.copytree(run, killed)
+    assert files.contents(killed) == {left}
     with claimed(killed):
-        assert {path.name for path in killed.iterdir()} == {*found, ".lock"}
+        assert {path.name for path in killed.iterdir()} == {left, ".lock"}
+
+
+def test_whoever_is_killed_while_old_files_are_moved_away_or_back_loses_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, run, rename = {"best", "run.json"}, tmp_path / "run", Path.rename
+    run.mkdir()
+    for name in old:
+        (run / name).touch()
+    killed: list[Path] = []
+
+    def move(path: Path, target: Path) -> Path:
+        killed.append(Path(shutil.copytree(run, tmp_path / f"killed-{len(killed)}")))
+        return rename(path, target)
+
+    with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError):
+        patch.setattr(Path, "rename", move)
+        with claimed(run, old):
+            raise ZeroDivisionError
+    assert len(killed) >= 4
+    for left in killed:
+        assert files.contents(left) == old
+        with claimed(left):
+            assert {path.name for path in left.iterdir()} == {*old, ".lock"}

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from engine.errors import SeqscopeError, first_line
@@ -64,7 +64,10 @@ def save(
     if optimiser is not None:
         for number, entries in optimiser.state_dict()["state"].items():
             tensors |= {f"optimiser.{number}.{key}": value for key, value in entries.items()}
-    tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    _write(path, {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}, state)
+
+
+def _write(path: Path, tensors: dict[str, Tensor], state: State) -> None:
     with replacing(path) as staged:
         save_file(tensors, staged, metadata={"state": json.dumps(dataclasses.asdict(state))})
 
@@ -94,10 +97,7 @@ def hand_on(path: Path, identity: str, *, finished: bool) -> None:
     """Make the checkpoint that of the training `identity`, `finished` or not. Raises SeqscopeError where it is damaged."""
     state = read_state(path)
     state.identity, state.finished = identity, finished
-    with safe_open(path, "pt") as file:
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-    with replacing(path) as staged:
-        save_file(tensors, staged, metadata={"state": json.dumps(dataclasses.asdict(state))})
+    _write(path, load_file(path), state)
 
 
 def load(
@@ -109,11 +109,8 @@ def load(
     but: str | None = None,
 ) -> None:
     """Put a checkpoint's tensors into `model`, `optimiser` and `average`; the model keeps its own tensor called `but`."""
-    tensors: dict[str, Tensor] = {}
     try:
-        with safe_open(path, "pt") as file:
-            for name in file.keys():  # noqa: SIM118 (not a dict)
-                tensors[name] = file.get_tensor(name)
+        tensors = load_file(path)
         weights = {name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")}
         if but in weights:
             weights[but] = model.state_dict()[but]

@@ -17,11 +17,16 @@ from engine.errors import UsageError
 
 
 def choose(name: str, local: int = 0) -> torch.device:
-    """`name`: "auto", "cpu" or "cuda"; auto takes a GPU when there is one."""
+    """`name`: "auto", "cpu" or "cuda"; auto takes a GPU when there is one. local: which of them."""
     if name == "cpu" or (name == "auto" and not torch.cuda.is_available()):
         return torch.device("cpu")
     if not torch.cuda.is_available():
         raise UsageError("--device cuda: this machine has no CUDA device that PyTorch can use; see `seqscope doctor`")
+    if local >= torch.cuda.device_count():
+        raise UsageError(
+            f"every process takes a GPU, and this machine has {torch.cuda.device_count()}: "
+            "give torchrun fewer (--nproc-per-node), or take --device cpu"
+        )
     device = torch.device("cuda", local)
     torch.cuda.set_device(device)
     # With a mask, the gradient of cuDNN's attention is NaN in bfloat16 (github.com/pytorch/pytorch/issues/196678); others' is not

@@ -6,11 +6,18 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+
+from engine.training import compute
+
+WAIT = timedelta(days=7)
+"""How long processes wait for one of them, since the leader alone makes vectors of texts, validates and writes. For one that died
+nobody waits: torchrun ends the others."""
 
 
 @dataclass(frozen=True)
@@ -56,21 +63,20 @@ class World:
         ids = [device.index] if device.type == "cuda" else None
         # what is no parameter is computed by every process alike
         return nn.parallel.DistributedDataParallel(
-            step, device_ids=ids, find_unused_parameters=True, broadcast_buffers=False
+            step, device_ids=ids, find_unused_parameters=True, forward_sync_buffers=False
         )
 
 
 @contextmanager
 def joined(device: str = "auto") -> Iterator[World]:
-    """The world that torchrun started this process in, or a world of one. device: as `devices.choose` takes it."""
+    """The world that torchrun started this process in, or a world of one. device: as `compute.choose` takes it."""
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
         yield World()
         return
-    local, on_gpus = int(os.environ.get("LOCAL_RANK", "0")), device != "cpu" and torch.cuda.is_available()
-    if on_gpus:
-        torch.cuda.set_device(local)  # before the first barrier, which would guess
-    dist.init_process_group("nccl" if on_gpus else "gloo")
+    local = int(os.environ.get("LOCAL_RANK", "0"))
+    where = compute.choose(device, local)  # before the first barrier, which would guess
+    dist.init_process_group("nccl" if where.type == "cuda" else "gloo", timeout=WAIT)
     try:
         yield World(dist.get_rank(), size, local)
         dist.barrier()

@@ -241,7 +241,7 @@ class Trainer:
         loss_sum = torch.tensor(state.loss_sum, dtype=torch.float64, device=self.device)
         for number in range(state.step, len(plan)):
             loss, targets = self._step(plan[number], len(plan))
-            loss_sum += loss * targets
+            loss_sum += loss
             state.target_count += targets
             examples += len(plan[number])
             state.step, state.total_steps = number + 1, state.total_steps + 1
@@ -249,8 +249,9 @@ class Trainer:
             state.seconds = done_before + now - began
             if self.progress:
                 self.progress.update(state.epoch + state.step / (len(plan) + 1))  # validation is to come
-            if now - self.saved > training.checkpoint_seconds and world.size == 1:
+            if now - self.saved > training.checkpoint_seconds:
                 state.loss_sum = float(loss_sum)
+                self._check_finite(state.loss_sum, state.epoch + 1)
                 self._save()
         train_seconds = time.monotonic() - began
         mean_loss = float(loss_sum) / max(state.target_count, 1)
@@ -270,7 +271,7 @@ class Trainer:
         )
         # on a GPU an epoch may take less than writing a checkpoint does; that of the best model agrees with what is kept of it
         best = score is not None and state.best_epoch == state.epoch
-        if best or state.epoch == self.epochs or time.monotonic() - self.saved > training.checkpoint_seconds:
+        if best or time.monotonic() - self.saved > training.checkpoint_seconds:
             self._save()
         elif world.leads:
             self.write_curve()
@@ -281,7 +282,7 @@ class Trainer:
             return self._compute_step(examples, steps)
 
     def _compute_step(self, examples: Tensor, steps: int) -> tuple[Tensor, int]:
-        """One optimiser step; returns the batch's mean loss (float64 scalar on the device) and its number of targets."""
+        """One optimiser step; returns the loss summed over targets (float64 scalar on the device), and how many these are."""
         training, state, world, optimiser = self.recipe.training, self.state, self.world, self.optimiser
         place = (training.seed, state.epoch, state.step)
         generator = torch.Generator(self.device).manual_seed(seed_of(*place, "draw"))
@@ -309,24 +310,25 @@ class Trainer:
         self.model.constrain()
         if self.average is not None:
             self.average.update(state.total_steps)
-        total = world.sum(loss.detach().double() * local_targets) / max(targets, 1)
-        return total, targets
+        return world.sum(loss.detach().double() * local_targets), targets
+
+    def _check_finite(self, loss: float, epoch: int) -> None:
+        if not math.isfinite(loss):
+            raise self._failed(epoch, f"the loss is {loss}", "a smaller optimiser.lr, or optimiser.clip_norm=5")
 
     def _check(self, loss: float) -> None:
         state = self.state
-        where = f"{self.recipe.name}, epoch {state.epoch}"
-        kept = f" The best model so far (epoch {state.best_epoch}) is kept." if state.best >= 0 else ""
-        if not math.isfinite(loss):
-            raise SeqscopeError(
-                f"{where}: the loss is {loss}.{kept} Try a smaller optimiser.lr, or optimiser.clip_norm=5."
-            )
+        self._check_finite(loss, state.epoch)
         if state.first_loss is None:
             state.first_loss = loss
         elif loss > DIVERGED * state.first_loss:
-            raise SeqscopeError(
-                f"{where}: the loss grew from {state.first_loss:.4f} to {loss:.4f}, training has diverged.{kept} "
-                "Try a smaller optimiser.lr."
-            )
+            grew = f"the loss grew from {state.first_loss:.4f} to {loss:.4f}, training has diverged"
+            raise self._failed(state.epoch, grew, "a smaller optimiser.lr")
+
+    def _failed(self, epoch: int, how: str, remedy: str) -> SeqscopeError:
+        state = self.state
+        best = f" The best model so far (epoch {state.best_epoch}) is kept." if state.best >= 0 else ""
+        return SeqscopeError(f"{self.recipe.name}, epoch {epoch}: {how}.{best} Try {remedy}.")
 
     def _validates(self, epoch: int) -> bool:
         training = self.recipe.training

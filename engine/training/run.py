@@ -44,6 +44,8 @@ from engine.training.optimiser import OVER_ALL_EPOCHS
 from engine.training.recipe import Recipe, from_dict
 
 ALONE = World()
+COMPUTED = ("command", "commit", "device", "compute", "versions", "started")
+"""What run.json says of where and when a training was computed, which stays so when the same is called again."""
 
 
 @dataclass(frozen=True)
@@ -159,6 +161,7 @@ def _train(
             recipe, dataset, model, folder, where, world, None if selection is None else selection.epochs
         )
         trainer.resume(key)
+        before = read_json(folder / "run.json") if trainer.state.finished else {}
         if finish and not trainer.state.finished:
             if trainer.state.best < 0 and (trainer.validation is not None or not trainer.state.epoch):
                 raise SeqscopeError(f"{folder} has no validated model yet, so there is nothing to finish with")
@@ -173,6 +176,7 @@ def _train(
                 "device": devices.describe(where, state.compute["threads"]),
                 "compute": state.compute | {"processor": devices.processor()},
             }
+        record |= {name: before[name] for name in COMPUTED if name in before}
     record |= {
         "seconds": record.get("seconds") or round(state.seconds, 3),
         "epochs": state.epoch,

@@ -199,7 +199,9 @@ def test_what_diverges_stops_and_the_best_stays(tmp_path: Path, bad: float) -> N
     ):
         one.run()
     assert checkpoint.read_state(tmp_path / "best.safetensors").epoch == 1
-    assert [entry["loss"] for entry in checkpoint.read_state(one.checkpoint_path).curve] == [2.0, 7.75]
+    left = checkpoint.read_state(one.checkpoint_path)
+    assert [entry["loss"] for entry in left.curve] == [2.0, 7.75]
+    assert math.isfinite(left.loss_sum)  # what is no number is no state to go on from
 
 
 def test_what_is_broken_from_the_start_has_no_best(tmp_path: Path) -> None:

@@ -43,6 +43,7 @@ class Machine:
 
 def test_a_gpu_is_taken_without_attention_whose_gradient_is_not_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     monkeypatch.setattr(torch.cuda, "set_device", lambda device: None)
     allowed = torch.backends.cuda.cudnn_sdp_enabled()
     try:

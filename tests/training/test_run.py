@@ -208,6 +208,22 @@ def test_a_finished_run_is_left_as_it_is_and_refuses_other_data(
     assert (run / "best.safetensors").read_bytes() == before
 
 
+def test_a_finished_run_goes_on_naming_where_it_was_trained(small_dataset: Dataset, run: Path) -> None:
+    record = json.loads((run / "run.json").read_text("utf-8"))
+    there = {
+        "device": "NVIDIA of another machine",
+        "compute": record["compute"] | {"processor": "another"},
+        "commit": "of then",
+        "command": "seqscope of then",
+        "started": "2020-01-01T00:00:00+00:00",
+        "versions": {"torch": "1.0"},
+    }
+    (run / "run.json").write_text(json.dumps(record | there))
+    assert train(SASREC, small_dataset, run, device="cpu") == record | there
+    longer = recipe("sasrec", training={"epochs": 3})
+    assert train(longer, small_dataset, run, device="cpu")["versions"] == record["versions"]
+
+
 def test_restart_replaces_a_damaged_run_and_begins_where_there_is_none(
     small_dataset: Dataset, run: Path, tmp_path: Path
 ) -> None:

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
 import sys
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import torch
 
 from engine.data.dataset import Dataset
 from engine.training.distributed import World, joined
+from engine.training.loop import Trainer
+from engine.training.recipe import Recipe
 from engine.training.run import train
 from tests.training.tiny import recipe
 
 MODELS = ("sasrec", "recformer", "zesrec", "popularity")
-SETTINGS = {"epochs": 2, "batch_size": 8}
+SETTINGS = {"epochs": 2, "batch_size": 8, "checkpoint_seconds": 0.0}
+CUT = 2
+"""Steps of its second epoch, of three, after which a training is interrupted."""
 
 
-def run(name: str, data: Dataset, out: Path, world: World) -> None:
-    """Trains without dropout, which every process draws for itself."""
+def settings(name: str) -> Recipe:
+    """Without dropout, which every process draws for itself."""
     tables: dict[str, dict[str, object]] = {}
     if name in ("sasrec", "recformer"):
         tables["model"] = {"dropout": 0.0}
@@ -29,11 +37,29 @@ def run(name: str, data: Dataset, out: Path, world: World) -> None:
         tables["model"] = {"encoder": "scratch"}
     if name != "popularity":
         tables["training"] = SETTINGS
-    train(recipe(name, **tables), data, out / name, device="cpu", world=world, restart=True)
+    return recipe(name, **tables)
+
+
+def interrupted(data: Dataset, folder: Path, world: World) -> None:
+    """Trains as `settings` says, is interrupted, leaves a copy of its checkpoint beside `folder`, and goes on."""
+    compute_step = Trainer._compute_step
+
+    def step(trainer: Trainer, *given: Any) -> Any:
+        if (trainer.state.epoch, trainer.state.step) == (1, CUT):
+            raise KeyboardInterrupt
+        return compute_step(trainer, *given)
+
+    with patch.object(Trainer, "_compute_step", step), contextlib.suppress(KeyboardInterrupt):
+        train(settings("sasrec"), data, folder, device="cpu", world=world)
+    if world.leads:
+        shutil.copyfile(folder / "checkpoint.safetensors", folder.with_name("left.safetensors"))
+    train(settings("sasrec"), data, folder, device="cpu", world=world)
 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
     with joined("cpu") as world:
+        data, out = Dataset(sys.argv[1]), Path(sys.argv[2])
         for name in MODELS:
-            run(name, Dataset(sys.argv[1]), Path(sys.argv[2]), world)
+            train(settings(name), data, out / name, device="cpu", world=world)
+        interrupted(data, out / "cut", world)
