@@ -280,9 +280,7 @@ def exposure(table: pa.Table | None, protocol: str, k: int, items: int) -> npt.N
     rows = np.flatnonzero((table["protocol"].to_numpy() == protocol) & (table["k"].to_numpy() == k))
     if not len(rows):
         return None
-    counts = np.zeros(items, np.int64)
-    np.add.at(counts, table["item"].to_numpy()[rows], table["count"].to_numpy()[rows])
-    return counts
+    return np.bincount(table["item"].to_numpy()[rows], table["count"].to_numpy()[rows], items).astype(np.int64)
 
 
 def exposures(
