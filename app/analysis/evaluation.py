@@ -101,8 +101,7 @@ def against(models: Zoo, protocol: str, baseline: str, metric: str) -> pd.DataFr
 @cached(100, by=of_content)
 def beyond(models: Zoo, protocol: str, k: int) -> pd.DataFrame:
     tables = {name: bundle.exposure_table() for name, bundle in models.bundles.items()}
-    shown, why = metrics.exposures(tables, people(models, protocol)[0], protocol, k, len(models))
-    return metrics.beyond(shown, models.popularity, why)
+    return metrics.beyond(tables, people(models, protocol)[0], protocol, k, models.popularity)
 
 
 @cached(200, by=of_content, spinner="Looking at each group …")

@@ -272,7 +272,7 @@ def measure(models: Zoo, names: tuple[str, ...], protocol: str | None, k: int) -
     k = max((cut for cut in judge.CUTOFFS if cut <= k), default=min(judge.CUTOFFS))
     standing = analysis.standing(ranks, [judge.key(name, k) for name in analysis.metrics_of(protocol)])
     exposures = {name: models.bundles[name].exposure_table() for name in names}
-    shown, why = analysis.exposures(exposures, ranks, protocol, k, len(models))
+    beyond = analysis.beyond(exposures, ranks, protocol, k, models.popularity)
     return Metrics(
         protocol=protocol,
         words=protocols.sentence(protocol, len(models)),
@@ -285,7 +285,7 @@ def measure(models: Zoo, names: tuple[str, ...], protocol: str | None, k: int) -
             Estimate(**_estimate(row), mark=row.mark, p=number_or_none(row.p))
             for row in standing[standing["note"] == ""].itertuples()
         ],
-        beyond=[_beyond(row) for row in analysis.beyond(shown, models.popularity, why).itertuples()],
+        beyond=[_beyond(row) for row in beyond.itertuples()],
         absent=[name for name in names if name not in {analysis.model_of(row) for row in ranks}],
         repeats=_repeats(models, ranks, [f"{name}@{k}" for name in ("HR", judge.HEADLINE)]),
         beams={
