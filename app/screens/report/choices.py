@@ -73,7 +73,8 @@ def _details(models: Zoo, parameters: Mapping[str, str]) -> None:
     left, right = st.columns(2, gap="medium")
     with left:
         able = [name for name in shown if models.bundles[name].cannot("attention") is None]
-        _several("Attention of", "attention", able, {name: _signed(models, name, titles) for name in able}, parameters)
+        signed = {name: f"{zoo.style(models, name).sign} {titles[name]}" for name in able}
+        _several("Attention of", "attention", able, signed, parameters)
         choice.segmented(
             "Attention is",
             "view",
@@ -114,10 +115,6 @@ def _details(models: Zoo, parameters: Mapping[str, str]) -> None:
             help="Adds categories and titles to the map's points, and the name of the history's user with the item that "
             "came next. Otherwise a report holds only the history, the lists and aggregates.",
         )
-
-
-def _signed(models: Zoo, name: str, titles: Mapping[str, str]) -> str:
-    return f"{zoo.style(models, name).sign} {titles[name]}"
 
 
 def _several(
