@@ -18,7 +18,7 @@ from app.reports.fields import Item, ItemId, Name, ReportModel, check_square, nu
 from app.reports.part import ByModel, Source
 from app.text import clean
 from engine.errors import SeqscopeError
-from engine.runtime import Bundle, last_row
+from engine.runtime import last_row
 
 if TYPE_CHECKING:
     from app.reports.document import Report
@@ -91,7 +91,9 @@ class AttentionPart(ByModel[list[Attention]]):
         """Of the models that were asked for, else of those that attend or have gates."""
         models = source.asked.attention
         if models is None:
-            models = [name for name in source.names if _shows(source.models.bundles[name])]
+            bundles = source.models.bundles
+            views = ("attention", "gates")
+            models = [name for name in source.names if any(bundles[name].cannot(view) is None for view in views)]
         return [_attention(source, model) for model in models]
 
     def check(self, content: list[Attention], report: Report) -> None:
@@ -162,10 +164,6 @@ class AttentionPart(ByModel[list[Attention]]):
 
 PART = AttentionPart()
 Looking = TypeVar("Looking", Attention, Written, Gates)
-
-
-def _shows(bundle: Bundle) -> bool:
-    return bundle.cannot("attention") is None or bundle.cannot("gates") is None
 
 
 def _nameless(looking: Looking) -> Looking:
