@@ -155,6 +155,11 @@ def count(number: int, singular: str, plural: str | None = None) -> str:
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
+def grouped(number: float, digits: int) -> str:
+    """A whole number in full, another with so many digits: 12,345, 0.1235."""
+    return f"{number:,.0f}" if number.is_integer() and abs(number) < 1e15 else f"{number:,.{digits}g}"
+
+
 def amount(bytes: int) -> str:
     """As in “2.5 MB”."""
     for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
