@@ -18,7 +18,8 @@ import io
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 # What Markdown and Streamlit's directives (:red[…]) begin with; the last ones only at the start.
@@ -207,6 +208,12 @@ def ordinal(rank: float) -> str:
 def listed(words: list[str], last: str = "and") -> str:
     """a, b and c."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}" if words else ""
+
+
+def distinct(titles: Mapping[str, str]) -> dict[str, str]:
+    """Name → title, with the name behind it where another one is called the same."""
+    many = Counter(titles.values())
+    return {name: title if many[title] == 1 else f"{title} ({name})" for name, title in titles.items()}
 
 
 def together(said: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
