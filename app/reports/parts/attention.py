@@ -226,10 +226,7 @@ def _attention(source: Source, model: str) -> Attention:
         written=_written(source, model),
         model=model,
         view=view,
-        layers=by_item.layers,
-        heads=by_item.heads,
-        causal=by_item.causal,
-        pooled=by_item.pooled,
+        **{name: getattr(by_item, name) for name in ("layers", "heads", "causal", "pooled")},
         grouped=bool(raw.levels),
         positions=[
             Position(place=None if place is None else place + 1, item_id=None if item is None else ids[item])
