@@ -453,7 +453,4 @@ def _figure(content: Metrics, report: Report) -> Figure | None:
         ]  # fmt: skip
         return charts.dots(dots, name, alt, floor=None if counted is None else counted[1], font=font)
 
-    def live() -> Any:
-        return drawing.dots(frame, name, titles, looks, families)
-
-    return Figure("metrics", alt, draw, live)
+    return Figure("metrics", alt, draw, lambda: drawing.dots(frame, name, titles, looks, families))
