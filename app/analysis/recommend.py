@@ -269,7 +269,7 @@ MEASURES: dict[str, Callable[[Sequence[list[int]], int], np.ndarray]] = {
 """What agreement is measured by: (lists, k) → [lists, lists]."""
 
 
-def agreement(answers: Sequence[Answer], k: int, measures: Sequence[str] = tuple(MEASURES)) -> pd.DataFrame:
+def agreement(answers: Sequence[Answer], k: int) -> pd.DataFrame:
     """One row per pair of models that answered: first, second, and a column per measure."""
     able = [answer for answer in answers if answer.top is not None]
     lists = [answer.items for answer in able]
@@ -278,7 +278,7 @@ def agreement(answers: Sequence[Answer], k: int, measures: Sequence[str] = tuple
         {
             "first": [title for title in titles for _ in titles],
             "second": titles * len(titles),
-            **{measure: MEASURES[measure](lists, k).ravel() for measure in measures},
+            **{name: measure(lists, k).ravel() for name, measure in MEASURES.items()},
         }
     )
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from app import styles
 from app.analysis import model_card, model_flow
@@ -162,14 +161,13 @@ _UNDER_WHITE = ((0.0, "#440154"), (0.5, "#3b528b"), (1.0, "#26738e"))
 _MEASURES = {"shared": ("shared items", ".0f"), "jaccard": ("Jaccard", ".2f"), "rbo": ("RBO", ".2f")}
 
 
-def agreement(frame: pd.DataFrame, measure: str, k: int) -> dict[str, Any]:
-    """A figure: how much each pair of lists agrees. frame: `recommend.agreement`; measure: "shared", "jaccard" or "rbo"."""
-    names = frame["second"][: math.isqrt(len(frame))].tolist()
-    values = frame[measure].to_numpy(float).reshape(len(names), len(names))
+def agreement(names: Sequence[str], values: np.ndarray, measure: str, k: int) -> dict[str, Any]:
+    """A figure: how much each pair of lists agrees. values: [names, names], of one of `recommend.MEASURES`."""
     text, form = _MEASURES[measure]
     shown = [clean(name, 30) for name in names]
     labels = [label(name, 30) for name in names]
-    pairs = [[row[x] if x <= y else None for x in range(len(names) - 1)] for y, row in enumerate(values[1:].tolist())]
+    rows = values[1:].astype(float).tolist()
+    pairs = [[row[x] if x <= y else None for x in range(len(names) - 1)] for y, row in enumerate(rows)]
     axis = {**NAMED_TICKS, "tickvals": list(range(len(names) - 1))}
     return {
         "data": [

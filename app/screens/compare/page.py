@@ -253,14 +253,16 @@ def _title(models: Zoo, name: str) -> str:
 
 
 def _agreement(answers: list[recommend.Answer], k: int) -> None:
-    if len({answer.title for answer in answers if answer.top is not None}) < 2:
+    able = [answer for answer in answers if answer.top is not None]
+    titles = [answer.title for answer in able]
+    if len(set(titles)) < 2:
         return
     words, chart = st.columns([2, 3], gap="large")
     with words:
         measure = _measure(k)
     with chart:
         export.figure(
-            compare.agreement(recommend.agreement(answers, k, [measure]), measure, k),
+            compare.agreement(titles, recommend.MEASURES[measure]([answer.items for answer in able], k), measure, k),
             key="compare_agreement",
             alt=f"{_MEASURES[measure]} of each pair of models among their first {k} items",
             table=lambda: recommend.agreement(answers, k).query("first != second"),
