@@ -204,13 +204,15 @@ class MetricsPart(Part[Metrics]):
             rows.append([sign(report, analysis.model_of(row), title), *cells, *more])
         head = ["Model", *kinds, *(metric.at(content.k) for metric in judge.BEYOND.values())]
         tables, figure, apart = self.tables(content, report), _figure(content, report), repeats_apart(content, report)
+        # the protocol is named in files as it is in commands
+        in_words = [(title, protocols.title(name), *values) for title, name, *values in tables["metrics"].rows]
         return [
             *(p(text) for text in (" ".join(map(clean, content.held_out)), verdict(content, report)) if text),
             *([figures(figure, width=62)] if figure is not None else []),
             table("Metrics of every model", head, rows, [1, *[0] * (len(head) - 1)]),
             quiet(f"* the best. {protocol_words(content, report)}"),
             *([p(apart)] if content.repeats else []),
-            *grid(tables["metrics"]._replace(rows=[_in_words(row) for row in tables["metrics"].rows])),
+            *grid(tables["metrics"]._replace(rows=in_words)),
             *grid(tables["metrics-repeats"]),
             *grid(Table("Slices", judge.GROUP_COLUMNS, _groups(content))),
         ]
@@ -368,12 +370,6 @@ def _titles(content: Metrics, report: Report) -> dict[str, str]:
 
 def _groups(content: Metrics) -> list[tuple[Any, ...]]:
     return [] if content.verdict is None else [*judge.group_rows(content.verdict)]
-
-
-def _in_words(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    """row: of the table “Metrics”, whose protocol is named as in files."""
-    title, protocol, *cells = row
-    return (title, protocols.title(protocol), *cells)
 
 
 def verdict(content: Metrics, report: Report) -> str:

@@ -22,7 +22,7 @@ def show(models: Zoo) -> Asked:
     """The choices, and what they come to."""
     now = state.get()
     _title(now.own.get("title", ""), clean(models.info.title, 80))
-    _parts(now.own, _offered(models))
+    _parts(now.own, [name for name, part in PARTS.items() if part.possible(models, _shown(models))])
     with st.expander("More choices", key="report_more", type="compact", icon=":material/tune:"):
         _details(models, now.own)
     shown = _shown(models)
@@ -47,12 +47,8 @@ def _title(chosen: str, dataset: str) -> None:
     )
 
 
-def _offered(models: Zoo) -> list[str]:
-    """The parts that can be had of the models that are shown."""
-    return [name for name, part in PARTS.items() if part.possible(models, _shown(models))]
-
-
 def _parts(parameters: Mapping[str, str], offered: list[str]) -> None:
+    """offered: the parts that can be had of the models that are shown."""
     chosen = [part for part in offered if "parts" not in parameters or part in decode(parameters["parts"])]
     st.session_state["report_parts"] = chosen
     st.pills(
