@@ -18,7 +18,8 @@ import io
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 # What Markdown and Streamlit's directives (:red[…]) begin with; the last ones only at the start.
@@ -155,6 +156,11 @@ def count(number: int, singular: str, plural: str | None = None) -> str:
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
+def grouped(number: float, digits: int) -> str:
+    """A whole number in full, another with so many digits: 12,345, 0.1235."""
+    return f"{number:,.0f}" if number.is_integer() and abs(number) < 1e15 else f"{number:,.{digits}g}"
+
+
 def amount(bytes: int) -> str:
     """As in “2.5 MB”."""
     for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
@@ -202,6 +208,12 @@ def ordinal(rank: float) -> str:
 def listed(words: list[str], last: str = "and") -> str:
     """a, b and c."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}" if words else ""
+
+
+def distinct(titles: Mapping[str, str]) -> dict[str, str]:
+    """Name → title, with the name behind it where another one is called the same."""
+    many = Counter(titles.values())
+    return {name: title if many[title] == 1 else f"{title} ({name})" for name, title in titles.items()}
 
 
 def together(said: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:

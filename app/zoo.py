@@ -21,6 +21,7 @@ from app.store import prepared
 from app.store.catalogue import Catalogue
 from app.store.server import open_store
 from app.styles import Style, dotted, style, titled  # noqa: F401  (pages take them from here)
+from app.text import distinct
 from engine.bundle import items
 from engine.errors import SeqscopeError
 from engine.files import read_json
@@ -67,9 +68,7 @@ def visible_datasets(who: str | None) -> dict[str, Place]:
     Nothing else in the app leads to the files of a dataset. None: nobody, who sees the server's.
     """
     title_of = {path.name: _title(str(path), _changed(path / "dataset.json")) for path in Zoo.list(root())}
-    titles = list(title_of.values())
-    title_of = {name: title if titles.count(title) == 1 else f"{title} ({name})" for name, title in title_of.items()}
-    ordered = sorted(title_of.items(), key=lambda entry: (embedded_first(entry[0]), entry[1].casefold()))
+    ordered = sorted(distinct(title_of).items(), key=lambda entry: (embedded_first(entry[0]), entry[1].casefold()))
     return {**{name: Place(root() / name, title, False) for name, title in ordered}, **_own(who)}
 
 

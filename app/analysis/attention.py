@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from app.analysis.cache import cached, of_model
-from app.text import clean, count, label, md, ordinal, short, short_title
+from app.text import clean, count, label, md, ordinal, short
 from engine.runtime import (
     AttentionMap,
     Bundle,
@@ -53,13 +53,6 @@ class Names:
 
     def __len__(self) -> int:
         return len(self.numbers)
-
-    def ticks(self, limit: int = 24) -> list[str]:
-        """For Plotly's axes: the place and a short title. The place keeps repeated titles apart."""
-        return [
-            label(title, 4 * limit) if number == "next" else f"{number} · {label(short_title(title, limit), 4 * limit)}"
-            for number, title in zip(self.numbers, self.titles, strict=True)
-        ]
 
     def hovers(self) -> list[str]:
         return [

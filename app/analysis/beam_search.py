@@ -268,23 +268,15 @@ def sentence(model: str, item: str, shares: Float, called: Names, *, plain: bool
         text += f"at {names[0]}, the only one there is."
     else:
         first, second = np.argsort(-mean, kind="stable")[:2]
-        if almost_even(mean):
-            text += (
-                f"almost evenly at {count(len(mean), 'item')}: the most at {names[first]}, "
-                f"{mean[first] / max(total, 1e-12):.0%} of what it gave to the history."
-            )
-            return text + _rest(total)
+        most, next_most = (f"{mean[at] / max(total, 1e-12):.0%}" for at in (first, second))
         text += (
-            f"most at {names[first]} ({mean[first] / max(total, 1e-12):.0%} of what it gave to the history), "
-            f"then at {names[second]} ({mean[second] / max(total, 1e-12):.0%})."
+            f"almost evenly at {count(len(mean), 'item')}: the most at {names[first]}, {most} of what it gave to the history."
+            if almost_even(mean)
+            else f"most at {names[first]} ({most} of what it gave to the history), then at {names[second]} ({next_most})."
         )
-    return text + _rest(total)
-
-
-def _rest(total: float) -> str:
-    if total >= 0.98:
-        return ""
-    return f" {1 - total:.0%} of its attention went to the codes that it had already generated."
+    if total < 0.98:
+        text += f" {1 - total:.0%} of its attention went to the codes that it had already generated."
+    return text
 
 
 def wide(shares: Float, called: Names, rows: Sequence[str]) -> pd.DataFrame:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from app.analysis import floor, metrics
 from app.analysis.cache import cached, of_content
 from app.store.attributes import numbers, tidied
-from app.text import clean, listed, md, together
+from app.text import clean, grouped, listed, md, together
 from engine.bundle.manifest import Manifest
 from engine.bundle.tables import is_number
 from engine.runtime import STILL_IMPROVING, Bundle, Zoo, judge
@@ -101,8 +101,7 @@ def against(models: Zoo, protocol: str, baseline: str, metric: str) -> pd.DataFr
 @cached(100, by=of_content)
 def beyond(models: Zoo, protocol: str, k: int) -> pd.DataFrame:
     tables = {name: bundle.exposure_table() for name, bundle in models.bundles.items()}
-    shown, why = metrics.exposures(tables, people(models, protocol)[0], protocol, k, len(models))
-    return metrics.beyond(shown, models.popularity, why)
+    return metrics.beyond(tables, people(models, protocol)[0], protocol, k, models.popularity)
 
 
 @cached(200, by=of_content, spinner="Looking at each group …")
@@ -178,17 +177,13 @@ def by_number(values: npt.NDArray[np.number], parts: int, singular: str, plural:
     ends = [(float(numbers[mask].min()), float(numbers[mask].max())) for mask in masks]
     labels: list[str] = []
     for digits in (6, 9, 12, 17):  # as many as tell the groups apart
-        spans = [" – ".join(_written(end, digits) for end in dict.fromkeys(pair)) for pair in ends]
+        spans = [" – ".join(grouped(end, digits) for end in dict.fromkeys(pair)) for pair in ends]
         labels = [
             f"{span} {singular if pair == (1, 1) else plural}".strip() for span, pair in zip(spans, ends, strict=True)
         ]
         if len(set(labels)) == len(labels):
             break
     return dict(zip(labels, masks, strict=True))
-
-
-def _written(number: float, digits: int) -> str:
-    return f"{number:,.0f}" if number.is_integer() and abs(number) < 1e15 else f"{number:,.{digits}g}"
 
 
 def by_training(popularity: npt.NDArray[np.integer]) -> Groups:

@@ -107,10 +107,9 @@ def in_polygon(points: Points, x: Sequence[float], y: Sequence[float]) -> npt.ND
     if len(x) != len(y) or len(x) < 2 or not (np.isfinite(x).all() and np.isfinite(y).all()):
         return np.zeros(len(points.x), bool)
     px, py = points.x.astype(float), points.y.astype(float)
-    if len(x) == 2:
-        return (px >= min(x)) & (px <= max(x)) & (py >= min(y)) & (py <= max(y))
-    mask = np.zeros(len(px), bool)
     near = (px >= min(x)) & (px <= max(x)) & (py >= min(y)) & (py <= max(y))
+    if len(x) == 2:
+        return near
     qx, qy = px[near], py[near]
     within = np.zeros(len(qx), bool)
     ends = list(zip(x, y, strict=True))
@@ -119,6 +118,7 @@ def in_polygon(points: Points, x: Sequence[float], y: Sequence[float]) -> npt.ND
             continue
         crosses = (qy < y0) != (qy < y1)
         within ^= crosses & (qx < (x1 - x0) * (qy - y0) / (y1 - y0) + x0)
+    mask = np.zeros(len(px), bool)
     mask[near] = within
     return mask
 

@@ -19,7 +19,7 @@ from scipy import ndimage, sparse
 
 from app.analysis.map_points import Points
 from app.store.attributes import caption, is_place, is_year, names_items, numbers, prose
-from app.text import clean, spaced
+from app.text import clean, grouped, spaced
 from engine.bundle.tables import is_number
 
 SMOOTHED = (0.045, 0.018)
@@ -245,10 +245,7 @@ def _of_numbers(name: str, values: npt.NDArray[np.float64]) -> Attribute:
 def _labels(different: npt.NDArray[np.float64]) -> list[str]:
     """Numbers as texts, with as many digits as tell them apart, four at least."""
     for digits in (4, 6, 9, 12, 17):
-        texts = [
-            f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 and value.is_integer() else f"{value:,.{digits}g}"
-            for value in different.tolist()
-        ]
+        texts = [grouped(value, digits) for value in different.tolist()]
         if len(set(texts)) == len(texts):
             break
     return texts

@@ -296,35 +296,26 @@ def exposure(table: pa.Table | None, protocol: str, k: int, items: int) -> npt.N
     rows = np.flatnonzero((table["protocol"].to_numpy() == protocol) & (table["k"].to_numpy() == k))
     if not len(rows):
         return None
-    counts = np.zeros(items, np.int64)
-    np.add.at(counts, table["item"].to_numpy()[rows], table["count"].to_numpy()[rows])
-    return counts
-
-
-def exposures(
-    tables: Mapping[str, pa.Table | None], people: Mapping[str, judge.Ranks], protocol: str, k: int, items: int
-) -> tuple[dict[str, npt.NDArray[np.int64] | None], dict[str, str]]:
-    """(row → `exposure` under `protocol`, row → why there is none). tables: of the models."""
-    counts: dict[str, npt.NDArray[np.int64] | None] = {}
-    why = {}
-    for row, ranks in people.items():
-        under = variant(protocol, more_of(row))
-        beam = judge.beyond_beam(k, ranks.width)
-        counts[row] = None if beam else exposure(tables[model_of(row)], under, k, items)
-        why[row] = beam or f"the bundle keeps no lists for “{under}” at {k}"
-    return counts, why
+    return np.bincount(table["item"].to_numpy()[rows], table["count"].to_numpy()[rows], items).astype(np.int64)
 
 
 def beyond(
-    shown: Mapping[str, npt.NDArray[np.int64] | None], popularity: npt.NDArray[np.int64], why: Mapping[str, str]
+    tables: Mapping[str, pa.Table | None],
+    people: Mapping[str, judge.Ranks],
+    protocol: str,
+    k: int,
+    popularity: npt.NDArray[np.int64],
 ) -> pd.DataFrame:
-    """model, a column per `judge.BEYOND` (its `field`), note; NaN with the reason of `why` where there are no lists."""
+    """model, a column per `judge.BEYOND` (its `field`), note: why there are no lists, so that they are NaN. tables: of models."""
     rows: list[tuple[object, ...]] = []
-    for name, counts in shown.items():
+    for row, ranks in people.items():
+        under, beam = variant(protocol, more_of(row)), judge.beyond_beam(k, ranks.width)
+        counts = None if beam else exposure(tables[model_of(row)], under, k, len(popularity))
         if counts is None or not counts.sum():
-            rows.append((name, *[np.nan] * len(judge.BEYOND), why[name]))
+            why = beam or f"the bundle keeps no lists for “{under}” at {k}"
+            rows.append((row, *[np.nan] * len(judge.BEYOND), why))
         else:
-            rows.append((name, *(metric.of_lists(counts, popularity) for metric in judge.BEYOND.values()), ""))
+            rows.append((row, *(metric.of_lists(counts, popularity) for metric in judge.BEYOND.values()), ""))
     return pd.DataFrame(rows, columns=["model", *(metric.field for metric in judge.BEYOND.values()), "note"])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -105,7 +106,7 @@ def by_category(tree: Tree, of: Labels) -> Colours:
         share = counts[best] / len(known)
         used.add(min(best, GROUPS))
         hue = SERIES[best] if best < GROUPS else GREY
-        colours.append(_mixed(_rgb(hue), float(share)))
+        colours.append(_mixed(bytes.fromhex(hue[1:]), float(share)))
         words.append(f"{share:.0%} {of.names[best]}")
     legend = [(SERIES[place], of.names[place]) for place in range(min(GROUPS, len(of.names))) if place in used]
     if GROUPS in used:
@@ -131,17 +132,13 @@ def name(tree: Tree, node: int, *, short_form: bool = False) -> str:
     prefix = tree.prefix[node]
     if tree.parent[node] < 0:
         return spelled(prefix) if prefix else "all items"
-    if tree.branches[node] > 1 or (tree.parent[node] >= 0 and prefix == tree.prefix[tree.parent[node]]):
+    if prefix == tree.prefix[tree.parent[node]]:  # of several branches
         number = tree.branches[node]
         return f"{number:,} more" if short_form else f"{spelled(prefix)} and {number:,} more".removeprefix(" and ")
     return str(prefix[-1]) if short_form else spelled(prefix)
 
 
-def _rgb(colour: str) -> tuple[int, int, int]:
-    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
-
-
-def _mixed(hue: tuple[int, int, int], share: float) -> str:
+def _mixed(hue: Iterable[int], share: float) -> str:
     """The hue where the share is 1, grey where it is 0."""
     grey = (196, 203, 203)
     parts = [round(share * full + (1 - share) * pale) for full, pale in zip(hue, grey, strict=True)]

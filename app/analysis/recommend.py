@@ -15,7 +15,7 @@ import pandas as pd
 from app import styles
 from app.analysis import beam_search
 from app.analysis.cache import cached, of_model
-from app.text import clean, count, listed
+from app.text import clean, count, distinct, listed
 from engine.bundle.index import best
 from engine.bundle.ranks import mean_rank
 from engine.errors import SeqscopeError
@@ -169,11 +169,8 @@ def ask(
 ) -> list[Answer]:
     """Every model's list after the history. pinned: the history before the edit. target: what truly came next."""
     answers = [_ask(models, name, history, k, pinned, target) for name in names]
-    titles = Counter({answer.name: answer.title for answer in answers}.values())
-    return [
-        answer if titles[answer.title] == 1 else replace(answer, title=f"{answer.title} ({answer.name})")
-        for answer in answers
-    ]
+    titles = distinct({answer.name: answer.title for answer in answers})
+    return [replace(answer, title=titles[answer.name]) for answer in answers]
 
 
 def _ask(
@@ -272,7 +269,7 @@ MEASURES: dict[str, Callable[[Sequence[list[int]], int], np.ndarray]] = {
 """What agreement is measured by: (lists, k) → [lists, lists]."""
 
 
-def agreement(answers: Sequence[Answer], k: int, measures: Sequence[str] = tuple(MEASURES)) -> pd.DataFrame:
+def agreement(answers: Sequence[Answer], k: int) -> pd.DataFrame:
     """One row per pair of models that answered: first, second, and a column per measure."""
     able = [answer for answer in answers if answer.top is not None]
     lists = [answer.items for answer in able]
@@ -281,7 +278,7 @@ def agreement(answers: Sequence[Answer], k: int, measures: Sequence[str] = tuple
         {
             "first": [title for title in titles for _ in titles],
             "second": titles * len(titles),
-            **{measure: MEASURES[measure](lists, k).ravel() for measure in measures},
+            **{name: measure(lists, k).ravel() for name, measure in MEASURES.items()},
         }
     )
 

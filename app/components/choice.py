@@ -5,7 +5,6 @@ A label that names a term of the glossary has its meaning as a tooltip.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ import streamlit as st
 from app import glossary, guard
 from app.session import state
 from app.session.pages import Own
-from app.text import MAX_QUERY, clean
+from app.text import MAX_QUERY, clean, distinct
 
 
 def segmented(label: str, name: str, options: Mapping[str, str], default: str, *, key: str, **more: Any) -> str:
@@ -29,9 +28,7 @@ def segmented(label: str, name: str, options: Mapping[str, str], default: str, *
 def selected(label: str, name: str, options: Mapping[str, str], default: str, *, key: str, **more: Any) -> str:
     """One of many. As `segmented`, but options are called by plain texts, not escaped; their names follow where two are the same,
     since Streamlit takes the last of these whichever is clicked."""
-    titles = {text: clean(title) for text, title in options.items()}
-    many = Counter(titles.values())
-    called = {text: f"{title} ({text})" if many[title] > 1 else title for text, title in titles.items()}
+    called = distinct({text: clean(title) for text, title in options.items()})
     more["format_func"] = lambda text: called.get(text, clean(text))
     return _one_of(st.selectbox, label, name, list(options), default, key=key, **more)
 

@@ -1,4 +1,4 @@
-"""Figures of attention. Titles come in escaped (`Names.ticks`, `Names.hovers`); colours of text and ground are the page's."""
+"""Figures of attention. Titles come in escaped (`ticks`, `Names.hovers`); colours of text and ground are the page's."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def heatmap(weights: Float, called: Names, top: float, title: str, narrow: bool 
         tickvals=few, ticktext=numbers, title="key position", showgrid=False, constrain="domain", tickangle=0
     )
     if size <= _LABELLED:
-        fig.update_yaxes(tickvals=places, ticktext=called.ticks(18 if narrow else 32))
+        fig.update_yaxes(tickvals=places, ticktext=ticks(called.numbers, called.titles, 18 if narrow else 32))
     else:
         fig.update_yaxes(tickvals=few, ticktext=numbers, title="query position")
     fig.update_yaxes(autorange="reversed", showgrid=False, automargin=True, zeroline=False)
@@ -143,7 +143,7 @@ def filters(weights: Float, called: Names, narrow: bool = False) -> go.Figure:
             ygap=1,
         )
     )
-    rows_downwards(fig, called.ticks(18 if narrow else 32))
+    rows_downwards(fig, ticks(called.numbers, called.titles, 18 if narrow else 32))
     fig.update_xaxes(showgrid=False, zeroline=False, side="top", type="category", title="filter")
     meta = {"rows": events_of(called.numbers, called.titles)}
     return laid_out(fig, 96 + 32 * len(called), meta=meta, margin={"l": 8, "r": 8, "t": 56, "b": 8})
@@ -201,7 +201,7 @@ def _shares(
         fixedrange=True,
         tickangle=0,
     )
-    rows_downwards(fig, called.ticks(22 if narrow else _ROOM), fixedrange=True)
+    rows_downwards(fig, ticks(called.numbers, called.titles, 22 if narrow else _ROOM), fixedrange=True)
     line = ROW if len(called) <= _LABELLED else 16
     meta = {"rows": events_of(called.numbers, called.titles)}
     return laid_out(fig, 84 + line * len(called), meta=meta, margin={"l": 8, "r": 8, "t": 56, "b": 8})
@@ -403,7 +403,8 @@ def events_of(numbers: Iterable[object], titles: Iterable[str]) -> list[str]:
 
 
 def ticks(positions: Iterable[str], titles: Iterable[str], room: int) -> list[str]:
-    """Names of rows: the position, "" of what has none, and as much of the title as has room."""
+    """Names of rows: the position, "" of what has none, and as much of the title as has room. The position keeps repeated titles
+    apart."""
     return [
         label(title, 200) if position in ("", "next") else f"{position} · {label(short_title(title, room), 200)}"
         for position, title in zip(positions, titles, strict=True)

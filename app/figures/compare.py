@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from app import styles
 from app.analysis import model_card, model_flow
@@ -162,14 +161,13 @@ _UNDER_WHITE = ((0.0, "#440154"), (0.5, "#3b528b"), (1.0, "#26738e"))
 _MEASURES = {"shared": ("shared items", ".0f"), "jaccard": ("Jaccard", ".2f"), "rbo": ("RBO", ".2f")}
 
 
-def agreement(frame: pd.DataFrame, measure: str, k: int) -> dict[str, Any]:
-    """A figure: how much each pair of lists agrees. frame: `recommend.agreement`; measure: "shared", "jaccard" or "rbo"."""
-    names = frame["second"][: math.isqrt(len(frame))].tolist()
-    values = frame[measure].to_numpy(float).reshape(len(names), len(names))
+def agreement(names: Sequence[str], values: np.ndarray, measure: str, k: int) -> dict[str, Any]:
+    """A figure: how much each pair of lists agrees. values: [names, names], of one of `recommend.MEASURES`."""
     text, form = _MEASURES[measure]
     shown = [clean(name, 30) for name in names]
     labels = [label(name, 30) for name in names]
-    pairs = [[row[x] if x <= y else None for x in range(len(names) - 1)] for y, row in enumerate(values[1:].tolist())]
+    rows = values[1:].astype(float).tolist()
+    pairs = [[row[x] if x <= y else None for x in range(len(names) - 1)] for y, row in enumerate(rows)]
     axis = {**NAMED_TICKS, "tickvals": list(range(len(names) - 1))}
     return {
         "data": [
@@ -214,13 +212,16 @@ def effect_bars(
 ) -> dict[str, Any]:
     """Bars of how far an item would fall without each event, one column per model; all share one scale, that of
     `LeaveOneOut.move`. columns: (title, look, answer) of each model; titles: of all events; places: those that are drawn."""
-    moves = np.array([effect.move for _, _, effect in columns])[:, list(places)]
+    drawn = list(places)
+    moves = np.array([effect.move for _, _, effect in columns])[:, drawn]
     reach = float(np.nan_to_num(np.abs(moves)).max(initial=0.0)) or 1.0
     hovers = [label(titles[place]) for place in places]
     names = [short(clean(titles[place]), 22) for place in places]
     traces: list[dict[str, Any]] = []
     for column, (model, style, effect) in enumerate(columns):
         name = label(model)
+        ranks = [ordinal(float(rank)) if rank == rank else "no answer" for rank in effect.rank_without[drawn]]
+        beside = lines(effect.log_probability_effect[drawn], effect.effect[drawn])
         traces.append(
             {
                 "type": "bar",
@@ -230,10 +231,7 @@ def effect_bars(
                 "orientation": "h",
                 "name": name,
                 "marker": {"color": style.colour, "line": {"width": 0}},
-                "customdata": [
-                    [title, _ordinal(effect.rank_without[place]), words]
-                    for title, place, words in zip(hovers, places, _beside(effect, places), strict=True)
-                ],
+                "customdata": [list(entry) for entry in zip(hovers, ranks, beside, strict=True)],
                 "hovertemplate": f"<b>{name}</b><br>{ordinal(effect.rank)} → %{{customdata[1]}} without %{{customdata[0]}}"
                 "%{customdata[2]}<extra></extra>",
             }
@@ -274,11 +272,3 @@ def effect_bars(
         },
     }
     return figure
-
-
-def _beside(effect: LeaveOneOut, places: Sequence[int]) -> list[str]:
-    return lines(effect.log_probability_effect[list(places)], effect.effect[list(places)])
-
-
-def _ordinal(rank: float) -> str:
-    return "no answer" if np.isnan(rank) else ordinal(float(rank))

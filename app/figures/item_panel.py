@@ -128,9 +128,8 @@ def codes(models: Zoo, item: int) -> list[dict[str, Any]]:
                     {
                         "text": str(code),
                         "prefix": "-".join(map(str, path[:depth])),
-                        "help": _sharing(
-                            len(semantic_ids.with_prefix(tokenization.learned, path[:depth])), path[:depth]
-                        ),
+                        "help": f"{count(len(semantic_ids.with_prefix(tokenization.learned, path[:depth])), 'item')} with "
+                        f"semantic IDs that begin {semantic_ids.spelled(path[:depth])}",
                     }
                     for depth, code in enumerate(path, 1)
                 ],
@@ -174,7 +173,3 @@ def _together(refusals: Sequence[str]) -> list[str]:
     """Models with the same reason in one sentence. refusals: each "title: reason"."""
     said = (refusal.partition(": ")[::2] for refusal in refusals)
     return [clean(f"{titles}: {reason}") for titles, reason in together(said)]
-
-
-def _sharing(items: int, prefix: Sequence[int]) -> str:
-    return f"{count(items, 'item')} with semantic IDs that begin {semantic_ids.spelled(prefix)}"

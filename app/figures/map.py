@@ -226,7 +226,8 @@ def _crowd(
 
 
 def _bar(colours: Colouring, values: np.ndarray) -> dict[str, Any]:
-    bar: dict[str, Any] = {**COLOUR_BAR, "title": {"text": _scaled(colours), "side": "top"}}
+    title = label(colours.title) + ("" if colours.scale == "linear" else f" ({colours.scale})")
+    bar: dict[str, Any] = {**COLOUR_BAR, "title": {"text": title, "side": "top"}}
     if colours.scale != "linear" and len(values):
         if colours.scale == "log":
             tens = 10.0 ** np.arange(8)
@@ -243,11 +244,6 @@ def _bar(colours: Colouring, values: np.ndarray) -> dict[str, Any]:
     elif len(values) and (values == values.round()).all():
         bar["tickformat"] = "d"
     return bar
-
-
-def _scaled(colours: Colouring) -> str:
-    """Its title with the scale."""
-    return label(colours.title) + ("" if colours.scale == "linear" else f" ({colours.scale})")
 
 
 def _told(value: float) -> str:

@@ -87,11 +87,6 @@ class Codes:
         """Name → row."""
         return {self.name(row): row for row in range(len(self))}
 
-    def of(self, row: int) -> Ints:
-        """The items that have a code, by number."""
-        items: Ints = np.flatnonzero(self.own[:, self.level[row]] == self.code[row])
-        return items
-
     def having(self, rows: Iterable[int]) -> Ints:
         """The items that have any of these codes."""
         mask = np.zeros(len(self.own), bool)

@@ -44,7 +44,9 @@ def usage(usages: Sequence[tuple[Named, Usage]], log: bool = False, even: bool =
             line={"color": look.colour, "dash": look.dash, "width": 2.5, "shape": "hvh"},
             hovertemplate=f"{label(title)}<br>place %{{x}}: %{{y:,}} items<extra></extra>",
         )
-    for (title, _), level in _different(usages) if even else ():
+    # one of those that would be evenly used alike
+    alike = {(level.total / level.size, level.size): (title, level) for (title, _), level in usages if level.total}
+    for title, level in alike.values() if even else ():
         mean = level.total / level.size
         fig.add_scatter(
             x=[0.5, level.size + 0.5],
@@ -208,12 +210,6 @@ def bias(bias: Bias, model: str) -> go.Figure:
     fig.update_xaxes(title="codes, by share of held-out items", showgrid=False)
     fig.update_yaxes(title="share", tickformat=".1%", rangemode="tozero", nticks=6)
     return laid_out(fig, 340, showlegend=True, legend=LEGEND, bargap=0.25)
-
-
-def _different(usages: Sequence[tuple[Named, Usage]]) -> list[tuple[Named, Usage]]:
-    """One of those that would be evenly used alike."""
-    seen = {(level.total / level.size, level.size): (named, level) for named, level in usages if level.total}
-    return list(seen.values())
 
 
 def tree(prefixes: Tree, colours: Colours, titles: Sequence[str], events: Ints) -> go.Figure:

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from app.reports.histories import PEOPLE, Bounds, Chunk, TooMuch, reading, too_large, too_many_answers
 from app.styles import titled
-from app.text import count, listed
+from app.text import count, distinct, listed
 from engine import __version__
 from engine.console import Progress
 from engine.errors import SeqscopeError
@@ -125,12 +125,8 @@ def run(
                 done += len(chunk.names)
             rows = _write(models, chosen, files, out, k, titles, bounds)
         shutil.rmtree(parts, ignore_errors=True)
-    called = [models.bundles[name].manifest.title for name in chosen]
-    missing = {
-        title if called.count(title) == 1 else f"{title} ({name})": unanswered[name]
-        for title, name in zip(called, chosen, strict=True)
-        if unanswered[name]
-    }
+    called = distinct({name: models.bundles[name].manifest.title for name in chosen})
+    missing = {called[name]: histories for name, histories in unanswered.items() if histories}
     return Summary(done, about, rows, unknown, missing, resumed, time.monotonic() - began)
 
 

@@ -47,14 +47,16 @@ def render(report: Report, *, system_fonts: bool = True) -> bytes:
 
 def _set_in_type(report: Report, missing: dict[str, str], system_fonts: bool) -> bytes:
     made = datetime.datetime.fromisoformat(report.created).astimezone(datetime.UTC)
-    data = {
+    data: dict[str, Any] = {
         "title": clean(report.title),
         "head": provenance.head(report),
         "foot": f"{clean(report.dataset.title, 60)} · Seqscope {report.program.version} · {provenance.when(report.created)}",
         "date": {"year": made.year, "month": made.month, "day": made.day},
         "fonts": list(FONTS),
-        "blocks": [*_missing(missing), *(block for section in sections(report) for block in _blocks(section))],
+        "blocks": _missing(missing),
     }
+    for section in sections(report):
+        data["blocks"] += [{"kind": "h2", "text": section.heading}, *map(_set, _on_paper(section))]
     content = typst.compile(  # type: ignore[misc]
         _TEMPLATE.read_bytes(),
         sys_inputs={"data": json.dumps(data, ensure_ascii=False)},
@@ -140,10 +142,6 @@ def _strings(value: Any) -> Iterator[str]:
 
 def _on_paper(section: Section) -> list[Block]:
     return [block for block in section.blocks if block["kind"] != "grid" and block.get("only") != "html"]
-
-
-def _blocks(section: Section) -> list[Block]:
-    return [{"kind": "h2", "text": section.heading}, *map(_set, _on_paper(section))]
 
 
 def _set(value: Any) -> Any:

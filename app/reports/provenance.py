@@ -47,26 +47,15 @@ def program() -> Program:
 
 def dataset(models: Zoo) -> Dataset:
     """What a report says of the dataset."""
-    info = models.info
-    return Dataset(
-        name=info.name,
-        title=info.title,
-        fingerprint=info.fingerprint,
-        items=len(models),
-        users=info.counts.get("users", 0),
-        events=info.counts.get("events", 0),
-        simulated=info.simulated,
-        source=info.source,
-        licence=info.licence,
-        split=info.split,
-        repeats=info.repeats,
-        measured=info.measured,
-    )
+    counts = models.info.counts
+    facts: dict[str, Any] = {"items": len(models), "users": counts.get("users", 0), "events": counts.get("events", 0)}
+    facts |= {name: getattr(models.info, name) for name in Dataset.model_fields if name not in facts}
+    return Dataset(**facts)
 
 
 def model(models: Zoo, name: str) -> Model:
     """What a report says of a model."""
-    bundle, look = models.bundles[name], style(models, name)
+    bundle = models.bundles[name]
     made = bundle.manifest
     return Model(
         name=name,
@@ -74,14 +63,8 @@ def model(models: Zoo, name: str) -> Model:
         family=made.family,
         digest=bundle.digest,
         provider=bundle.provider,
-        colour=look.colour,
-        sign=look.sign,
-        marker=look.marker,
-        dash=look.dash,
-        seed=made.training.seed,
-        commit=made.training.commit,
-        command=made.training.command,
-        device=made.training.device,
+        **vars(style(models, name)),
+        **{name: getattr(made.training, name) for name in ("seed", "commit", "command", "device")},
         created=made.created,
         improving=bundle.unsettled == STILL_IMPROVING,
         refit=made.refitted,

@@ -104,7 +104,7 @@ class Catalogue:
         memory: int,
         file: Path | None = None,
     ) -> None:
-        _lock(con)
+        con.execute("set allowed_directories = []; set enable_external_access = false; set lock_configuration = true")
         self._file, self.memory, self.damaged = file, memory, False
         self._con, self.items, self.facets = con, items, tuple(facets)
         self.columns = tuple(items.column_names)
@@ -254,10 +254,6 @@ def _connect(database: str, spill: Path | None, *, read_only: bool = False) -> d
     """spill: a folder of its own for what does not fit into memory; None: there is none."""
     config = settings(f"{BUFFERS >> 20}MB" if read_only else "512MB", 2, spill) | {"max_temp_directory_size": "4GB"}
     return duckdb.connect(database, read_only=read_only, config=config)
-
-
-def _lock(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("set allowed_directories = []; set enable_external_access = false; set lock_configuration = true")
 
 
 def _bounded(limit: int) -> int:

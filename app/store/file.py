@@ -96,7 +96,8 @@ class StoreFile:
                     ).fetchall()
                     connection.execute("commit")
                 except BaseException:
-                    _rollback(connection)
+                    with suppress(duckdb.Error):  # a failed commit has rolled back already
+                        connection.execute("rollback")
                     raise
                 write_note(self.path, int(changes))
             except duckdb.Error as error:
@@ -161,11 +162,6 @@ class StoreFile:
         if _full(error):
             return DiskFull(DISK_FULL)
         return Unavailable(f"The store {self.path} could not be used: {_sentence(error)}")
-
-
-def _rollback(connection: duckdb.DuckDBPyConnection) -> None:
-    with suppress(duckdb.Error):  # a failed commit has rolled back already
-        connection.execute("rollback")
 
 
 def _incomplete(path: Path, noted: Noted, changes: int) -> Incomplete:

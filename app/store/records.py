@@ -140,11 +140,6 @@ def worth_renewing(owner: str, expires: datetime | None) -> bool:
     return renewed is not None and (expires is None or renewed - expires.replace(tzinfo=None) > _OFTEN)
 
 
-def aware(time: datetime) -> datetime:
-    """As everybody else reads it."""
-    return time.replace(tzinfo=UTC)
-
-
 def columns(kind: type[Any]) -> str:
     """Of the table of a record: its fields, in their order."""
     return ", ".join(field.name for field in dataclasses.fields(kind))
@@ -155,7 +150,7 @@ def of_row(kind: type[Record], row: Sequence[Any]) -> Record:
     values = []
     for field, value in zip(dataclasses.fields(kind), row, strict=True):
         if isinstance(value, datetime):
-            value = aware(value)
+            value = value.replace(tzinfo=UTC)
         elif field.name in _JSON and value is not None:
             value = _JSON[field.name](json.loads(value))
         values.append(value)

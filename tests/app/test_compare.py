@@ -157,9 +157,10 @@ def test_cards_are_plain_data_figures_escape_titles_and_a_move_is_as_long_for_ev
     reach = max(np.abs(effect.move).max() for effect in found.effects)
     for bars, effect in zip(figure.data, found.effects, strict=True):
         assert np.array(bars.x) == pytest.approx(effect.move / reach)
-    frame = recommend.agreement(answers, 5)
-    for measure in ("shared", "jaccard", "rbo"):
-        z = go.Figure(compare.agreement(frame, measure, 5)).data[0].z
+    able = [answer for answer in answers if answer.top is not None]
+    for name, measure in recommend.MEASURES.items():
+        values = measure([answer.items for answer in able], 5)
+        z = go.Figure(compare.agreement([answer.title for answer in able], values, name, 5)).data[0].z
         assert [[value is not None for value in row] for row in z] == np.tri(4, dtype=bool).tolist()
 
 

@@ -37,7 +37,7 @@ def test_who_has_a_code() -> None:
     assert one.items.tolist() == [3, 1, 0, 0, 2, 1] and one.levels == 2
     assert one.top == ((1, 3, 0), (2,), (), (), (0, 2), (1,))  # the most taken first
     assert one.rows == {"1-0": 0, "1-1": 1, "1-2": 2, "2-0": 3, "2-1": 4, "2-2": 5}
-    assert one.of(4).tolist() == [0, 2] and one.having([1, 5]).tolist() == [1, 2]
+    assert one.having([4]).tolist() == [0, 2] and one.having([1, 5]).tolist() == [1, 2]
     assert one.path(0) == (0, 4) and one.path(3) == (0,)
     assert one.held([2]) == (1, 4) and one.held([]) == ()
     assert one.cluster.tolist() == [1, 0, 1, 0, 0, 1] and set(codes(plane=False).cluster.tolist()) == {-1}

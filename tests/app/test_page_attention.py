@@ -39,7 +39,8 @@ def called(*titles: str) -> views.Names:
 
 def test_the_strongest_are_kept_in_the_order_of_time_and_titles_have_the_room_there_is() -> None:
     names = called("Indiana Jones and the Temple of Doom (1984)", "Alien (1979)", "Alien (1979)")
-    assert names.ticks(36) == ["1 · Indiana Jones and the Temple of Doom", "2 · Alien (1979)", "3 · Alien (1979)"]
+    ticks = figures.ticks(names.numbers, names.titles, 36)
+    assert ticks == ["1 · Indiana Jones and the Temple of Doom", "2 · Alien (1979)", "3 · Alien (1979)"]
     shown, _ = views.strongest(np.array([0.8, 0.1, 0.1]), names)
     alone, beside, narrow = (
         figures.bars(shown, "#000", 0.5, *options).layout.yaxis.ticktext[0] for options in ((), ([shown],), ([], True))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 from streamlit.testing.v1 import AppTest
 
@@ -42,11 +41,10 @@ def test_models_differ_by_colour_or_sign_and_those_of_a_kind_by_both(root: Path)
 
 
 def test_numbers_in_the_cells_of_heat_maps_can_be_read() -> None:
-    pairs = pd.DataFrame({"first": list("aabb"), "second": list("abab"), "shared": [9, 1, 5, 9]})
     names = Names(("1", "2"), ("One", "Two"))
     weights = np.array([[-1.0, 0.2], [0.5, 1.0]], np.float32)
     figures = (
-        compare.agreement(pairs, "shared", 9)["data"][0],
+        compare.agreement(["a", "b"], np.array([[9, 1], [5, 9]]), "shared", 9)["data"][0],
         attention.filters(weights, names).data[0],
         graph_paths.layers(weights).data[0],
     )

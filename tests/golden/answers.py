@@ -78,8 +78,7 @@ def printed(zoo: Zoo) -> dict[str, dict[str, dict[str, str]]]:
                 for row, ranks in people.items():
                     if ranks.beyond_beam(metric) is None:
                         rows[row][metric] = f"{ranks.values(metric).mean():.3f}"
-            lists, why = metrics.exposures(shown, people, protocol, k, len(zoo))
-            for line in metrics.beyond(lists, zoo.popularity, why).itertuples():
+            for line in metrics.beyond(shown, people, protocol, k, zoo.popularity).itertuples():
                 if not line.note:
                     for metric in judge.BEYOND.values():
                         rows[line.model][f"{metric.name}@{k}"] = metric.text(getattr(line, metric.field))

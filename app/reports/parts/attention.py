@@ -18,7 +18,7 @@ from app.reports.fields import Item, ItemId, Name, ReportModel, check_square, nu
 from app.reports.part import ByModel, Source
 from app.text import clean
 from engine.errors import SeqscopeError
-from engine.runtime import Bundle, last_row
+from engine.runtime import last_row
 
 if TYPE_CHECKING:
     from app.reports.document import Report
@@ -91,7 +91,9 @@ class AttentionPart(ByModel[list[Attention]]):
         """Of the models that were asked for, else of those that attend or have gates."""
         models = source.asked.attention
         if models is None:
-            models = [name for name in source.names if _shows(source.models.bundles[name])]
+            bundles = source.models.bundles
+            views = ("attention", "gates")
+            models = [name for name in source.names if any(bundles[name].cannot(view) is None for view in views)]
         return [_attention(source, model) for model in models]
 
     def check(self, content: list[Attention], report: Report) -> None:
@@ -164,10 +166,6 @@ PART = AttentionPart()
 Looking = TypeVar("Looking", Attention, Written, Gates)
 
 
-def _shows(bundle: Bundle) -> bool:
-    return bundle.cannot("attention") is None or bundle.cannot("gates") is None
-
-
 def _nameless(looking: Looking) -> Looking:
     return looking.model_copy(
         update={"positions": [at.model_copy(update={"item_id": None}) for at in looking.positions]}
@@ -228,10 +226,7 @@ def _attention(source: Source, model: str) -> Attention:
         written=_written(source, model),
         model=model,
         view=view,
-        layers=by_item.layers,
-        heads=by_item.heads,
-        causal=by_item.causal,
-        pooled=by_item.pooled,
+        **{name: getattr(by_item, name) for name in ("layers", "heads", "causal", "pooled")},
         grouped=bool(raw.levels),
         positions=[
             Position(place=None if place is None else place + 1, item_id=None if item is None else ids[item])

@@ -263,7 +263,7 @@ def _blocks(content: Graph, walks: Walks, report: Report) -> Iterator[Block]:
         return
     paths, title = Paths.of(content, walks), report.titles[walks.model]
     if walks.branches:
-        yield p(graph_paths.sentence(paths.branches, paths.item, paths.titles, title, _quoted))
+        yield p(graph_paths.sentence(*paths, title, _quoted))
         yield figures(_tree(content, walks, report)) | {"roomy": True}
         lines = [
             f"{short(clean(path.start), 60)} ← {path.people} → {short(clean(path.end), 60)}: {path.adds}"
@@ -300,9 +300,6 @@ def _tree(content: Graph, walks: Walks, report: Report) -> Figure:
     )
 
     def draw(font: str) -> Any:
-        return charts.tree(drawing.tree_layout(paths.branches, paths.item, paths.titles, colour), alt, font=font)
+        return charts.tree(drawing.tree_layout(*paths, colour), alt, font=font)
 
-    def live() -> Any:
-        return drawing.tree(paths.branches, paths.item, paths.titles, colour, 3)
-
-    return Figure(f"graph-{walks.model}", alt, draw, live, wide=True)
+    return Figure(f"graph-{walks.model}", alt, draw, lambda: drawing.tree(*paths, colour, 3), wide=True)

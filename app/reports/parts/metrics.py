@@ -204,13 +204,15 @@ class MetricsPart(Part[Metrics]):
             rows.append([sign(report, analysis.model_of(row), title), *cells, *more])
         head = ["Model", *kinds, *(metric.at(content.k) for metric in judge.BEYOND.values())]
         tables, figure, apart = self.tables(content, report), _figure(content, report), repeats_apart(content, report)
+        # the protocol is named in files as it is in commands
+        in_words = [(title, protocols.title(name), *values) for title, name, *values in tables["metrics"].rows]
         return [
             *(p(text) for text in (" ".join(map(clean, content.held_out)), verdict(content, report)) if text),
             *([figures(figure, width=62)] if figure is not None else []),
             table("Metrics of every model", head, rows, [1, *[0] * (len(head) - 1)]),
             quiet(f"* the best. {protocol_words(content, report)}"),
             *([p(apart)] if content.repeats else []),
-            *grid(tables["metrics"]._replace(rows=[_in_words(row) for row in tables["metrics"].rows])),
+            *grid(tables["metrics"]._replace(rows=in_words)),
             *grid(tables["metrics-repeats"]),
             *grid(Table("Slices", judge.GROUP_COLUMNS, _groups(content))),
         ]
@@ -272,7 +274,7 @@ def measure(models: Zoo, names: tuple[str, ...], protocol: str | None, k: int) -
     k = max((cut for cut in judge.CUTOFFS if cut <= k), default=min(judge.CUTOFFS))
     standing = analysis.standing(ranks, [judge.key(name, k) for name in analysis.metrics_of(protocol)])
     exposures = {name: models.bundles[name].exposure_table() for name in names}
-    shown, why = analysis.exposures(exposures, ranks, protocol, k, len(models))
+    beyond = analysis.beyond(exposures, ranks, protocol, k, models.popularity)
     return Metrics(
         protocol=protocol,
         words=protocols.sentence(protocol, len(models)),
@@ -285,7 +287,7 @@ def measure(models: Zoo, names: tuple[str, ...], protocol: str | None, k: int) -
             Estimate(**_estimate(row), mark=row.mark, p=number_or_none(row.p))
             for row in standing[standing["note"] == ""].itertuples()
         ],
-        beyond=[_beyond(row) for row in analysis.beyond(shown, models.popularity, why).itertuples()],
+        beyond=[_beyond(row) for row in beyond.itertuples()],
         absent=[name for name in names if name not in {analysis.model_of(row) for row in ranks}],
         repeats=_repeats(models, ranks, [f"{name}@{k}" for name in ("HR", judge.HEADLINE)]),
         beams={
@@ -370,12 +372,6 @@ def _groups(content: Metrics) -> list[tuple[Any, ...]]:
     return [] if content.verdict is None else [*judge.group_rows(content.verdict)]
 
 
-def _in_words(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    """row: of the table “Metrics”, whose protocol is named as in files."""
-    title, protocol, *cells = row
-    return (title, protocols.title(protocol), *cells)
-
-
 def verdict(content: Metrics, report: Report) -> str:
     """Whether a neural model is worth its training, as Metrics opens with; who is below the floor, and what is missing."""
     titles, families = analysis.titled(report.titles, content.rows), _families(content.rows, report)
@@ -453,7 +449,4 @@ def _figure(content: Metrics, report: Report) -> Figure | None:
         ]  # fmt: skip
         return charts.dots(dots, name, alt, floor=None if counted is None else counted[1], font=font)
 
-    def live() -> Any:
-        return drawing.dots(frame, name, titles, looks, families)
-
-    return Figure("metrics", alt, draw, live)
+    return Figure("metrics", alt, draw, lambda: drawing.dots(frame, name, titles, looks, families))

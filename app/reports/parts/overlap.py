@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
+import numpy as np
 
 from app.analysis.recommend import MEASURES, RBO_P, Spread, spread_words
 from app.figures import compare
@@ -105,9 +105,4 @@ def _figure(content: Overlap, report: Report) -> Figure:
         signs = [report.model(name).sign for name in content.models[:-1]]
         return charts.heatmap(titles[1:], signs, cells, alt, top=float(k), form="{:.0f}", font=font)
 
-    def live() -> dict[str, Any]:
-        pairs = {"first": [title for title in titles for _ in titles], "second": titles * len(titles)}
-        shared = [value for row in content.shared for value in row]
-        return compare.agreement(pd.DataFrame({**pairs, "shared": shared}), "shared", k)
-
-    return Figure("overlap", alt, draw, live)
+    return Figure("overlap", alt, draw, lambda: compare.agreement(titles, np.array(content.shared), "shared", k))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
@@ -51,8 +50,11 @@ def show(
     if seen is not None:
         st.markdown(attention.agreement_words(table))
     shown = table.tail(_MANY)
+    split: list[go.Bar] = []  # the attention of the events that are drawn, by attribute
+    if words is not None and not shown.empty:
+        split = word_figures.stacked(words.only([int(position) - 1 for position in shown["position"]]))
     export.figure(
-        figures.effects(shown, zoo.style(models, name).colour, _split(words, shown), widgets.on_phone()),
+        figures.effects(shown, zoo.style(models, name).colour, split, widgets.on_phone()),
         key="attention_effects",
         alt=f"For each event, the rank of {clean(aimed)} without it" + (", beside its attention." if seen else "."),
         table=table,
@@ -73,10 +75,3 @@ def show(
     if len(shown) < len(table):
         note += f" Shown: the latest {len(shown)} of {len(table)} events; the table has all."
     st.caption(md(note))
-
-
-def _split(words: Parts | None, shown: pd.DataFrame) -> list[go.Bar]:
-    """The attention of the events that are drawn, by attribute."""
-    if words is None or shown.empty:
-        return []
-    return word_figures.stacked(words.only([int(position) - 1 for position in shown["position"]]))

@@ -88,7 +88,9 @@ def _weights(models: Zoo, name: str, history: tuple[int, ...], item: int | None)
         if generates:
             st.info(md(f"{bundle.cannot('cross_attention')}"), icon=":material/visibility_off:")
         sides = _sides(models, name, history)
-        beside = _bars(models, sides) if len(sides) > 1 else []
+        # several sides are of models that read items, not codes
+        maps = [attention.attention(models, side.model, side.history) for side in sides if side.history and sides[1:]]
+        beside = [attention.strongest(last_row(seen), _called(models, seen))[0] for seen in maps]
         for column, side in zip(st.columns(len(sides), gap="large"), sides, strict=True):
             with column:
                 alone = "What the latest item looked at" if generates else "What the prediction looked at"
@@ -134,12 +136,6 @@ def _sides(models: Zoo, name: str, history: tuple[int, ...]) -> list[_Side]:
         }
         return [_Side(model, history, words, model) for model, words in called.items()]
     return alone
-
-
-def _bars(models: Zoo, sides: list[_Side]) -> list[pd.DataFrame]:
-    """What the bars of each side show; sides are of models that read items, not codes."""
-    maps = [attention.attention(models, side.model, side.history) for side in sides if side.history]
-    return [attention.strongest(last_row(seen), _called(models, seen))[0] for seen in maps]
 
 
 def _seen(models: Zoo, name: str, history: tuple[int, ...]) -> tuple[AttentionMap, AttentionMap]:

@@ -57,7 +57,12 @@ def positions(models: Zoo, name: str, seen: AttentionMap, called: attention.Name
         st.caption(md(attention.sums(weights, many)))
         st.caption(md(_how(seen, view, layer, head)))
         if codes.levels:
-            st.caption(_codes(seen))
+            st.caption(
+                "Each item is several positions, one per code: a, b, c, …"
+                if seen.levels
+                else "The model reads an item as several codes. Here they are grouped: columns are summed over an item's codes, "
+                "rows are averaged."
+            )
     called = called.latest(many)
     part, top = attention.scaled(weights[-many:, -many:], scale)
     with wide:
@@ -110,15 +115,6 @@ def _how(seen: AttentionMap, view: attention.View, layer: int, head: int) -> str
     else:
         words += f" Layer {layer} of {seen.layers}, mean over {count(seen.heads, 'head')}."
     return words
-
-
-def _codes(seen: AttentionMap) -> str:
-    if seen.levels:
-        return "Each item is several positions, one per code: a, b, c, …"
-    return (
-        "The model reads an item as several codes. Here they are grouped: columns are summed over an item's codes, rows are "
-        "averaged."
-    )
 
 
 def heads(name: str, seen: AttentionMap) -> None:

@@ -91,7 +91,9 @@ def _sections(models: Zoo, answers: list[recommend.Answer], current: tuple[int, 
 
 def _overview(models: Zoo, answers: list[recommend.Answer], current: tuple[int, ...]) -> None:
     now = state.get()
-    _next_in_log(models, current)
+    words = next_in_log.sentence(models, current)
+    if words:
+        st.markdown(words, help=next_in_log.definition(models))
     st.markdown(recommend.agreement_words(answers))
     export.under(
         lambda: recommend.lists_table(models, answers),
@@ -131,12 +133,6 @@ def _head(models: Zoo, now: state.State, current: tuple[int, ...]) -> None:
         st.title(f"Given {items}{f' of {now.a_or_b}' if now.a_or_b else ''}, what comes next?")
     else:
         st.title(f"Cold start: an empty history{f' ({now.a_or_b})' if now.a_or_b else ''}")
-
-
-def _next_in_log(models: Zoo, history: tuple[int, ...]) -> None:
-    words = next_in_log.sentence(models, history)
-    if words:
-        st.markdown(words, help=next_in_log.definition(models))
 
 
 def _refused(models: Zoo) -> None:
@@ -194,7 +190,7 @@ def _more(models: Zoo, now: tuple[int, ...]) -> None:
         st.selectbox(
             "Nearest in the space of",
             able,
-            format_func=lambda name: _space(models, name),
+            format_func=lambda name: clean(styles.space(models.bundles[name]), 60) if name in models.bundles else name,
             key="compare_space",
             help=glossary.tooltip("Neighbours"),
         )
@@ -249,10 +245,6 @@ def _pills(models: Zoo, label: str, names: list[str], shown: list[str], key: str
     )
 
 
-def _space(models: Zoo, name: str) -> str:
-    return clean(styles.space(models.bundles[name]), 60) if name in models.bundles else name
-
-
 def _title(models: Zoo, name: str) -> str:
     return clean(models.bundles[name].manifest.title, 60) if name in models.bundles else name
 
@@ -261,14 +253,16 @@ def _title(models: Zoo, name: str) -> str:
 
 
 def _agreement(answers: list[recommend.Answer], k: int) -> None:
-    if len({answer.title for answer in answers if answer.top is not None}) < 2:
+    able = [answer for answer in answers if answer.top is not None]
+    titles = [answer.title for answer in able]
+    if len(set(titles)) < 2:
         return
     words, chart = st.columns([2, 3], gap="large")
     with words:
         measure = _measure(k)
     with chart:
         export.figure(
-            compare.agreement(recommend.agreement(answers, k, [measure]), measure, k),
+            compare.agreement(titles, recommend.MEASURES[measure]([answer.items for answer in able], k), measure, k),
             key="compare_agreement",
             alt=f"{_MEASURES[measure]} of each pair of models among their first {k} items",
             table=lambda: recommend.agreement(answers, k).query("first != second"),

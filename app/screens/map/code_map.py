@@ -75,7 +75,7 @@ def about(page: MapChoices) -> None:
     level, code = int(codes.level[row]), int(codes.code[row])
     cluster = f" · cluster {codes.cluster[row] + 1}" if codes.cluster[row] >= 0 else ""
     st.markdown(f"**{place.style.sign} {md(tokenization.about.title)} · level {level + 1} · code {code}**{cluster}")
-    items = codes.of(row)
+    items = codes.having([row])
     prefix = "-".join([*["x"] * level, str(code)])
     with st.container(horizontal=True, vertical_alignment="center"):
         if level == 0:

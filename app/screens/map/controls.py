@@ -95,13 +95,9 @@ def _colour(models: Zoo, possible: list[str]) -> str:
         for name, tokenization in models.tokenizations.items()
     }
     options = {NOTHING: "None", **{name: caption(name) for name in possible}, **coded}
-    return choice.selected("Colour by", "colour", options, _preferred(possible), key="map_colour", width=140)
-
-
-def _preferred(possible: list[str]) -> str:
-    return next(
-        (name for name in ("genres", "genre", "categories", "category", "popularity") if name in possible), NOTHING
-    )
+    preferred = ("genres", "genre", "categories", "category", "popularity")
+    usual = next((name for name in preferred if name in possible), NOTHING)
+    return choice.selected("Colour by", "colour", options, usual, key="map_colour", width=140)
 
 
 def _layers(of_models: bool) -> frozenset[str]:

@@ -22,7 +22,7 @@ def show(models: Zoo) -> Asked:
     """The choices, and what they come to."""
     now = state.get()
     _title(now.own.get("title", ""), clean(models.info.title, 80))
-    _parts(now.own, _offered(models))
+    _parts(now.own, [name for name, part in PARTS.items() if part.possible(models, _shown(models))])
     with st.expander("More choices", key="report_more", type="compact", icon=":material/tune:"):
         _details(models, now.own)
     shown = _shown(models)
@@ -47,12 +47,8 @@ def _title(chosen: str, dataset: str) -> None:
     )
 
 
-def _offered(models: Zoo) -> list[str]:
-    """The parts that can be had of the models that are shown."""
-    return [name for name, part in PARTS.items() if part.possible(models, _shown(models))]
-
-
 def _parts(parameters: Mapping[str, str], offered: list[str]) -> None:
+    """offered: the parts that can be had of the models that are shown."""
     chosen = [part for part in offered if "parts" not in parameters or part in decode(parameters["parts"])]
     st.session_state["report_parts"] = chosen
     st.pills(
@@ -73,7 +69,8 @@ def _details(models: Zoo, parameters: Mapping[str, str]) -> None:
     left, right = st.columns(2, gap="medium")
     with left:
         able = [name for name in shown if models.bundles[name].cannot("attention") is None]
-        _several("Attention of", "attention", able, {name: _signed(models, name, titles) for name in able}, parameters)
+        signed = {name: f"{zoo.style(models, name).sign} {titles[name]}" for name in able}
+        _several("Attention of", "attention", able, signed, parameters)
         choice.segmented(
             "Attention is",
             "view",
@@ -114,10 +111,6 @@ def _details(models: Zoo, parameters: Mapping[str, str]) -> None:
             help="Adds categories and titles to the map's points, and the name of the history's user with the item that "
             "came next. Otherwise a report holds only the history, the lists and aggregates.",
         )
-
-
-def _signed(models: Zoo, name: str, titles: Mapping[str, str]) -> str:
-    return f"{zoo.style(models, name).sign} {titles[name]}"
 
 
 def _several(

@@ -36,7 +36,7 @@ def overview(page: Selection) -> None:
     for place, tokenization in zip(page.columns(), page.shown, strict=True):
         with place:
             _card(page, tokenization)
-    titles = _distinct(_plain(page))
+    titles = _distinct([clean(tokenization.about.title) for tokenization in page.shown])
     sections.heading("Level by level")
     by_level = tokenizers.levels_table(
         [(title, shown, tokenizers.usage(shown)) for title, shown in zip(titles, page.shown, strict=True)]
@@ -70,10 +70,6 @@ def overview(page: Selection) -> None:
     with st.container(horizontal=True):
         export.table_buttons(by_level, f"levels {' '.join(page.names)}", key="semantic_levels", label="Levels")
         export.table_buttons(plain, f"tokenizers {' '.join(page.names)}", key="semantic_head", label="Measures")
-
-
-def _plain(page: Selection) -> list[str]:
-    return [clean(tokenization.about.title) for tokenization in page.shown]
 
 
 def _distinct(titles: list[str]) -> list[str]:
@@ -139,26 +135,21 @@ def _groups(page: Selection, tokenization: Tokenization) -> None:
     if category is not None:
         words += f" Categories compares the first value of {category}."
     st.caption(md(words))
-    export_name = f"collisions {tokenization.name}"
-    whole = _groups_table(page, tokenization, len(groups), category)
+    of = None if category is None else tokenizers.labels(page.models, page.catalogue.items, category)
+    names = None if of is None else [of.names[place] if place >= 0 else "" for place in of.of.tolist()]
+    titles = [zoo.titled(page.models, item) for item in range(len(page.models))]
+    whole = tokenizers.groups_table(tokenization, groups, titles, names)
     widgets.table(
         whole.head(_GROUPS),
         height=320,
         alt=f"Items with the same codes by {clean(tokenization.about.title)}, the largest group first",
         key=f"semantic_groups_{tokenization.name}",
     )
-    more = f"The {_GROUPS} largest groups; " if len(groups) > _GROUPS else ""
     with st.container(horizontal=True, vertical_alignment="center"):
-        export.table_buttons(whole, export_name, key=f"semantic_groups_{tokenization.name}", label="All groups")
-        if more:
-            st.caption(f"{more}the file has all.", width="content")
-
-
-def _groups_table(page: Selection, tokenization: Tokenization, many: int, category: str | None) -> pd.DataFrame:
-    of = None if category is None else tokenizers.labels(page.models, page.catalogue.items, category)
-    names = None if of is None else [of.names[place] if place >= 0 else "" for place in of.of.tolist()]
-    titles = [zoo.titled(page.models, item) for item in range(len(page.models))]
-    return tokenizers.groups_table(tokenization, tokenizers.groups(tokenization)[:many], titles, names)
+        name = f"collisions {tokenization.name}"
+        export.table_buttons(whole, name, key=f"semantic_groups_{tokenization.name}", label="All groups")
+        if len(groups) > _GROUPS:
+            st.caption(f"The {_GROUPS} largest groups; the file has all.", width="content")
 
 
 def generation_bias(page: Selection) -> None:

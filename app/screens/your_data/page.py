@@ -47,7 +47,9 @@ def show() -> None:
     st.markdown(_whose(who))
     with guard.watch("your datasets"):
         there = _datasets(who.id)
-        _room(who.id, there)
+        if there:
+            used, most = open_store().quota.usage(who.id), open_store().quota.limits
+            st.caption(f"{there} of {count(most.datasets, 'dataset')}, {amount(used.bytes)} of {amount(most.bytes)}")
     with guard.watch("your lists"):
         _lists(who.id)
     st.header("Add a dataset", anchor="add")
@@ -77,12 +79,6 @@ def _lists(who: str) -> None:
     if works:
         st.header("Lists for many histories", anchor="lists")
         batches_of(who, works, zoo.datasets())
-
-
-def _room(who: str, there: int) -> None:
-    if there:
-        used, most = open_store().quota.usage(who), open_store().quota.limits
-        st.caption(f"{there} of {count(most.datasets, 'dataset')}, {amount(used.bytes)} of {amount(most.bytes)}")
 
 
 def _datasets(owner: str) -> int:

@@ -139,8 +139,9 @@ def add_dataset(owner: str) -> None:
 
 def _take_dataset(owner: str, title: str, draft: Draft) -> None:
     fingerprint, items = (draft.checked.fingerprint, draft.checked.items) if draft.checked else ("", 0)
+    reading = files.as_stored(draft.folder)
     dataset = work.take(
-        owner, title, draft.folder, exports=zoo.root(), reading=draft.stored, fingerprint=fingerprint, items=items
+        owner, title, draft.folder, exports=zoo.root(), reading=reading, fingerprint=fingerprint, items=items
     )
     st.session_state[_TAKEN] = (dataset.id, draft.round)
 

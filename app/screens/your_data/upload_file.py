@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 
 import streamlit as st
 
@@ -88,11 +88,6 @@ class Draft:
         files.forget(self.folder, [kind])
         self.uploads += 1
         self.changed()
-
-    @property
-    def stored(self) -> dict[str, Any]:
-        """How the files are read, as the store keeps it."""
-        return files.as_stored(self.folder)
 
 
 _MOST_PASTED = 500_000  # characters; more is better a file
