@@ -30,6 +30,20 @@ function called(item) {
   return [item.title, item.detail].filter(Boolean).join(" ")
 }
 
+// Writes the title of an item into `node`: of a very long one the first lines, and all of it where the pointer rests. does: what a
+// click does.
+function titled(node, item, does = "") {
+  const whole = called(item)
+  const long = whole.length > 72
+  const words = long ? element("span", "long") : node
+  words.append(item.title)
+  if (item.detail) words.append(" ", element("span", "detail", item.detail))
+  if (long) node.append(words)
+  const tip = [long && whole, does].filter(Boolean).join(" · ")
+  if (tip) node.title = tip
+  return node
+}
+
 // For a button that adds: the second click of a double click does nothing. What it would add may stand elsewhere by then.
 function once(act) {
   return event => event.detail > 1 || act()

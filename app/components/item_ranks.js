@@ -56,10 +56,8 @@ function tableRow(item, data, report) {
   const row = element("tr")
   if (item.truth) row.classList.add("truth")
   if (item.chosen) row.classList.add("chosen")
-  const title = action("title", item.title, `Details: ${called(item)}`)
-  title.title = "Details of this item"
+  const title = titled(action("title", "", `Details: ${called(item)}`), item, "Details of this item")
   title.onclick = () => report({ do: "explain", id: item.id })
-  if (item.detail) title.append(" ", element("span", "detail", item.detail))
   const name = element("th")
   name.scope = "row"
   const words = element("div", "item")

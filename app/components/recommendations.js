@@ -61,8 +61,8 @@ function listOfA(rows) {
   for (const item of rows) {
     const row = element("li")
     row.dataset.id = item.id
-    const words = element("div", "words", item.title)
-    if (item.detail) words.append(" ", element("span", "detail", item.detail))
+    const words = element("div", "words")
+    words.append(titled(element("span"), item))
     if (item.dropped) {
       row.classList.add("dropped")
       words.append(" ", tag("down", "dropped", "Not in the list of B"))
@@ -93,10 +93,8 @@ function ranked(model, report) {
       if (on) row.classList.add(name)
 
     const words = element("div", "words")
-    const title = action("title", item.title, `Why this item? ${called(item)} (${model.title})`)
-    title.title = "Why this item?"
+    const title = titled(action("title", "", `Why this item? ${called(item)} (${model.title})`), item, "Why this item?")
     title.onclick = () => report({ do: "explain", id: item.id, model: model.name })
-    if (item.detail) title.append(" ", element("span", "detail", item.detail))
     words.append(title)
     if (item.tie) words.append(" ", tag("tie", item.tie, item.tie_help))
     if (item.known) words.append(" ", tag("", "in the history", "The history has this item already"))

@@ -19,6 +19,8 @@ from tests.runtime.tokenizations import write_tokenization
 
 TITLES = ["<img src=x onerror='window.hit=1'>", *HOSTILE[1:]]
 """Of the first items of `hostile`; their ids are ODD_IDS."""
+LONG = "A shop's title that says all about an article, and says it again in more words than any list of it has the room for"
+"""Of the next item."""
 
 
 def write(exports: Path) -> None:
@@ -33,7 +35,7 @@ def write(exports: Path) -> None:
 def hostile(exports: Path) -> Path:
     """Every kind of model, studies and one model that cannot be opened; the first user has the items with hostile titles."""
     path = make_zoo(exports, name="hostile")
-    rename(path, TITLES, ODD_IDS)
+    rename(path, [*TITLES, LONG], [*ODD_IDS, "long"])
     histories = pq.read_table(path / "users.parquet")["history"].to_pylist()
     rewrite(path / "users.parquet", history=[list(range(8)), *histories[1:]])
     rewrite(path / "beta" / "ranks.parquet", rank=[9.0, 1.0, 1.0, 2.0])

@@ -14,7 +14,7 @@ from app.session import address
 from tests import clients
 from tests.app.conftest import ODD_IDS
 from tests.browser.conftest import settle, until
-from tests.browser.datasets import TITLES
+from tests.browser.datasets import LONG, TITLES
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
@@ -251,6 +251,14 @@ def test_titles_and_ids_are_text_and_are_found_with_typing_errors(
     expect(page.locator(".st-key-history_hits button")).to_have_count(0)
     assert not console_errors
     assert not foreign_requests
+
+
+def test_of_a_title_of_many_lines_the_first_are_shown(go: Callable[[str], Page]) -> None:
+    page = go("/?" + urlencode({"ds": "hostile", "h": address.encode(ODD_IDS), "k": 40}))
+    title = page.locator(".model .title").filter(has_text=LONG).first
+    shown, whole = title.locator(".long").evaluate("words => [words.clientHeight, words.scrollHeight]")
+    assert 0 < shown < whole
+    assert LONG in (title.get_attribute("title") or "") and LONG in (title.get_attribute("aria-label") or "")
 
 
 def test_a_narrow_window_is_laid_out_as_a_phones_is(page: Page, visit: Callable[[str], Page]) -> None:
