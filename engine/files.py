@@ -66,8 +66,8 @@ def made(folder: Path) -> Iterator[Path]:
     try:
         yield folder
     except BaseException:
-        with suppress(OSError):  # not empty: neither are its parents
-            for path in missing:
+        for path in missing:
+            with suppress(OSError):  # it is not empty, or the block removed it
                 path.rmdir()
         raise
 

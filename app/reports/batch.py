@@ -28,7 +28,7 @@ from app.text import count, listed
 from engine import __version__
 from engine.console import Progress
 from engine.errors import SeqscopeError
-from engine.files import alone, replacing
+from engine.files import alone, made, replacing
 from engine.runtime import Zoo
 from engine.tabular.findings import FORMULA
 
@@ -97,10 +97,14 @@ def run(
         raise SeqscopeError(f"{out.name}: the output is a .parquet or a .csv file.")
     if not 1 <= k <= 1_000:
         raise SeqscopeError(f"Lists may have 1 to 1,000 items, not {k}.")
+    if out.is_dir():
+        raise SeqscopeError(f"{out} is a folder. Name a file in it.")
+    plan = _plan(models, source, chosen, k, columns or {})
+    if source != PEOPLE and out.exists() and out.samefile(source):
+        raise SeqscopeError(f"{out} is the file of the histories itself. Write the lists to another file.")
     parts = out.parent / f".{out.name}.parts"
-    parts.mkdir(parents=True, exist_ok=True)
-    with alone(parts, f"Another process is writing {out.name} already."), _tidied(parts):
-        _prepare(parts, _plan(models, source, chosen, k, columns or {}), restart)
+    with made(parts), alone(parts, f"Another process is writing {out.name} already."), _tidied(parts):
+        _prepare(parts, plan, restart)
         with reading(source, models, parts, columns, bounds) as histories:
             too_many_answers(histories.total, len(chosen), k, bounds)
             told(f"Read as {histories.about}: {count(histories.total, 'history', 'histories')}.")
