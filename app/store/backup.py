@@ -219,7 +219,7 @@ def _checked(staged: Path, sums: dict[str, str]) -> Backup:
         about = json.loads((staged / _ABOUT).read_text("utf-8"))
         expected = dict(json.loads((staged / _SUMS).read_text("utf-8")))
         form = int(about["form"])
-    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise SeqscopeError("The backup is not whole: its list of files is missing or damaged.") from error
     if form != FORM:
         raise SeqscopeError(f"The backup was made by another Seqscope (form {form}; this one knows {FORM}).")
