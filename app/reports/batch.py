@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from app.reports.histories import PEOPLE, Bounds, Chunk, TooMuch, reading, too_large, too_many_answers
 from app.styles import titled
-from app.text import count, listed
+from app.text import count
 from engine import __version__
 from engine.console import Progress
 from engine.errors import SeqscopeError
@@ -87,7 +87,8 @@ def run(
     told: Callable[[str], None] = lambda words: None,
 ) -> Summary:
     """Writes `out`. names: of models; None: all. titles: a column more. restart: forgets what an earlier run left.
-    bounds: where the histories are somebody else's. told: hears how the file was read, before anything is answered.
+    bounds: where the histories are somebody else's. told: hears how the file was read and which models are left
+    out, before anything is answered.
 
     Raises SeqscopeError where something is asked for that cannot be had.
     """
@@ -107,6 +108,8 @@ def run(
         _prepare(parts, plan, restart)
         with reading(source, models, parts, columns, bounds) as histories:
             too_many_answers(histories.total, len(chosen), k, bounds)
+            for refusal in models.refused if names is None else []:
+                told(f"Left out, because it cannot be opened: {refusal}.")
             told(f"Read as {histories.about}: {count(histories.total, 'history', 'histories')}.")
             about = histories.about
             unknown = resumed = done = size = 0
@@ -150,10 +153,9 @@ def _tidied(parts: Path) -> Iterator[None]:
 
 
 def _chosen(models: Zoo, names: Sequence[str] | None) -> list[str]:
-    missing = [name for name in names or [] if name not in models.bundles]
-    if missing or not models.bundles:
-        have = listed(list(models.bundles)) or "none"
-        raise SeqscopeError(f"{models.info.name} has no model “{missing[0] if missing else ''}”; there are {have}.")
+    models.expect(names or [])
+    if not models.bundles:
+        raise SeqscopeError(f"{models.info.name} has no model that can be opened.")
     return [name for name in models.bundles if names is None or name in names]
 
 

@@ -222,6 +222,15 @@ def test_what_cannot_be_written_is_refused_before_anything_is_answered(
     assert not answered and not (tmp_path / "new").exists()
 
 
+def test_a_damaged_model_is_told_and_not_taken_for_one_that_never_was(copied: Path, source: Path, tmp_path: Path) -> None:
+    (copied / "alpha" / "index.npy").write_bytes(b"")
+    models, words = Zoo.open(copied), list[str]()
+    batch.run(models, source, tmp_path / "o.parquet", k=1, told=words.append)
+    assert "alpha/index.npy: the file has 0 bytes" in words[0] and "Left out" in words[0] and len(words) == 2
+    with pytest.raises(SeqscopeError, match=r"“alpha” of \S+ cannot be opened: alpha/index\.npy: the file has 0 bytes"):
+        batch.run(models, source, tmp_path / "o.parquet", names=["alpha"])
+
+
 def test_models_beyond_what_a_byte_counts(source: Path, tmp_path: Path) -> None:
     popular = next(toy for toy in TOYS if toy.identity)
     names = [f"m{number}" for number in range(130)]
