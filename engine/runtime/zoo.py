@@ -118,7 +118,9 @@ class Zoo:
         if not path.is_dir():
             raise SeqscopeError(f"There is no folder {path}. Export a model to it first, or choose another dataset.")
         if not (path / "dataset.json").exists():
-            raise SeqscopeError(f"{path} is not the folder of a dataset, such as exports/films: it has no dataset.json.")
+            raise SeqscopeError(
+                f"{path} is not the folder of a dataset, such as exports/films: it has no dataset.json."
+            )
         folder = Folder(path, path.name)
         tables = _stamped(path / name for name in _TABLES)
         info = _info(folder)

@@ -222,7 +222,9 @@ def test_what_cannot_be_written_is_refused_before_anything_is_answered(
     assert not answered and not (tmp_path / "new").exists()
 
 
-def test_a_damaged_model_is_told_and_not_taken_for_one_that_never_was(copied: Path, source: Path, tmp_path: Path) -> None:
+def test_a_damaged_model_is_told_and_not_taken_for_one_that_never_was(
+    copied: Path, source: Path, tmp_path: Path
+) -> None:
     (copied / "alpha" / "index.npy").write_bytes(b"")
     models, words = Zoo.open(copied), list[str]()
     batch.run(models, source, tmp_path / "o.parquet", k=1, told=words.append)
