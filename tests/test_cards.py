@@ -17,6 +17,7 @@ from engine.errors import SeqscopeError
 from engine.models import Recommender
 from engine.models.popularity import Popularity
 from engine.plugins import classes
+from engine.tokenizers.base import Tokenizer
 from engine.tokenizers.random import Random, RandomConfig
 from engine.training.objectives import NextItem
 from engine.training.objectives.sequences import NextItemConfig
@@ -84,6 +85,17 @@ def test_a_name_is_taken_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.Lo
         pretend(name, value)
         assert classes(Recommender, ("engine.models",), "any")["popularity"] is Popularity
         assert f"{name} = {value}" in caplog.text and words in caplog.text
+
+
+def test_a_tokenizer_that_lacks_methods_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    bare = type("Bare", (Tokenizer,), {"name": "bare", "Config": RandomConfig, "card": Random.card})
+    monkeypatch.setattr("engine.tokenizers.random.Bare", bare, raising=False)
+    point = EntryPoint("bare", "engine.tokenizers.random:Bare", "any")
+    monkeypatch.setattr("engine.plugins.points", lambda group: [point])
+    assert "bare" not in classes(Tokenizer, ("engine.tokenizers",), "any")
+    assert "Bare defines no fit and no identify and no parts and no restore and no sizes" in caplog.text
 
 
 def test_declarations_of_a_broken_package_are_left_out(
