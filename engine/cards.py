@@ -159,7 +159,7 @@ def added(default: Any) -> Any:
     return field(default=default, metadata={"added": True})
 
 
-def require(kind: type, *attributes: str) -> None:
+def require(kind: Any, *attributes: str) -> None:
     """Raises SeqscopeError where a class that recipes may name declares one of `attributes` nowhere, or a Config that is none."""
     missing = [name for name in attributes if not hasattr(kind, name)]
     if missing:
@@ -170,7 +170,7 @@ def require(kind: type, *attributes: str) -> None:
         _check_settings(kind.Config)
 
 
-def _check_settings(kind: type) -> None:
+def _check_settings(kind: Any) -> None:
     """Raises SeqscopeError where a recipe cannot leave out what it does not set."""
     where = f"{kind.__module__}.{kind.__qualname__}"
     if not is_dataclass(kind):
