@@ -107,11 +107,16 @@ class Home:
     def lost(self) -> Path:
         return self.path / "lost"
 
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """Those that are always there."""
+        return (self.path, *(self.path / name for name in ("owners", "jobs", "reports", "tmp")))
+
     def ready(self) -> Path:
         """The folder, made where it was missing. Raises SeqscopeError where it cannot be had."""
         path = self.path
         try:
-            for folder in (path, path / "owners", path / "jobs", path / "reports", path / "tmp"):
+            for folder in self.folders:
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not os.access(path, os.W_OK | os.X_OK):
                 raise PermissionError(13, "not writable")

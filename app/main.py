@@ -98,16 +98,17 @@ def _menu(models: Zoo | None) -> dict[str, list[Any]]:
     """Section → its pages. A hidden page can be had by its address, and says there why it is not in the menu."""
     menu: dict[str, list[Any]] = {}
     for page in PAGES.values():
-        entry = st.Page(
-            page.script,
-            url_path=page.name,
-            title=page.title,
-            icon=page.icon,
-            help=page.help,
-            default=page is _FIRST,
-            visibility="hidden" if page.hidden(models) else "visible",
-        )
-        menu.setdefault(page.section, []).append(entry)
+        with guard.watch(f"the page {page.title}"):  # one of another package must not take the others along
+            entry = st.Page(
+                page.script,
+                url_path=page.name,
+                title=page.title,
+                icon=page.icon,
+                help=page.help,
+                default=page is _FIRST,
+                visibility="hidden" if page.hidden(models) else "visible",
+            )
+            menu.setdefault(page.section, []).append(entry)
     return menu
 
 

@@ -11,7 +11,7 @@ import logging
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -159,13 +159,25 @@ def added(default: Any) -> Any:
     return field(default=default, metadata={"added": True})
 
 
-def require(kind: type, *attributes: str) -> None:
-    """Raises SeqscopeError where a class that recipes may name declares one of `attributes` nowhere."""
+def require(kind: Any, *attributes: str) -> None:
+    """Raises SeqscopeError where a class that recipes may name declares one of `attributes` nowhere, or a Config that is none."""
     missing = [name for name in attributes if not hasattr(kind, name)]
     if missing:
         raise SeqscopeError(
             f"{kind.__module__}.{kind.__qualname__} declares no {' and no '.join(missing)} (docs/extending.md)"
         )
+    if "Config" in attributes:
+        _check_settings(kind.Config)
+
+
+def _check_settings(kind: Any) -> None:
+    """Raises SeqscopeError where a recipe cannot leave out what it does not set."""
+    where = f"{kind.__module__}.{kind.__qualname__}"
+    if not is_dataclass(kind):
+        raise SeqscopeError(f"{where}, the Config, is no dataclass (docs/extending.md)")
+    bare = [setting.name for setting in fields(kind) if setting.default is setting.default_factory is MISSING]
+    if bare:
+        raise SeqscopeError(f"{where}, the Config, has no default of {' and none of '.join(bare)} (docs/extending.md)")
 
 
 @dataclass(frozen=True)

@@ -61,17 +61,24 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[Path]:
 
 
 @contextmanager
-def made(folder: Path) -> Iterator[Path]:
-    """Makes `folder` and its parents where they are missing; those are removed where the block fails and leaves them empty."""
-    missing = [path for path in (folder, *folder.parents) if not path.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
+def tidied(*folders: Path) -> Iterator[None]:
+    """Where the block fails, removes what it made of these folders and their parents and left empty."""
+    missing = {path for folder in folders for path in (folder, *folder.parents) if not path.exists()}
     try:
-        yield folder
+        yield
     except BaseException:
-        with suppress(OSError):  # not empty: neither are its parents
-            for path in missing:
+        for path in sorted(missing, key=lambda path: len(path.parts), reverse=True):
+            with suppress(OSError):  # it is not empty, or was not made
                 path.rmdir()
         raise
+
+
+@contextmanager
+def made(folder: Path) -> Iterator[Path]:
+    """Makes `folder` and its parents where they are missing; those are removed where the block fails and leaves them empty."""
+    with tidied(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        yield folder
 
 
 @contextmanager

@@ -66,6 +66,8 @@ def classes(base: type, packages: tuple[str, ...], group: str) -> dict[str, Any]
     def add(name: str, kind: Any) -> None:
         if not _declares(kind, base) or kind.name != name:
             raise SeqscopeError(f"it is no {base.__name__} called {name!r}")
+        if missing := sorted(getattr(kind, "__abstractmethods__", ())):
+            raise SeqscopeError(f"{kind.__module__}.{kind.__qualname__} defines no {' and no '.join(missing)}")
         if other := by_name.get(name):
             raise SeqscopeError(f"{kind.__module__} and {other.__module__} both declare {name!r}")
         by_name[name] = kind

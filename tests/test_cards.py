@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import typing
+from dataclasses import dataclass, make_dataclass
 from importlib.metadata import EntryPoint
 
 import pytest
+import torch
 
 from app.styles import PALETTE
 from engine import cards
@@ -15,7 +17,10 @@ from engine.errors import SeqscopeError
 from engine.models import Recommender
 from engine.models.popularity import Popularity
 from engine.plugins import classes
+from engine.tokenizers.base import Tokenizer
 from engine.tokenizers.random import Random, RandomConfig
+from engine.training.objectives import NextItem
+from engine.training.objectives.sequences import NextItemConfig
 
 
 def test_the_copy_is_up_to_date() -> None:
@@ -51,8 +56,19 @@ def test_a_declaration_that_lacks_something_says_what() -> None:
         Card(title="x", summary="x", paper="x", order="10")  # type: ignore[arg-type]
     with pytest.raises(SeqscopeError, match=r"NoCodes declares no codes"):
         page = Card(title="x", summary="x", paper="x", order=1, variants=(cards.Variant("x", page=cards.OnPage()),))
-        type("Toy", (Random,), {"name": "x", "card": page, "Config": type("NoCodes", (), {})})
+        type("Toy", (Random,), {"name": "x", "card": page, "Config": dataclass(type("NoCodes", (), {}))})
     assert RandomConfig.codes
+    for config, words in (
+        (type("Plain", (), {}), "Plain, the Config, is no dataclass"),
+        (make_dataclass("Bare", [("dim", int)]), "Bare, the Config, has no default of dim"),
+    ):
+        with pytest.raises(SeqscopeError, match=words):
+            type("Toy", (Popularity,), {"name": "x", "Config": config})
+    parts = {name: getattr(Popularity, name) for name in ("Config", "objective", "kind", "card")}
+    with pytest.raises(SeqscopeError, match="Toy defines no query and no index"):
+        type("Toy", (Recommender,), {"name": "x", **parts})
+    with pytest.raises(SeqscopeError, match="Toy has no hidden and no table, which its objective asks for"):
+        NextItem(NextItemConfig(), type("Toy", (), {})(), torch.zeros(0), torch.zeros(1), 1)
 
 
 def test_a_name_is_taken_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
@@ -69,6 +85,17 @@ def test_a_name_is_taken_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.Lo
         pretend(name, value)
         assert classes(Recommender, ("engine.models",), "any")["popularity"] is Popularity
         assert f"{name} = {value}" in caplog.text and words in caplog.text
+
+
+def test_a_tokenizer_that_lacks_methods_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    bare = type("Bare", (Tokenizer,), {"name": "bare", "Config": RandomConfig, "card": Random.card})
+    monkeypatch.setattr("engine.tokenizers.random.Bare", bare, raising=False)
+    point = EntryPoint("bare", "engine.tokenizers.random:Bare", "any")
+    monkeypatch.setattr("engine.plugins.points", lambda group: [point])
+    assert "bare" not in classes(Tokenizer, ("engine.tokenizers",), "any")
+    assert "Bare defines no fit and no identify and no parts and no restore and no sizes" in caplog.text
 
 
 def test_declarations_of_a_broken_package_are_left_out(

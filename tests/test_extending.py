@@ -282,6 +282,8 @@ def test_a_page_that_lacks_something_says_what(tmp_path: Path) -> None:
     item = Parameter("aim", "that is shown", is_item)
     for changes, words in (
         ({"help": ""}, "declares no help"),
+        ({"section": 3}, "declares no section"),
+        ({"hidden": True}, "hidden what is no function"),
         ({"script": tmp_path / "gone.py"}, "no file gone.py"),
         ({"name": "Users!"}, "small letters"),
         ({"parameters": (item, item)}, "a parameter twice"),

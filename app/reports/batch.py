@@ -24,11 +24,11 @@ import pyarrow.parquet as pq
 
 from app.reports.histories import PEOPLE, Bounds, Chunk, TooMuch, reading, too_large, too_many_answers
 from app.styles import titled
-from app.text import count, distinct, listed
+from app.text import count, distinct
 from engine import __version__
 from engine.console import Progress
 from engine.errors import SeqscopeError
-from engine.files import alone, replacing
+from engine.files import alone, made, replacing
 from engine.runtime import Zoo
 from engine.tabular.findings import FORMULA
 
@@ -87,7 +87,8 @@ def run(
     told: Callable[[str], None] = lambda words: None,
 ) -> Summary:
     """Writes `out`. names: of models; None: all. titles: a column more. restart: forgets what an earlier run left.
-    bounds: where the histories are somebody else's. told: hears how the file was read, before anything is answered.
+    bounds: where the histories are somebody else's. told: hears how the file was read and which models are left
+    out, before anything is answered.
 
     Raises SeqscopeError where something is asked for that cannot be had.
     """
@@ -97,12 +98,18 @@ def run(
         raise SeqscopeError(f"{out.name}: the output is a .parquet or a .csv file.")
     if not 1 <= k <= 1_000:
         raise SeqscopeError(f"Lists may have 1 to 1,000 items, not {k}.")
+    if out.is_dir():
+        raise SeqscopeError(f"{out} is a folder. Name a file in it.")
+    plan = _plan(models, source, chosen, k, columns or {})
+    if source != PEOPLE and out.exists() and out.samefile(source):
+        raise SeqscopeError(f"{out} is the file of the histories itself. Write the lists to another file.")
     parts = out.parent / f".{out.name}.parts"
-    parts.mkdir(parents=True, exist_ok=True)
-    with alone(parts, f"Another process is writing {out.name} already."), _tidied(parts):
-        _prepare(parts, _plan(models, source, chosen, k, columns or {}), restart)
+    with made(parts), alone(parts, f"Another process is writing {out.name} already."), _tidied(parts):
+        _prepare(parts, plan, restart)
         with reading(source, models, parts, columns, bounds) as histories:
             too_many_answers(histories.total, len(chosen), k, bounds)
+            for refusal in models.refused if names is None else []:
+                told(f"Left out, because it cannot be opened: {refusal}.")
             told(f"Read as {histories.about}: {count(histories.total, 'history', 'histories')}.")
             about = histories.about
             unknown = resumed = done = size = 0
@@ -142,10 +149,9 @@ def _tidied(parts: Path) -> Iterator[None]:
 
 
 def _chosen(models: Zoo, names: Sequence[str] | None) -> list[str]:
-    missing = [name for name in names or [] if name not in models.bundles]
-    if missing or not models.bundles:
-        have = listed(list(models.bundles)) or "none"
-        raise SeqscopeError(f"{models.info.name} has no model “{missing[0] if missing else ''}”; there are {have}.")
+    models.expect(names or [])
+    if not models.bundles:
+        raise SeqscopeError(f"{models.info.name} has no model that can be opened.")
     return [name for name in models.bundles if names is None or name in names]
 
 

@@ -74,16 +74,9 @@ def build(
 
 def check(models: Zoo, request: Asked) -> None:
     """Raises SeqscopeError where the zoo lacks what is asked for."""
-    for kind, names, there in (
-        ("model", request.models, models.bundles),
-        ("model", request.attention, models.bundles),
-        ("model", None if request.map is None else [request.map], models.bundles),
-        ("tokenizer", request.codes, models.tokenizations),
-    ):
-        missing = [name for name in names or [] if name not in there]
-        if missing:
-            have = ", ".join(there) or "none"
-            raise SeqscopeError(f"{models.info.name} has no {kind} “{missing[0]}”; there are {have}.")
+    for names in (request.models, request.attention, None if request.map is None else [request.map]):
+        models.expect(names or [])
+    models.expect(request.codes or [], tokenizers=True)
     if not models.bundles:
         raise SeqscopeError(f"{models.info.name} has no model that can be opened, so there is nothing to report.")
     for ids in (request.history or [], request.edited or [], [] if request.item is None else [request.item]):

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import shutil
 import threading
 import time
@@ -34,7 +35,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
-from app.reports.columns import LOOKED_AT, Columns, choose, list_of
+from app.reports.columns import LOOKED_AT, Columns, choose, list_of, match
 from app.text import count, short
 from app.uploads.limits import UploadLimits
 from engine.errors import Refused, SeqscopeError
@@ -221,9 +222,9 @@ def _form(work: Path, path: Path, limits: Limits) -> tuple[Reading, dict[str, li
         raise Refused("The file is empty: there is nothing but blanks in it.")
     if path.name.lower().removesuffix(".gz").endswith(".txt"):
         return form, {}
+    if _is_one_document(lines):
+        raise Refused('It is one JSON document. Write one history per line, {"user": …, "items": […]} or […].')
     if lines[0].startswith("["):
-        if lines[0][1:].lstrip()[:1] in ("", "{"):
-            raise Refused('It is one JSON document. Write one history per line, {"user": …, "items": […]} or […].')
         return form.model_copy(update={"format": "jsonl"}), {}
     with connect(work, limits) as con:
         if dialect.is_json_lines(lines):
@@ -236,9 +237,18 @@ def _form(work: Path, path: Path, limits: Limits) -> tuple[Reading, dict[str, li
         return form, _head(con, form)
 
 
+def _is_one_document(lines: list[str]) -> bool:
+    """Lists alone, and one history alone under a usual name, are lines as well."""
+    if lines[0].startswith("["):
+        return lines[0][1:].lstrip()[:1] in ("", "{")
+    return dialect.is_json_document(lines) and (len(lines) > 1 or match(list(json.loads(lines[0])), "items") is None)
+
+
 def _head(con: duckdb.DuckDBPyConnection, form: Reading) -> dict[str, list[str]]:
     cells = ", ".join(f"coalesce(c{index}, '')" for index in range(len(form.columns)))
     rows = con.execute(f"SELECT {cells} FROM rows ORDER BY line LIMIT {LOOKED_AT}").fetchall()
+    if not rows:
+        raise Refused("It has no events.")
     return {column.name: [row[index] for row in rows] for index, column in enumerate(form.columns)}
 
 
@@ -338,8 +348,6 @@ def _of_rows(
         events += max(1, len(item_ids))
         if events > limits.rows:
             raise TooMuch(f"There are more than {limits.rows:,} events, which is the most that is read here. {PART}")
-    if not total:
-        raise Refused("It has no events.")
     return Histories(total, about, numbered)
 
 
@@ -365,8 +373,6 @@ def _of_events(con: duckdb.DuckDBPyConnection, user: str, item: str, moment: str
     )
     con.execute("DROP TABLE rows; CREATE TABLE people AS SELECT who, min(line) AS first FROM events GROUP BY who")
     total = value(con, "SELECT count(*) FROM people")
-    if not total:
-        raise Refused("It has no events.")
     order = _order(con)
     return Histories(total, about, lambda: _sorted(con, order))
 

@@ -79,13 +79,16 @@ class Page:
     """Whether it has something to show where there is no dataset at all."""
 
     def __post_init__(self) -> None:
-        lacking = [entry for entry in ("title", "icon", "section", "help") if not getattr(self, entry)]
+        texts = {entry: getattr(self, entry) for entry in ("title", "icon", "section", "help")}
+        lacking = [entry for entry, text in texts.items() if not (isinstance(text, str) and text.strip())]
         if not _NAME.fullmatch(self.name):
             raise SeqscopeError(f"The page “{self.name}” needs a name of small letters: it stands in addresses.")
         if lacking:
             raise SeqscopeError(f"The page “{self.name}” declares no {listed(lacking)}.")
         if not self.script.is_file():
             raise SeqscopeError(f"The page “{self.name}” has no file {self.script.name} that draws it.")
+        if not callable(self.hidden):
+            raise SeqscopeError(f"The page “{self.name}” declares as hidden what is no function of the models.")
         names = [parameter.name for parameter in self.parameters]
         if len(set(names)) < len(names):
             raise SeqscopeError(f"The page “{self.name}” declares a parameter twice.")

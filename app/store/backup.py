@@ -33,6 +33,7 @@ from app.store.database import Store
 from app.store.datasets import forget
 from app.store.file import Held
 from engine.errors import SeqscopeError
+from engine.files import tidied
 from engine.machine import now
 from engine.tabular.database import sql
 
@@ -65,7 +66,7 @@ def backup(target: Path) -> Backup:
         raise SeqscopeError(f"{target} is there already. Name a new file.")
     if not target.parent.is_dir():
         raise SeqscopeError(f"There is no folder {target.parent}.")
-    _expect_store()
+    expect_store()
     folder = home.here().stage()
     staged = target.with_name(f".{target.name}.part")
     try:
@@ -154,7 +155,7 @@ def restore(source: Path, *, replace: bool = False) -> tuple[Backup, Path | None
 
     Everything is unpacked and checked before anything is moved. Raises SeqscopeError.
     """
-    root = home.here().ready()
+    root = home.root()
     interrupted = (root / home.RESTORING).is_file()
     there = [name for name in (SNAPSHOT, *_PARTS) if _holds(root / name)]
     if there and not replace and not interrupted:
@@ -162,13 +163,14 @@ def restore(source: Path, *, replace: bool = False) -> tuple[Backup, Path | None
             f"{root} holds a store already. With --replace, the backup takes its place, and what is there is kept beside it."
         )
     _free()
-    staged = home.here().stage()
-    try:
-        sums = _unpacked(source, staged)
-        made = _checked(staged, sums)
-        return made, _moved(root, staged)
-    finally:
-        home.delete(staged)
+    with tidied(*home.here().folders):
+        staged = home.here().stage()
+        try:
+            sums = _unpacked(source, staged)
+            made = _checked(staged, sums)
+            return made, _moved(root, staged)
+        finally:
+            home.delete(staged)
 
 
 def _free() -> None:
@@ -217,14 +219,16 @@ def _checked(staged: Path, sums: dict[str, str]) -> Backup:
         about = json.loads((staged / _ABOUT).read_text("utf-8"))
         expected = dict(json.loads((staged / _SUMS).read_text("utf-8")))
         form = int(about["form"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise SeqscopeError("The backup is not whole: its list of files is missing.") from error
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise SeqscopeError("The backup is not whole: its list of files is missing or damaged.") from error
     if form != FORM:
         raise SeqscopeError(f"The backup was made by another Seqscope (form {form}; this one knows {FORM}).")
     actual = {name: digest for name, digest in sums.items() if name != _SUMS}
     if actual != expected:
         names = sorted(name for name in {*actual, *expected} if actual.get(name) != expected.get(name))
         raise SeqscopeError(f"The backup is damaged: {names[0]} is not what was backed up ({len(names)} such files).")
+    if SNAPSHOT not in actual:
+        raise SeqscopeError("The backup is not whole: it has no tables.")
     total = sum((staged / name).stat().st_size for name in actual)
     for name in (_ABOUT, _SUMS):
         (staged / name).unlink()
@@ -276,7 +280,6 @@ PATIENCE = 60.0
 
 def take_snapshot(folder: Path) -> Path:
     """Writes the copy into a staging folder (home.stage()). Raises SeqscopeError where it cannot be had."""
-    _expect_store()
     try:
         store = Store()
     except Held as error:
@@ -285,7 +288,7 @@ def take_snapshot(folder: Path) -> Path:
         return write_snapshot(store, folder)
 
 
-def _expect_store() -> None:
+def expect_store() -> None:
     """Raises SeqscopeError where there never was one; of one that is gone, opening it says so."""
     database = home.here().database
     if not database.is_file() and file.read_note(database) is None:

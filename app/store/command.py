@@ -68,6 +68,7 @@ def _check() -> int:
     from app.store import backup
     from app.store.sweep import check, form
 
+    backup.expect_store()
     folder = home.here().stage()
     try:
         copy = backup.take_snapshot(folder)

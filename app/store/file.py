@@ -134,9 +134,12 @@ class StoreFile:
             noted = None if self._accept else read_note(self.path)
             if noted is not None and not self.path.is_file():
                 raise _incomplete(self.path, noted, 0)
+            new = not self.path.exists()
             try:
                 connection = duckdb.connect(str(self.path), config=settings("512MB", 2))
             except duckdb.Error as error:
+                if new and _full(error):  # what there is of the file could never be opened
+                    self.path.unlink(missing_ok=True)
                 raise _refused(self.path, error) from error
             try:
                 changes = migrations.changes(connection)

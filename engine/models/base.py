@@ -103,6 +103,9 @@ class Recommender(nn.Module):
         super().__init_subclass__(**kwargs)
         if "name" in cls.__dict__:
             require(cls, "Config", "objective", "kind", "card")
+            missing = [name for name in ("query", "index") if getattr(cls, name) is getattr(Recommender, name)]
+            if missing and cls.scores is Recommender.scores:
+                raise SeqscopeError(f"{cls.__qualname__} defines no {' and no '.join(missing)} (docs/extending.md)")
             if cls.kind not in KINDS:
                 raise SeqscopeError(
                     f"{cls.__qualname__} declares the kind {cls.kind!r}; possible are {', '.join(KINDS)}"

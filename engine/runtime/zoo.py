@@ -117,6 +117,10 @@ class Zoo:
         path = Path(path).absolute()
         if not path.is_dir():
             raise SeqscopeError(f"There is no folder {path}. Export a model to it first, or choose another dataset.")
+        if not (path / "dataset.json").exists():
+            raise SeqscopeError(
+                f"{path} is not the folder of a dataset, such as exports/films: it has no dataset.json."
+            )
         folder = Folder(path, path.name)
         tables = _stamped(path / name for name in _TABLES)
         info = _info(folder)
@@ -146,6 +150,17 @@ class Zoo:
         rest = copy.copy(self)
         rest.bundles, rest.refused = bundles, [*self.refused, *refused]
         return rest
+
+    def expect(self, names: Iterable[str], *, tokenizers: bool = False) -> None:
+        """Raises SeqscopeError with the first of these models (or tokenizers) that is not here, and with the reason of one that
+        was refused."""
+        there: Iterable[str] = self.tokenizations if tokenizers else self.bundles
+        kind, where = ("tokenizer", f"{IDENTIFIERS}/") if tokenizers else ("model", "")
+        for name in (name for name in names if name not in there):
+            for refusal in self.refused:
+                if refusal.name == where + name:
+                    raise SeqscopeError(f"The {kind} “{name}” of {self.info.name} cannot be opened: {refusal}.")
+            raise SeqscopeError(f"{self.info.name} has no {kind} “{name}”; there are {', '.join(there) or 'none'}.")
 
     @staticmethod
     def list(root: Path | str) -> Paths:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import errno
 import logging
+from dataclasses import replace
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import guard
+from app.screens import PAGES
 from engine.errors import SeqscopeError
+from tests.app.conftest import Open
 
 
 def test_what_fails_becomes_one_message_and_the_rest_is_shown(caplog: pytest.LogCaptureFixture) -> None:
@@ -88,3 +91,12 @@ def test_a_full_disk_is_said_whoever_met_it() -> None:
             raise SeqscopeError(f"The job cannot be written ({error}).") from None
     _, words = guard.noted(raised.value, "the map")
     assert "disk of this server is full" in words and "srv" not in words
+
+
+def test_a_page_of_another_package_does_not_take_the_others_along(
+    open_app: Open, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setitem(PAGES, "odd", replace(PAGES["users"], name="odd", title="Odd", icon="nonsense"))
+    test = open_app()
+    assert len(test.error) == 1 and "the page Odd" in caplog.text
+    assert "what comes next" in test.title[0].value

@@ -196,6 +196,43 @@ def test_what_cannot_be_had(
     assert not (tmp_path / out).exists()
 
 
+@pytest.mark.parametrize("link", [False, True])
+def test_the_histories_are_not_written_over(models: Zoo, source: Path, tmp_path: Path, link: bool) -> None:
+    content, same = source.read_bytes(), source.rename(tmp_path / "h.csv")
+    out = tmp_path / "link.csv" if link else same
+    if link:
+        out.symlink_to(same)
+    with pytest.raises(SeqscopeError, match="the file of the histories itself"):
+        batch.run(models, same, out, names=NAMES)
+    assert same.read_bytes() == content
+
+
+def test_what_cannot_be_written_is_refused_before_anything_is_answered(
+    models: Zoo, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answered = counted(monkeypatch)
+    (tmp_path / "o.csv").mkdir()
+    with pytest.raises(SeqscopeError, match=r"o\.csv is a folder"):
+        batch.run(models, source, tmp_path / "o.csv", names=NAMES)
+    with pytest.raises(SeqscopeError, match="cannot be read"):
+        batch.run(models, tmp_path / "nope.csv", tmp_path / "new" / "o.csv", names=NAMES)
+    (tmp_path / "empty.csv").write_text("user,item\n", "utf-8")
+    with pytest.raises(SeqscopeError, match="no events"):
+        batch.run(models, tmp_path / "empty.csv", tmp_path / "new" / "o.csv", names=NAMES)
+    assert not answered and not (tmp_path / "new").exists()
+
+
+def test_a_damaged_model_is_told_and_not_taken_for_one_that_never_was(
+    copied: Path, source: Path, tmp_path: Path
+) -> None:
+    (copied / "alpha" / "index.npy").write_bytes(b"")
+    models, words = Zoo.open(copied), list[str]()
+    batch.run(models, source, tmp_path / "o.parquet", k=1, told=words.append)
+    assert "alpha/index.npy: the file has 0 bytes" in words[0] and "Left out" in words[0] and len(words) == 2
+    with pytest.raises(SeqscopeError, match=r"“alpha” of \S+ cannot be opened: alpha/index\.npy: the file has 0 bytes"):
+        batch.run(models, source, tmp_path / "o.parquet", names=["alpha"])
+
+
 def test_models_beyond_what_a_byte_counts(source: Path, tmp_path: Path) -> None:
     popular = next(toy for toy in TOYS if toy.identity)
     names = [f"m{number}" for number in range(130)]

@@ -233,6 +233,9 @@ def test_many_events_of_few(models: Zoo, tmp_path: Path, monkeypatch: pytest.Mon
     [
         ("a.xlsx", b"PK\x03\x04", "an Excel workbook"),
         ("a.csv", b"user,item\n", "no events"),
+        ("a.csv", b"user,items\n", "no events"),
+        ("a.json", b'{"x": ["toy-9"], "y": ["toy-8"]}', "one JSON document"),
+        ("a.json", b'{"x": ["toy-9"],\n "y": ["toy-8"]}', "one JSON document"),
         ("a.csv", b"one column\n1\n", "which column is the user"),
         ("a.csv", "user,item\n영,화\n".encode("cp949"), "UTF-8"),
         ("a.jsonl", b'{"user": "x", "item": "toy-9"}\n{\n', "a.jsonl:2: line that is not valid JSON"),

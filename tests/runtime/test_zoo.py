@@ -134,7 +134,7 @@ def info(**changes: object) -> Callable[[Path], None]:
 @pytest.mark.parametrize(
     ("spoil", "says"),
     [
-        (lambda path: (path / "dataset.json").unlink(), "dataset.json: the file is missing"),
+        (lambda path: (path / "dataset.json").unlink(), "it has no dataset.json"),
         (lambda path: (path / "users.parquet").write_bytes(b"PAR1"), "users.parquet: not a readable Parquet file"),
         (info(schema_version=9), "dataset.json: format 9; this Seqscope reads 1"),
         (info(surprise=1), "surprise: Unexpected"),

@@ -212,6 +212,27 @@ def test_damage_is_found(archive: Path, own_home: Path, tmp_path: Path) -> None:
     (tmp_path / "4.tar").write_bytes(archive.read_bytes()[: archive.stat().st_size // 2])
     refuses(tmp_path / "4.tar", "not a whole", own_home)
     refuses(tmp_path / "none.tar", "could not be unpacked", own_home)
+    deep = altered(
+        archive, tmp_path / "6.tar", lambda name, text: (name, b"[" * 100_000 if "backup.json" in name else text)
+    )
+    refuses(deep, "not whole", own_home)
+
+    def without_tables(name: str, text: bytes) -> tuple[str, bytes] | None:
+        sums = {key: sum for key, sum in json.loads(text).items() if key != backup.SNAPSHOT} if "sums" in name else {}
+        return None if name == backup.SNAPSHOT else (name, json.dumps(sums).encode() if sums else text)
+
+    refuses(altered(archive, tmp_path / "5.tar", without_tables), "no tables", own_home)
+
+
+def test_what_was_refused_leaves_no_new_folder(
+    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "half.tar").write_bytes(archive.read_bytes()[: archive.stat().st_size // 2])
+    with monkeypatch.context() as patch:
+        patch.setenv("SEQSCOPE_HOME", str(tmp_path / "new" / "home"))
+        for command in (["restore", str(tmp_path / "none.tar")], ["restore", str(tmp_path / "half.tar")], ["check"]):
+            assert main(["store", *command]) == 1, command
+            assert capsys.readouterr().err.startswith("seqscope: ") and not (tmp_path / "new").exists(), command
 
 
 def test_only_files_of_names_that_lead_nowhere_else_get_in(archive: Path, own_home: Path, tmp_path: Path) -> None:

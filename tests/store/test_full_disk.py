@@ -61,8 +61,30 @@ print(len(Store().datasets.of("{ANNA}")))
 """
 
 
-def test_deleting_works_on_a_full_disk(own_home: Path, root: Path) -> None:
-    """A file system in memory, in a process of its own."""
+BEGUN = """
+import os
+from app import home
+from app.store.database import Store
+from engine.errors import SeqscopeError
+
+home.here().ready()
+full = os.open(home.root() / "full", os.O_WRONLY | os.O_CREAT)
+try:
+    while os.write(full, b"x" * 4_096):
+        pass
+except OSError:
+    pass
+try:
+    Store()
+except SeqscopeError as error:
+    print(error)
+os.ftruncate(full, 0)  # there is room again
+print(Store().folders())
+"""
+
+
+def run(program: str, own_home: Path, root: Path) -> str:
+    """What it prints, with a small file system in memory as SEQSCOPE_HOME, in a process of its own."""
     mounted = ["unshare", "--map-root-user", "--mount", "sh", "-c", 'mount -t tmpfs -o size=3m none "$0" && exec "$@"']
     own_home.mkdir()
     try:
@@ -70,9 +92,18 @@ def test_deleting_works_on_a_full_disk(own_home: Path, root: Path) -> None:
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("no file system can be mounted: apt-get install util-linux, and allow user namespaces")
     done = subprocess.run(
-        [*mounted, own_home, sys.executable, "-c", FILLED], cwd=root, capture_output=True, text=True, check=False
+        [*mounted, own_home, sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=False
     )
-    assert done.stdout.splitlines() == [DISK_FULL, "0 0", "True True", "0"], done.stderr[-2000:]
+    assert not done.returncode, done.stderr[-2000:]
+    return done.stdout
+
+
+def test_deleting_works_on_a_full_disk(own_home: Path, root: Path) -> None:
+    assert run(FILLED, own_home, root).splitlines() == [DISK_FULL, "0 0", "True True", "0"]
+
+
+def test_a_store_that_was_begun_on_a_full_disk_is_made_when_there_is_room(own_home: Path, root: Path) -> None:
+    assert run(BEGUN, own_home, root).splitlines() == [DISK_FULL, "[]"]
 
 
 def test_the_reserve_is_given_up_for_deletions_alone_and_made_again(

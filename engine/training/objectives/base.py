@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from engine.errors import SeqscopeError
 from engine.training.sampling import by_length, shuffled
 
 Batch = tuple[Tensor, ...]
@@ -32,8 +33,16 @@ class Objective(ABC):
     """What comes next is learnt, so that the best model can be chosen by it."""
     begins_with_validation = False
     """The model is as good as its start before the first step, and is not to become worse."""
+    asks: tuple[str, ...] = ()
+    """What a model has to have for it."""
 
     def __init__(self, config: Any, model: Any, items: Tensor, offsets: Tensor, batch_size: int) -> None:
+        """Raises SeqscopeError where the model lacks what it `asks` for."""
+        missing = [name for name in self.asks if not (hasattr(type(model), name) or hasattr(model, name))]
+        if missing:
+            raise SeqscopeError(
+                f"{type(model).__name__} has no {' and no '.join(missing)}, which its objective asks for (docs/extending.md)"
+            )
         self.config, self.batch_size, self.items = config, batch_size, items
 
     @property

@@ -62,6 +62,8 @@ class NextItem(Objective):
     the training log), but for the share `without_times` of the sequences.
     """
 
+    asks = ("hidden", "table")
+
     def __init__(self, config: NextItemConfig, model: SASRec, items: Tensor, offsets: Tensor, batch_size: int) -> None:
         super().__init__(config, model, items, offsets, batch_size)
         self.pad, self.max_length, self.num_items = model.pad, model.max_length, model.num_items
@@ -230,6 +232,8 @@ class ClozeConfig:
 
 
 class Cloze(Objective):
+    asks = ("mask_token", "hidden", "transform", "table", "bias")
+
     def __init__(self, config: ClozeConfig, model: BERT4Rec, items: Tensor, offsets: Tensor, batch_size: int) -> None:
         super().__init__(config, model, items, offsets, batch_size)
         self.pad, self.mask, self.num_items = model.pad, model.mask_token, model.num_items
@@ -296,6 +300,8 @@ class WindowConfig:
 
 
 class Windows(Objective):
+    asks = ("window_scores", "touched", "penalised_matrices")
+
     def __init__(self, config: WindowConfig, model: Windowed, items: Tensor, offsets: Tensor, batch_size: int) -> None:
         super().__init__(config, model, items, offsets, batch_size)
         self.pad, self.size = model.pad, model.config.window
