@@ -20,10 +20,11 @@ HERE = Path(__file__).resolve().parent
 def of_study(study: Study) -> list[str]:
     """Figures with their 95 % intervals over users, the difference to the baseline, then the papers' figures."""
     assert study.protocol is not None
-    metrics, seeds = of_people(study.protocol), len(study.variants[0].outcomes)
-    results = {metric: views.table(study, metric).set_index("variant") for metric in metrics}
+    gain, hits = of_people(study.protocol)
+    seeds = len(study.variants[0].outcomes)
+    results = {metric: views.table(study, metric).set_index("variant") for metric in (hits, gain)}
     papers = [f"{entry.metric}, {entry.source}" for entry in study.published]
-    head = ["" if study.axis is None else study.axis.title, *metrics, f"difference of {metrics[0]}", *papers]
+    head = ["" if study.axis is None else study.axis.title, hits, gain, f"difference of {gain}", *papers]
     lines = [
         f"**{study.title}**, {study.dataset}, {study.people:,} users, {seeds} {'seed' if seeds == 1 else 'seeds'}:",
         "",
@@ -31,12 +32,12 @@ def of_study(study: Study) -> list[str]:
         "|" + "---|" * len(head),
     ]
     for variant in study.variants:
-        rows = [results[metric].loc[variant.name] for metric in metrics]
-        ends = " to ".join(judge.signed(rows[0][end]) for end in ("lowest", "highest"))
+        rows = [results[metric].loc[variant.name] for metric in (hits, gain)]
+        ends = " to ".join(judge.signed(rows[1][end]) for end in ("lowest", "highest"))
         cells = [
             variant.title,
             *(f"{row['mean']:.4f} ({row['low']:.4f} to {row['high']:.4f})" for row in rows),
-            "baseline" if variant.name == study.baseline else f"{judge.signed(rows[0]['difference'])} ({ends})",
+            "baseline" if variant.name == study.baseline else f"{judge.signed(rows[1]['difference'])} ({ends})",
             *(f"{entry.figures[variant.name]:.4f}" for entry in study.published),
         ]
         lines.append(f"| {' | '.join(cells)} |")
