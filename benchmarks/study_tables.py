@@ -1,7 +1,9 @@
 """Studies on logs that are not embedded, as tables: each variant beside what its paper has, as `seqscope study` measured it.
 
-seqscope study graph-layers --dataset data/gowalla --to benchmarks/gowalla
-python -m benchmarks.study_tables
+    seqscope study graph-layers --dataset data/gowalla --to benchmarks/results/gowalla
+    python -m benchmarks.study_tables
+
+The first needs Gowalla imported (docs/protocol.md); the second prints the tables of benchmarks/README.md.
 """
 
 from __future__ import annotations
@@ -14,11 +16,12 @@ from engine.bundle.files import Catalogue
 from engine.runtime import Study, judge
 from engine.runtime.studies import STUDIES, of_people, read
 
-HERE = Path(__file__).resolve().parent
+RESULTS = Path(__file__).resolve().parent / "results"
 
 
 def of_study(study: Study) -> list[str]:
-    """Figures with their 95 % intervals over users, the difference to the baseline, then the papers' figures."""
+    """Lines of Markdown: figures with their 95 % intervals over users, the difference to the baseline, then the papers' figures.
+    Of a study that ranks."""
     assert study.protocol is not None
     gain, hits = of_people(study.protocol)
     seeds = len(study.variants[0].outcomes)
@@ -38,7 +41,10 @@ def of_study(study: Study) -> list[str]:
             variant.title,
             *(f"{row['mean']:.4f} ({row['low']:.4f} to {row['high']:.4f})" for row in rows),
             "baseline" if variant.name == study.baseline else f"{judge.signed(rows[1]['difference'])} ({ends})",
-            *(f"{entry.figures[variant.name]:.4f}" for entry in study.published),
+            *(
+                f"{entry.figures[variant.name]:.4f}" if variant.name in entry.figures else ""
+                for entry in study.published
+            ),
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return [*lines, ""]
@@ -47,7 +53,7 @@ def of_study(study: Study) -> list[str]:
 def table() -> str:
     """Of all studies that are kept here."""
     lines: list[str] = []
-    for path in sorted(HERE.glob(f"*/{STUDIES}/*.json")):
+    for path in sorted(RESULTS.glob(f"*/{STUDIES}/*.json")):
         raw = json.loads(path.read_text("utf-8"))
         lines += of_study(read(path, Catalogue(raw["dataset"], raw["fingerprint"], 0)))
     return "\n".join(lines)

@@ -30,7 +30,7 @@ ONE_SEED = (
     "Metrics are of one seed per model: intervals are over users and do not cover the variance between trainings."
 )
 FEW = 30  # people in a slice below which it says little
-MUCH = 0.2  # of a random order, from where on a metric says little
+TRIVIAL = 0.2  # what a random order reaches where a metric says little
 SEED = 0
 SAMPLES = 2_000
 ENOUGH = int(2 / LEVEL)
@@ -127,7 +127,7 @@ def by_chance(ranks: judge.Ranks, metric: str, items: int) -> float:
 
 def chance_words(chance: float, metric: str) -> str:
     """A sentence below a table of the metric. chance: of `by_chance`."""
-    little = ", with so few candidates that the figures say little" if chance >= MUCH else ""
+    little = ", with so few candidates that the figures say little" if chance >= TRIVIAL else ""
     return f"A random order would have {metric} {chance:.4f}{little}."
 
 

@@ -70,6 +70,8 @@ MEASURES: dict[str, Measure] = {
     ),
 }  # fmt: skip
 """Every figure that a study may hold; those over people come first (`of_people`)."""
+OF_RUNS = tuple(name for name in MEASURES if "@" not in name)
+"""Those that need nobody who is ranked for: a tokenizer's."""
 SECONDS = "seconds"
 """What a paper's training time stands beside: how long all runs of a variant took."""
 
@@ -125,9 +127,10 @@ class Outcome(Strict):
             values = self._flat()
             if ((values != 0) & ((values < 1) | (values > KEPT) | (not sets and values % 0.5 != 0))).any():
                 raise ValueError(f"a rank is 0, or from 1 to {KEPT}{'' if sets else ' in halves'}")
-        unknown = sorted(self.figures.keys() - MEASURES.keys())
+        possible = (*of_people(self.protocol), *OF_RUNS)
+        unknown = sorted(self.figures.keys() - {*possible})
         if unknown:
-            raise ValueError(f"no figure {unknown[0]!r}; there are {', '.join(MEASURES)}")
+            raise ValueError(f"no figure {unknown[0]!r}; there are {', '.join(possible)}")
         for name in of_people(self.protocol):
             if (name in self.figures) != (self.ranks is not None):
                 raise ValueError(f"{name} and the ranks belong together")
@@ -213,8 +216,8 @@ class Published(Strict):
             return f"no variant {unknown[0]!r}; there are {', '.join(variants)}"
         if not self.figures.get(baseline):
             return f"no figure of the baseline {baseline!r}, or none that others are a share of"
-        alone = {SECONDS, *(name for name in MEASURES if "@" not in name)}  # needs no people
-        if self.measure not in alone and not (protocol is not None and over_people(self.measure, protocol)):
+        ranked = protocol is not None and over_people(self.measure, protocol)
+        if self.measure not in (*OF_RUNS, SECONDS) and not ranked:
             return f"nothing here is called {self.measure!r}; `beside` names the figure that it is shown beside"
         return ""
 

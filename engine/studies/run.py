@@ -232,16 +232,16 @@ def _outcome(chain: list[Run], seed: int, dataset: Dataset, device: str, trained
     steps = [_made(run, dataset, device) for run in chain]
     figures: dict[str, Figure] = {}
     ranks: list[float] | list[list[float]] | None = None
-    protocol = _base(dataset)
+    protocol = "full"
     if chain[-1].verb == "train":
-        cases = dataset.cases("test")
+        protocol, cases = _base(dataset), dataset.cases("test")
         values = _ranks(chain[-1].folder, dataset, cases, trained_users)
         steps[-1] = steps[-1].model_copy(
             update={"commands": [*steps[-1].commands, f"seqscope evaluate {chain[-1].folder}"]}
         )
-        first = np.where(values <= studies.KEPT, values, 0).tolist()
+        by_item = np.where(values <= studies.KEPT, values, 0).tolist()
         ends = cases.held_out.offsets.tolist()
-        ranks = [first[start:end] for start, end in itertools.pairwise(ends)] if parse(protocol).sets else first
+        ranks = [by_item[start:end] for start, end in itertools.pairwise(ends)] if parse(protocol).sets else by_item
         for name in studies.of_people(protocol):
             confidence = interval(studies.judge.per_user(name, values, protocol, cases.owner))
             figures[name] = Figure(mean=confidence.mean, low=confidence.low, high=confidence.high)
@@ -330,7 +330,7 @@ def write_study(study: Study, folder: Path) -> Path:
             if outcome["ranks"] is not None:
                 key = f"\u0000{len(lines)}\u0000"  # no text of a study has a control character at either end
                 numbers = json.dumps(outcome["ranks"], separators=(",", ":"))
-                lines[json.dumps(key)] = numbers.replace(".0,", ",").replace(".0]", "]")
+                lines[json.dumps(key)] = numbers.replace(".0,", ",").replace(".0]", "]")  # most are whole
                 outcome["ranks"] = key
     text = json.dumps(raw, indent=1, ensure_ascii=False, allow_nan=False)
     for key, line in lines.items():

@@ -17,7 +17,8 @@ from engine.errors import UsageError
 
 
 def choose(name: str, local: int = 0) -> torch.device:
-    """`name`: "auto", "cpu" or "cuda"; auto takes a GPU when there is one. local: which of them."""
+    """`name`: "auto", "cpu" or "cuda"; auto takes a GPU when there is one. local: which of them. Raises
+    UsageError where it is not there."""
     if name == "cpu" or (name == "auto" and not torch.cuda.is_available()):
         return torch.device("cpu")
     if not torch.cuda.is_available():
