@@ -30,13 +30,13 @@ function called(item) {
   return [item.title, item.detail].filter(Boolean).join(" ")
 }
 
-const LONG = 72 // characters: in the narrowest list, of six, more take over five lines
+const LONG_TITLE = 72 // characters: in the narrowest list, of six, more take over five lines
 
 // Writes the title of an item into `node`: of a very long one the first lines, and all of it where the pointer rests. does: what a
 // click does.
 function titled(node, item, does = "") {
   const whole = called(item)
-  const long = whole.length > LONG
+  const long = whole.length > LONG_TITLE
   const words = long ? element("span", "long") : node
   words.append(item.title)
   if (item.detail) words.append(" ", element("span", "detail", item.detail))

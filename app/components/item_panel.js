@@ -3,7 +3,7 @@
 const STATES = new WeakMap() // element → {id, stop} of what it shows
 let opener = null // {button, root} of what had the focus when the panel opened, and gets it back
 
-const LONG = 260 // characters of a description that are shown at once
+const LONG_DESCRIPTION = 260 // characters of a description that are shown at once
 
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".root")
@@ -110,7 +110,7 @@ function about(data, report) {
   if (data.description) {
     const text = element("p", "description", data.description)
     parts.push(text)
-    if (data.description.length > LONG) {
+    if (data.description.length > LONG_DESCRIPTION) {
       text.classList.add("cut")
       const more = action("title quiet", "Read on", null, "description")
       more.onclick = () => {
