@@ -132,8 +132,8 @@ def peer(checkout: Path, folder: Path, batches: int, drawn: bool) -> tuple[float
 
 def propagations(graph: Graph, dim: int = 64, rounds: int = 5) -> dict[str, float]:
     """Way → milliseconds of CPU time (the least of `rounds`, taking turns) for both directions of one propagation."""
-    node = Propagation(graph)
-    parts = (node.by_user, torch.randn(graph.num_items, dim)), (node.by_item, torch.randn(graph.num_users, dim))
+    by_user, by_item = Propagation(graph).blocks()
+    parts = (by_user, torch.randn(graph.num_items, dim)), (by_item, torch.randn(graph.num_users, dim))
     coo = [matrix.csr().to_sparse_coo().coalesce() for matrix, _ in parts]
     dense = [
         csr_array(

@@ -16,7 +16,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -129,62 +129,71 @@ class Sparse(NamedTuple):
         return torch.sparse_csr_tensor(self.offsets, self.columns, self.weights, size, check_invariants=False)
 
 
+Blocks = tuple[Sparse, Sparse]
+"""By user and by item."""
+
+
 class _Propagate(torch.autograd.Function):
-    """(users, items) → (R items, Rᵀ users): symmetric, so that gradients go the same way."""
+    """(users, items) → what `blocks`, of users and of items, make of the other side's; `transposed` does it with gradients."""
 
     @staticmethod
-    def forward(ctx: Any, users: Tensor, items: Tensor, by_user: Sparse, by_item: Sparse) -> tuple[Tensor, Tensor]:
-        ctx.by_user, ctx.by_item = by_user, by_item
-        return by_user.times(items), by_item.times(users)
+    def forward(ctx: Any, users: Tensor, items: Tensor, blocks: Blocks, transposed: Blocks) -> tuple[Tensor, Tensor]:
+        ctx.transposed = transposed
+        return blocks[0].times(items), blocks[1].times(users)
 
     @staticmethod
     def backward(ctx: Any, users: Tensor, items: Tensor) -> tuple[Tensor, Tensor, None, None]:
-        return ctx.by_user.times(items), ctx.by_item.times(users), None, None
+        by_user, by_item = ctx.transposed
+        return by_user.times(items), by_item.times(users), None, None
 
 
 class Propagation(nn.Module):
-    """D^-1/2 A D^-1/2 of a graph, times the vectors of its nodes. A node without edges receives zeros.
+    """D^-1/2 A D^-1/2 of a graph, or D⁻¹A where `means`, times the vectors of its nodes. A node without edges receives zeros.
 
     user_degrees, item_degrees: float32 [users, 1] and [items, 1], 1 where a node has no edges.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, *, means: bool = False) -> None:
         super().__init__()
         counts = np.diff(graph.offsets)
         users = np.repeat(np.arange(graph.num_users), counts)
-        weights = 1 / np.sqrt(counts[users].astype(np.float64) * graph.degrees[graph.items])
         order = np.argsort(graph.items, kind="stable")
+        of_user, of_item = counts[users].astype(np.float64), graph.degrees[graph.items].astype(np.float64)
+        edges = (1 / of_user, 1 / of_item) if means else (1 / np.sqrt(of_user * of_item),) * 2
+        to_users, to_items = (weights.astype(np.float32) for weights in edges)
         ends = np.concatenate([[0], np.cumsum(graph.degrees)])
         arrays = {
-            "user_offsets": graph.offsets.astype(np.int32), "user_items": graph.items,
-            "user_weights": weights.astype(np.float32),
+            "user_offsets": graph.offsets.astype(np.int32), "user_items": graph.items, "user_weights": to_users,
             "item_offsets": ends.astype(np.int32), "item_users": users[order].astype(np.int32),
-            "item_weights": weights[order].astype(np.float32),
+            "item_weights": to_items[order],
             "user_degrees": np.maximum(counts, 1).astype(np.float32)[:, None],
             "item_degrees": np.maximum(graph.degrees, 1).astype(np.float32)[:, None],
         }  # fmt: skip
+        if means:  # gradients go the other way along the same edges
+            arrays |= {"user_gradients": to_items, "item_gradients": to_users[order]}
         for name, array in arrays.items():  # the data set's, so no checkpoint holds them
             self.register_buffer(name, torch.from_numpy(array), persistent=False)
+        self.means = means
 
     user_offsets: Tensor
     user_items: Tensor
     user_degrees: Tensor
     item_degrees: Tensor
 
-    @property
-    def by_user(self) -> Sparse:
-        """R, normalised."""
-        return Sparse(self.user_offsets, self.user_items, self.user_weights, len(self.item_offsets) - 1)  # type: ignore[arg-type]
-
-    @property
-    def by_item(self) -> Sparse:
-        """Rᵀ, normalised."""
-        return Sparse(self.item_offsets, self.item_users, self.item_weights, len(self.user_offsets) - 1)  # type: ignore[arg-type]
+    def blocks(self, weights: Literal["weights", "gradients"] = "weights") -> Blocks:
+        """What users receive from items, and items from users."""
+        users, items = (getattr(self, f"{side}_{weights}") for side in ("user", "item"))
+        return (
+            Sparse(self.user_offsets, self.user_items, users, len(self.item_offsets) - 1),  # type: ignore[arg-type]
+            Sparse(self.item_offsets, self.item_users, items, len(self.user_offsets) - 1),  # type: ignore[arg-type]
+        )
 
     def forward(self, users: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
         """users: float [users, dim], items: float [items, dim] → what each receives, float32 of the same shapes."""
+        blocks = self.blocks()
+        transposed = self.blocks("gradients") if self.means else blocks  # the other matrix is symmetric
         with torch.autocast(users.device.type, enabled=False):
-            received: tuple[Tensor, Tensor] = _Propagate.apply(users.float(), items.float(), self.by_user, self.by_item)
+            received: tuple[Tensor, Tensor] = _Propagate.apply(users.float(), items.float(), blocks, transposed)
         return received
 
 
@@ -215,7 +224,9 @@ class GraphRecommender(Comparing):
     rows: Tensor | None
     table: Tensor | None
 
-    def __init__(self, num_items: int, num_users: int, dim: int, max_length: int, graph: Graph) -> None:
+    def __init__(
+        self, num_items: int, num_users: int, dim: int, max_length: int, graph: Graph, *, means: bool = False
+    ) -> None:
         super().__init__()
         if (graph.num_users, graph.num_items) != (num_users, num_items):
             raise ValueError(
@@ -223,7 +234,7 @@ class GraphRecommender(Comparing):
             )
         self.num_items, self.max_length = num_items, max_length
         self.users, self.items = nn.Embedding(num_users, dim), nn.Embedding(num_items, dim)
-        self.propagation = Propagation(graph)
+        self.propagation = Propagation(graph, means=means)
         for name in ("people", "rows", "table"):
             self.register_buffer(name, None, persistent=False)
 

@@ -22,7 +22,7 @@ of layer l − 1. That is one gather from a table with a row per layer of every 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -75,6 +75,23 @@ class Mix(nn.Module):
         return dropout(mixed.float(), self.config.message_dropout, self.training)
 
 
+class _Normalised(torch.autograd.Function):
+    """Rows of length 1, as F.normalize has them, whose gradient is (g − y (y · g)) / ‖x‖: fewer passes over a table of all nodes."""
+
+    @staticmethod
+    def forward(ctx: Any, vectors: Tensor) -> Tensor:
+        lengths = torch.linalg.vector_norm(vectors, dim=1, keepdim=True).clamp_(min=1e-12)
+        normalised = vectors / lengths
+        ctx.save_for_backward(normalised, lengths)
+        return normalised
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        normalised, lengths = ctx.saved_tensors
+        radial = (gradient * normalised).sum(1, keepdim=True)
+        return torch.addcmul(gradient, normalised, radial, value=-1).div_(lengths)
+
+
 class NGCF(GraphRecommender):
     name = "ngcf"
     Config = NGCFConfig
@@ -93,7 +110,7 @@ class NGCF(GraphRecommender):
     def __init__(
         self, config: NGCFConfig, num_items: int, num_users: int, generator: torch.Generator, graph: Graph
     ) -> None:
-        super().__init__(num_items, num_users, config.dim, config.max_length, graph)
+        super().__init__(num_items, num_users, config.dim, config.max_length, graph, means=config.variant == "code")
         self.config = config
         for table in (self.users, self.items):
             nn.init.xavier_uniform_(table.weight, generator=generator)
@@ -104,7 +121,8 @@ class NGCF(GraphRecommender):
         # parameters, their gradient and Adam's two moments; in a layer: node, received, their sum and product, the two mixed, the
         # mask and the output of dropout, the length; all layers side by side, with their gradient
         tables = 4 + 9 * config.layers + 2 * (config.layers + 1)
-        return graph.bytes + 4 * tables * (graph.num_users + graph.num_items) * config.dim
+        gradients = 8 * len(graph.items) if config.variant == "code" else 0  # their weights
+        return graph.bytes + gradients + 4 * tables * (graph.num_users + graph.num_items) * config.dim
 
     @property
     def layer_dim(self) -> int:
@@ -115,7 +133,7 @@ class NGCF(GraphRecommender):
         layers: list[Layer] = [(self.users.weight, self.items.weight)]
         for mix in self.mixes:
             users, items = layers[-1]
-            received = self._received(self._speaking(users), self._speaking(items))
+            received = self.propagation(self._speaking(users), self._speaking(items))
             layers.append((mix(users, received[0]), mix(items, received[1])))
         return layers
 
@@ -125,18 +143,10 @@ class NGCF(GraphRecommender):
             return nodes
         return nodes * dropout(nodes.new_ones(len(nodes), 1), self.config.node_dropout)
 
-    def _received(self, users: Tensor, items: Tensor) -> Layer:
-        """What neighbours send: D^-1/2 A D^-1/2, or D⁻¹A, which is D^-1/2 of the same of D^1/2."""
-        if self.config.variant == "paper":
-            return self.propagation(users, items)
-        scales = self.propagation.user_degrees.sqrt(), self.propagation.item_degrees.sqrt()
-        to_users, to_items = self.propagation(users * scales[0], items * scales[1])
-        return to_users / scales[0], to_items / scales[1]
-
     def _shown(self, layers: list[Tensor]) -> Tensor:
         """Layers 0 … L side by side, [nodes, (L + 1) dim]."""
         if self.config.variant == "code":
-            layers = [layers[0], *(F.normalize(layer, dim=1) for layer in layers[1:])]
+            layers = [layers[0], *(_Normalised.apply(layer) for layer in layers[1:])]
         return torch.cat(layers, dim=1)
 
     def final(self, layers: list[Layer]) -> Layer:
@@ -162,7 +172,9 @@ class NGCF(GraphRecommender):
 
     def penalised(self, users: Tensor, items: Tensor, vectors: Layer) -> Tensor:
         if self.config.variant == "code":
-            return squared(vectors[0]) + squared(vectors[1])
+            # layers of length 1 add one each, which has no gradient
+            user, item = (side[..., : self.config.dim] for side in vectors)
+            return squared(user) + squared(item) + self.config.layers * (users.numel() + items.numel())
         return squared(F.embedding(users, self.users.weight)) + squared(F.embedding(items, self.items.weight))
 
     def penalised_matrices(self) -> Tensor | float:
