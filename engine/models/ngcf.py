@@ -76,7 +76,7 @@ class Mix(nn.Module):
 
 
 class _Normalised(torch.autograd.Function):
-    """Rows of length 1, as F.normalize has them, whose gradient is (g − y (y · g)) / ‖x‖: fewer passes over a table of all nodes."""
+    """Rows of length 1, as F.normalize has them, whose gradient is (g − y (y · g)) / ‖x‖, in fewer passes over all nodes."""
 
     @staticmethod
     def forward(ctx: Any, vectors: Tensor) -> Tensor:
