@@ -103,11 +103,14 @@ def test_every_position_predicts_the_next() -> None:
 
 
 @pytest.mark.parametrize("shared_items", [True, False])
-@pytest.mark.parametrize("loss", ["bce", "gbce", "sampled-softmax", "cross-entropy"])
-def test_the_loss_of_next_items(loss: str, shared_items: bool) -> None:
-    """Targets have their own table where the ablation says so."""
+@pytest.mark.parametrize(
+    ("loss", "negatives"),
+    [("bce", 3), ("gbce", 3), ("sampled-softmax", 3), ("sampled-softmax", 30), ("cross-entropy", 3)],
+)
+def test_the_loss_of_next_items(loss: str, negatives: int, shared_items: bool) -> None:
+    """Targets have their own table where the ablation says so; of many negatives the scores are taken from those of all items."""
     network = model("sasrec", shared_items=shared_items).eval()
-    what = objective("sasrec", model_of=network, loss=loss, negatives=3)
+    what = objective("sasrec", model_of=network, loss=loss, negatives=negatives)
     batch = drawn(what)
     inputs, targets = batch[:2]
     table = (network.items if shared_items else network.targets).weight.detach().double().numpy()
@@ -129,8 +132,8 @@ def test_the_loss_of_next_items(loss: str, shared_items: bool) -> None:
                 continue
             beta, share = 1.0, 1.0
             if loss == "gbce":
-                alpha = 3 / (ITEMS - 1)
-                beta, share = alpha * (0.75 * (1 - 1 / alpha) + 1 / alpha), 1 / 4
+                alpha = negatives / (ITEMS - 1)
+                beta, share = alpha * (0.75 * (1 - 1 / alpha) + 1 / alpha), 1 / (1 + negatives)
             total += share * (beta * np.log(1 + np.exp(-own)) + np.log(1 + np.exp(others)).sum())
     assert what.loss(network, batch).item() == pytest.approx(total / count, rel=1e-5)
 
@@ -195,8 +198,11 @@ def test_negatives_of_an_objective_belong_to_its_users(name: str) -> None:
         owners = [s for s in SEQUENCES if len(s) >= 2]
     else:
         owners = [SEQUENCES[user] for user in batch[0].tolist()]
-    negatives = batch[2] if name == "sasrec" else batch[3]
-    for sequence, row in zip(owners, negatives, strict=True):
+    if name == "sasrec":
+        rows = [row[targets != ITEMS] for row, targets in zip(batch[2], batch[1], strict=True)]
+    else:
+        rows = list(batch[3])
+    for sequence, row in zip(owners, rows, strict=True):
         assert not set(row.flatten().tolist()) & set(sequence)
 
 

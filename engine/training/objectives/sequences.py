@@ -110,8 +110,11 @@ class NextItem(Objective):
             )
             batch += (shared.expand(len(rows), -1),)  # a row per example, of which each process has some
         elif self.taken is not None:
-            shape = (len(rows), width, self.config.negatives)
-            batch += (self.taken.negatives(self.users[rows][:, None, None], shape, generator),)
+            real = targets != self.pad
+            users = self.users[rows][:, None].expand_as(real)[real][:, None]
+            negatives = targets.new_zeros(*targets.shape, self.config.negatives)
+            negatives[real] = self.taken.negatives(users, (len(users), self.config.negatives), generator)
+            batch += (negatives,)
         if self.personal:
             batch += (self.users[rows],)
         if self.times is None:
@@ -150,7 +153,12 @@ class NextItem(Objective):
             return losses.cross_entropy(hidden, model.table[: self.num_items], bias, target_items)
         negatives = batch[2][real]
         positive = (hidden * F.embedding(target_items, model.table)).sum(-1)
-        negative = (hidden.unsqueeze(1) * F.embedding(negatives, model.table)).sum(-1)
+        if (
+            self.num_items <= negatives.shape[1] * hidden.shape[1]
+        ):  # fewer numbers than the vectors of the negatives have
+            negative = (hidden @ model.table.T).gather(1, negatives).float()
+        else:
+            negative = (hidden.unsqueeze(1) * F.embedding(negatives, model.table)).sum(-1)
         if bias is not None:
             positive, negative = positive + looked_up(bias, target_items), negative + looked_up(bias, negatives)
         return self._loss_of(positive, negative, torch.ones_like(negative, dtype=torch.bool))
