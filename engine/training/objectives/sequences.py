@@ -156,7 +156,9 @@ class NextItem(Objective):
         if (
             self.num_items <= negatives.shape[1] * hidden.shape[1]
         ):  # fewer numbers than the vectors of the negatives have
-            negative = (hidden @ model.table.T).gather(1, negatives).float()
+            rows = (0, 0, 0, -len(hidden) % 64)  # for every new shape oneDNN writes a new program
+            scores = F.pad(hidden, rows) @ F.pad(model.table, (0, 0, 0, -len(model.table) % 32)).T
+            negative = scores.gather(1, F.pad(negatives, rows))[: len(hidden)].float()
         else:
             negative = (hidden.unsqueeze(1) * F.embedding(negatives, model.table)).sum(-1)
         if bias is not None:
