@@ -5,9 +5,11 @@ from __future__ import annotations
 import copy
 import functools
 import hashlib
+import io
 import json
 import logging
 import re
+import zipfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -46,6 +48,8 @@ RESERVED = {
 EMBEDDED = ("films", "sample")
 """The datasets that come with Seqscope, in the order in which they are shown, before all others. The first one that is there is
 where the app opens."""
+PACKED_BYTES = 256 << 20
+"""A bundle of more is not packed: that is made in memory."""
 _INFO = TypeAdapter(DatasetInfo)
 T = TypeVar("T", Bundle, Tokenization, Space)
 Paths = list[Path]  # within the class, `list` is its method
@@ -189,6 +193,20 @@ class Zoo:
     def studies(self) -> Studies:
         """What was found by changing one thing at a time; read on first use."""
         return Studies.open(self.path, Catalogue(self.info.name, self.info.fingerprint, len(self)))
+
+    def packed(self, name: str, root: str) -> bytes:
+        """A ZIP of the dataset's own files and of one bundle: unpacked, the folder `root`, which `open` takes. Raises BundleError
+        where a file is not there any more as it was opened, or has more than PACKED_BYTES."""
+        bundle, content = self.bundles[name], io.BytesIO()
+        parts = [(f"{root}/{name}/{file}", bundle.folder, file, about) for file, about in bundle.manifest.files.items()]
+        parts.append((f"{root}/{name}/manifest.json", bundle.folder, "manifest.json", None))
+        folder = Folder(self.path, self.path.name)
+        parts += [(f"{root}/{file}", folder, file, None) for file in _TABLES if (self.path / file).exists()]
+        with zipfile.ZipFile(content, "w") as archive:
+            for place, holder, file, expected in parts:
+                entry = zipfile.ZipInfo(place)  # of 1980, so that the same files make the same bytes
+                archive.writestr(entry, holder.read(file, limit=PACKED_BYTES, expected=expected), zipfile.ZIP_DEFLATED)
+        return content.getvalue()
 
     @property
     def has_log(self) -> bool:

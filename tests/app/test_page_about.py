@@ -118,6 +118,16 @@ def test_a_section_per_kind_of_model_and_cards_closed_until_opened(path: Path) -
     assert any(md(title) in text and text.endswith(md(summary)) for text in shown)
 
 
+def test_an_open_card_offers_the_bundle(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = alone("about", section="sequential")
+    page.session_state["about_card_alpha"] = True
+    (button,) = run_without_fault(page).get("download_button")
+    assert button.proto.label.startswith("Bundle of ")
+    monkeypatch.setattr("engine.runtime.zoo.PACKED_BYTES", 1)
+    assert not run_without_fault(page).get("download_button")
+    assert any("too much to be packed" in caption.value for caption in page.caption)
+
+
 def test_terms_are_found_by_their_meaning(path: Path) -> None:
     page = alone("about", section="terms").run()
     assert len([text for text in page.markdown if text.value.startswith("**")]) == len(glossary.TERMS)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import subprocess
 import sys
 import textwrap
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -194,6 +196,20 @@ def test_a_bundle_replaced_while_open_answers_as_it_was(path: Path) -> None:
     expected = Zoo.open(path).bundles["alpha"].scores([1, 2])
     shutil.rmtree(path / "alpha")
     np.testing.assert_array_equal(zoo.bundles["alpha"].scores([1, 2]), expected)
+
+
+def test_a_packed_bundle_is_a_dataset_of_its_own(path: Path, tmp_path: Path) -> None:
+    zoo = Zoo.open(path)
+    content = zoo.packed("alpha", "taken")
+    assert content == Zoo.open(path).packed("alpha", "taken")
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        archive.extractall(tmp_path)
+    alone = Zoo.open(tmp_path / "taken", warm=True)
+    assert (list(alone.bundles), alone.refused, len(alone.users)) == (["alpha"], [], len(zoo.users))
+    assert alone.bundles["alpha"].digest == zoo.bundles["alpha"].digest
+    (path / "alpha" / "encoder.onnx").write_bytes(b"another")
+    with pytest.raises(SeqscopeError, match=r"alpha/encoder\.onnx"):
+        zoo.packed("alpha", "taken")
 
 
 def test_nothing_heavy_is_needed(zoo_path: Path) -> None:

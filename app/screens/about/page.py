@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import streamlit as st
 
-from app import glossary, guard, zoo
+from app import downloads, glossary, guard, zoo
 from app.analysis import evaluation, metrics, model_card
 from app.components import sections, widgets
+from app.export import file_name
 from app.screens.about import SECTIONS, cards
 from app.session import state
-from app.text import md
+from app.text import amount, md
 from engine.cards import KINDS
 from engine.runtime import Zoo
 from engine.runtime import protocols as naming
+from engine.runtime import zoo as engine_zoo
 
 
 def page() -> None:
@@ -89,6 +92,24 @@ def _model(models: Zoo, name: str) -> None:
         missing = cards.cannot(bundle)
         if missing:
             st.markdown("\n".join([f"**Limitations ({len(missing)})**\n", *(f"- {words}" for words in missing)]))
+        _bundle(models, name)
+
+
+def _bundle(models: Zoo, name: str) -> None:
+    """The model to take away."""
+    bytes = sum(file.bytes for file in models.bundles[name].manifest.files.values())
+    if bytes > engine_zoo.PACKED_BYTES:
+        st.caption(f"Its bundle has {amount(bytes)}, too much to be packed here: it is a folder on the server.")
+        return
+    file = file_name("seqscope", models.info.title, name, ending="zip")
+    make = functools.partial(models.packed, name, file_name(models.info.title, ending="").rstrip("."))
+    help_ = (
+        "The model as a folder of ONNX graphs and tables, with the catalogue around it. Unpacked into a "
+        "folder of exports, Seqscope shows it; docs/bundle.md says how any other program asks it."
+    )
+    downloads.button(
+        f"Bundle (ZIP of {amount(bytes)})", make, file, "application/zip", key=f"bundle_{name}", help=help_
+    )
 
 
 def _terms() -> None:
