@@ -108,7 +108,7 @@ def _bundle(models: Zoo, name: str) -> None:
         "folder of exports, Seqscope shows it; docs/bundle.md says how any other program asks it."
     )
     downloads.button(
-        f"Bundle (ZIP of {amount(bytes)})", make, file, "application/zip", key=f"bundle_{name}", help=help_
+        f"Bundle of {amount(bytes)} (ZIP)", make, file, "application/zip", key=f"bundle_{name}", help=help_
     )
 
 
