@@ -110,10 +110,14 @@ class NextItem(Objective):
             )
             batch += (shared.expand(len(rows), -1),)  # a row per example, of which each process has some
         elif self.taken is not None:
-            real = targets != self.pad
-            users = self.users[rows][:, None].expand_as(real)[real][:, None]
-            negatives = targets.new_zeros(*targets.shape, self.config.negatives)
-            negatives[real] = self.taken.negatives(users, (len(users), self.config.negatives), generator)
+            count, of_users = self.config.negatives, self.users[rows][:, None]
+            if count == 1:  # for padding, too, as always: a training that was interrupted goes on with the same numbers
+                negatives = self.taken.negatives(of_users[:, None], (*targets.shape, 1), generator)
+            else:
+                real = targets != self.pad
+                negatives = targets.new_zeros(*targets.shape, count)
+                users = of_users.expand_as(real)[real][:, None]
+                negatives[real] = self.taken.negatives(users, (len(users), count), generator)
             batch += (negatives,)
         if self.personal:
             batch += (self.users[rows],)
