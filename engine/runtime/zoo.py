@@ -23,7 +23,7 @@ from engine.bundle.embedding_spaces import Space
 from engine.bundle.errors import BundleError, BusyError, Refusal, complaints
 from engine.bundle.files import LEADS_OUT, Catalogue, Folder, leads_out
 from engine.bundle.items import Items, hold, rows
-from engine.bundle.manifest import NAME
+from engine.bundle.manifest import NAME, File
 from engine.bundle.tables import Column, read_table
 from engine.bundle.tokenizers import ABOUT, Tokenization
 from engine.data.dataset import SCHEMA_VERSION, DatasetInfo
@@ -198,14 +198,15 @@ class Zoo:
         """A ZIP of the dataset's own files and of one bundle: unpacked, the folder `root`, which `open` takes. Raises BundleError
         where a file is not there any more as it was opened, or has more than PACKED_BYTES."""
         bundle, content = self.bundles[name], io.BytesIO()
-        parts = [(f"{root}/{name}/{file}", bundle.folder, file, about) for file, about in bundle.manifest.files.items()]
-        parts.append((f"{root}/{name}/manifest.json", bundle.folder, "manifest.json", None))
-        folder = Folder(self.path, self.path.name)
-        parts += [(f"{root}/{file}", folder, file, None) for file in _TABLES if (self.path / file).exists()]
+        its: dict[str, File | None] = {"manifest.json": None, **bundle.manifest.files}
+        around: dict[str, File | None] = {file: None for file in _TABLES if (self.path / file).exists()}
+        parts = (bundle.folder, f"{root}/{name}", its), (Folder(self.path, self.path.name), root, around)
         with zipfile.ZipFile(content, "w") as archive:
-            for place, holder, file, expected in parts:
-                entry = zipfile.ZipInfo(place)  # of 1980, so that the same files make the same bytes
-                archive.writestr(entry, holder.read(file, limit=PACKED_BYTES, expected=expected), zipfile.ZIP_DEFLATED)
+            for folder, place, files in parts:
+                for file, expected in files.items():
+                    entry = zipfile.ZipInfo(f"{place}/{file}")  # of 1980, so that the same files make the same bytes
+                    packed = folder.read(file, limit=PACKED_BYTES, expected=expected)
+                    archive.writestr(entry, packed, zipfile.ZIP_DEFLATED)
         return content.getvalue()
 
     @property
