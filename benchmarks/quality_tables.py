@@ -216,13 +216,22 @@ def ties(dataset: str, there: dict[str, dict[str, dict[str, Any]]]) -> list[str]
         for models in (one, other):
             values = models[name]["metrics"]["full"] if name in models else None
             cells.append(f"{values['NDCG@10']:.4f} ({values['HR@10']:.4f})" if values else "not run")
-        if name in one and name in other:
+        if name not in one or name not in other:
+            cells.append("")
+        elif _alike(one[name]["recipe"], other[name]["recipe"]):
             before, after = (models[name]["metrics"]["full"]["NDCG@10"] for models in (one, other))
             cells.append(f"{after / before - 1:+.0%}")
         else:
-            cells.append("")
+            cells.append("other settings")
         lines.append("| " + " | ".join(cells) + " |")
     return lines
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two recipes have the same settings, as far as both name them: some were added later."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return all(_alike(one[key], other[key]) for key in one.keys() & other.keys())
+    return bool(one == other)
 
 
 def table() -> tuple[str, bool]:
