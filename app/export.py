@@ -42,10 +42,14 @@ _LISTED = 100
 """Values of a column that are chosen from a list; of more, those are that contain a text."""
 
 
+def slug(*words: str) -> str:
+    """A name for a file or a folder from any words: lowercase letters, digits and dashes."""
+    return "-".join(part for word in words if (part := _FILE.sub("-", word.lower()).strip("-")))[:80] or "seqscope"
+
+
 def file_name(*words: str, ending: str) -> str:
-    """A file name from any words: lowercase letters, digits and dashes."""
-    stem = "-".join(part for word in words if (part := _FILE.sub("-", word.lower()).strip("-")))
-    return f"{stem[:80] or 'seqscope'}.{ending}"
+    """A `slug` with its ending."""
+    return f"{slug(*words)}.{ending}"
 
 
 def table_buttons(table: Table, name: str, *, key: str, label: str = "") -> None:

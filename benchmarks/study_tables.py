@@ -1,6 +1,6 @@
 """Studies on logs that are not embedded, as tables: each variant beside what its paper has, as `seqscope study` measured it.
 
-    seqscope study graph-layers --dataset data/gowalla --to benchmarks/results/gowalla
+    seqscope study graph-layers ngcf-layers ngcf-dropout --dataset data/gowalla --to benchmarks/results/gowalla
     python -m benchmarks.study_tables
 
 The first needs Gowalla imported (docs/protocol.md); the second prints the tables of benchmarks/README.md.

@@ -3,7 +3,8 @@
 Models over it (LightGCN, NGCF) keep a vector per node and propagate: every node receives the sum of its neighbours' vectors,
 normalised by D^-1/2 A D^-1/2, so the edge between user u and item i weighs 1 / √(|N_u| |N_i|). The adjacency is never dense: its
 one block R (users × items) is kept by rows, and its transpose beside it. Since the normalised adjacency is symmetric, the
-gradient of a propagation is the same propagation of the gradients; `Propagation` computes both and keeps nothing in between.
+gradient of a propagation is the same propagation of the gradients (of D⁻¹A, which NGCF's code has, it is the transposed one);
+`Propagation` computes both and keeps nothing in between.
 
 What computes it was measured (`python -m benchmarks.graph_speed --propagation`; CPU time on one thread of an AMD EPYC, both
 directions, 64 floats a node, Gowalla's 810,128 edges): embedding_bag with weights 14 ms, CSR product (MKL) 47, scipy 56, COO
@@ -16,7 +17,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -169,8 +170,8 @@ class Propagation(nn.Module):
             "user_degrees": np.maximum(counts, 1).astype(np.float32)[:, None],
             "item_degrees": np.maximum(graph.degrees, 1).astype(np.float32)[:, None],
         }  # fmt: skip
-        if means:  # gradients go the other way along the same edges
-            arrays |= {"user_gradients": to_items, "item_gradients": to_users[order]}
+        if means:  # the other matrix is its own transpose
+            arrays |= {"user_transposed": to_items, "item_transposed": to_users[order]}
         for name, array in arrays.items():  # the data set's, so no checkpoint holds them
             self.register_buffer(name, torch.from_numpy(array), persistent=False)
         self.means = means
@@ -180,8 +181,9 @@ class Propagation(nn.Module):
     user_degrees: Tensor
     item_degrees: Tensor
 
-    def blocks(self, weights: Literal["weights", "gradients"] = "weights") -> Blocks:
-        """What users receive from items, and items from users."""
+    def blocks(self, *, transposed: bool = False) -> Blocks:
+        """What users receive from items, and items from users; or the same of the transposed matrix, which gradients go by."""
+        weights = "transposed" if transposed and self.means else "weights"
         users, items = (getattr(self, f"{side}_{weights}") for side in ("user", "item"))
         return (
             Sparse(self.user_offsets, self.user_items, users, len(self.item_offsets) - 1),  # type: ignore[arg-type]
@@ -190,8 +192,7 @@ class Propagation(nn.Module):
 
     def forward(self, users: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
         """users: float [users, dim], items: float [items, dim] → what each receives, float32 of the same shapes."""
-        blocks = self.blocks()
-        transposed = self.blocks("gradients") if self.means else blocks  # the other matrix is symmetric
+        blocks, transposed = self.blocks(), self.blocks(transposed=True)
         with torch.autocast(users.device.type, enabled=False):
             received: tuple[Tensor, Tensor] = _Propagate.apply(users.float(), items.float(), blocks, transposed)
         return received

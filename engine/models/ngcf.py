@@ -76,7 +76,7 @@ class Mix(nn.Module):
 
 
 class _Normalised(torch.autograd.Function):
-    """Rows of length 1, as F.normalize has them, whose gradient is (g − y (y · g)) / ‖x‖, in fewer passes over all nodes."""
+    """F.normalize of the rows of [nodes, dim], in fewer passes over all nodes: the gradient is (g − y (y · g)) / ‖x‖."""
 
     @staticmethod
     def forward(ctx: Any, vectors: Tensor) -> Tensor:
@@ -121,8 +121,8 @@ class NGCF(GraphRecommender):
         # parameters, their gradient and Adam's two moments; in a layer: node, received, their sum and product, the two mixed, the
         # mask and the output of dropout, the length; all layers side by side, with their gradient
         tables = 4 + 9 * config.layers + 2 * (config.layers + 1)
-        gradients = 8 * len(graph.items) if config.variant == "code" else 0  # their weights
-        return graph.bytes + gradients + 4 * tables * (graph.num_users + graph.num_items) * config.dim
+        transposed = 8 * len(graph.items) if config.variant == "code" else 0  # weights, as the matrix is not symmetric
+        return graph.bytes + transposed + 4 * tables * (graph.num_users + graph.num_items) * config.dim
 
     @property
     def layer_dim(self) -> int:

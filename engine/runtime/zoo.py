@@ -49,7 +49,7 @@ EMBEDDED = ("films", "sample")
 """The datasets that come with Seqscope, in the order in which they are shown, before all others. The first one that is there is
 where the app opens."""
 PACKED_BYTES = 256 << 20
-"""A bundle of more is not packed: that is made in memory."""
+"""A bundle of more is not packed, as a ZIP is made in memory."""
 _INFO = TypeAdapter(DatasetInfo)
 T = TypeVar("T", Bundle, Tokenization, Space)
 Paths = list[Path]  # within the class, `list` is its method

@@ -10,14 +10,14 @@ import streamlit as st
 from app import downloads, glossary, guard, zoo
 from app.analysis import evaluation, metrics, model_card
 from app.components import sections, widgets
-from app.export import file_name
+from app.export import file_name, slug
 from app.screens.about import SECTIONS, cards
 from app.session import state
 from app.text import amount, md
 from engine.cards import KINDS
 from engine.runtime import Zoo
 from engine.runtime import protocols as naming
-from engine.runtime import zoo as engine_zoo
+from engine.runtime.zoo import PACKED_BYTES
 
 
 def page() -> None:
@@ -98,11 +98,11 @@ def _model(models: Zoo, name: str) -> None:
 def _bundle(models: Zoo, name: str) -> None:
     """The model to take away."""
     bytes = sum(file.bytes for file in models.bundles[name].manifest.files.values())
-    if bytes > engine_zoo.PACKED_BYTES:
+    if bytes > PACKED_BYTES:
         st.caption(f"Its bundle has {amount(bytes)}, too much to be packed here: it is a folder on the server.")
         return
     file = file_name("seqscope", models.info.title, name, ending="zip")
-    make = functools.partial(models.packed, name, file_name(models.info.title, ending="").rstrip("."))
+    make = functools.partial(models.packed, name, slug(models.info.title))
     help_ = (
         "The model as a folder of ONNX graphs and tables, with the catalogue around it. Unpacked into a "
         "folder of exports, Seqscope shows it; docs/bundle.md says how any other program asks it."

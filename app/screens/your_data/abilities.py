@@ -64,11 +64,11 @@ def show(owner: str, dataset: StoredDataset) -> None:
                 st.markdown(f"**{heading}**")
             for titles, words in together((able.title, able.words) for able in some):
                 st.caption(f"{icon} **{md(titles, 1_000)}** – {md(words, 300)}")
-            if some and some is now:
-                st.page_link(
-                    "screens/about/page.py", label="Their cards, and their bundles to take away", icon=":material/info:",
-                    query_params={"ds": dataset.id},
-                )  # fmt: skip
+        if now:
+            st.page_link(
+                "screens/about/page.py", label="Cards of the models that answer now, with their bundles to take away",
+                icon=":material/info:", query_params={"ds": dataset.id},
+            )  # fmt: skip
 
 
 def baseline_words(exports: Path) -> str:

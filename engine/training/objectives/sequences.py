@@ -157,9 +157,8 @@ class NextItem(Objective):
             return losses.cross_entropy(hidden, model.table[: self.num_items], bias, target_items)
         negatives = batch[2][real]
         positive = (hidden * F.embedding(target_items, model.table)).sum(-1)
-        if (
-            self.num_items <= negatives.shape[1] * hidden.shape[1]
-        ):  # fewer numbers than the vectors of the negatives have
+        # scores of all items are fewer numbers than the vectors of the negatives
+        if self.num_items <= negatives.shape[1] * hidden.shape[1]:
             rows = (0, 0, 0, -len(hidden) % 64)  # for every new shape oneDNN writes a new program
             scores = F.pad(hidden, rows) @ F.pad(model.table, (0, 0, 0, -len(model.table) % 32)).T
             negative = scores.gather(1, F.pad(negatives, rows))[: len(hidden)].float()
