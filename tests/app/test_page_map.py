@@ -414,6 +414,8 @@ def test_a_search_an_item_and_a_selection(shown: Path) -> None:
     run_without_fault(run_without_fault(page).button(key="map_area_add").click())
     assert state_of(page).history == ("toy-22", "toy-1", "toy-2", "toy-30")
     run_without_fault(page.button(key="map_area_zoom").click())
+    run_without_fault(page.button(key="map_area_clear").click())
+    assert "Nothing is selected" in plain(page) and "area" not in page.query_params
 
 
 def test_filters_show_items_with_the_values_and_a_selection_can_be_isolated(shown: Path) -> None:
@@ -492,6 +494,9 @@ def test_an_outline_selects_what_is_inside_on_its_map_alone(shown: Path) -> None
     assert set(chart.items_within(models, "codes.rqvae~0_0_99_99")) == wanted
     page = opened(area="alpha~0_0_99_99", space="beta")
     assert sorted(page.dataframe[0].value["Item id"]) == sorted(f"toy-{item}" for item in inside)
+    page.query_params.update(area="alpha~-99_-99_99_99", h="toy-1")
+    run_without_fault(run_without_fault(page).button(key="map_area_add").click())
+    assert len(state_of(page).history) == len(set(state_of(page).history)) == 21  # of 39 others no more at once
 
 
 def test_a_selection_is_said_in_the_shortest_way_that_is_true(shown: Path, monkeypatch: pytest.MonkeyPatch) -> None:

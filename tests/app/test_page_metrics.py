@@ -242,23 +242,18 @@ def test_what_is_compared_with_models_of_all_kinds_says_so_where_one_kind_is_sho
     assert "**Bold**: the best of all kinds; ≈" in told(page)
 
 
-def test_whoever_was_validated_by_vectors_of_users_is_named(opened: Open) -> None:
+def test_whoever_was_validated_otherwise_is_named_beside_the_curves(opened: Open) -> None:
+    """By vectors of users that are not folded in, or among sampled items."""
+
     def change(path: Path) -> None:
-        for name, folded in (("alpha", False), ("beta", True)):
-            retrain(path / name, recipe={"training": {"valid_fold_in": folded}})
+        settings = {"alpha": (False, "full"), "beta": (True, "full"), "gamma": (True, "u100"), "plain": (True, 7)}
+        for name, (folded, protocol) in settings.items():
+            retrain(path / name, recipe={"training": {"valid_fold_in": folded, "valid_protocol": protocol}})
             seal(path / name, metrics={"full": {"NDCG@10": 0.5}, "full+user": {"NDCG@10": 0.5}})
 
     words = told(opened(change, section="runs"))
-    assert "Alpha: validated with trained user vectors" in words and "Beta: validated" not in words
-
-
-def test_whoever_was_validated_among_sampled_items_is_named_beside_the_curves(opened: Open) -> None:
-    def change(path: Path) -> None:
-        for name, protocol in (("alpha", "u100"), ("beta", "full"), ("gamma", 7)):
-            retrain(path / name, recipe={"training": {"valid_protocol": protocol}})
-
-    words = told(opened(change, section="runs"))
-    assert "Alpha: validated among 100 sampled items" in words and "Beta: validated" not in words
+    assert "Alpha: validated with trained user vectors" in words and "Gamma: validated among 100 sampled items" in words
+    assert "Beta: validated" not in words and "Plain: validated" not in words
 
 
 def test_protocols_are_never_mixed(opened: Open) -> None:

@@ -413,27 +413,6 @@ def test_an_estimate_comes_before_training(root: Path, monkeypatch: pytest.Monke
     assert test.get("plotly_chart") and "Train SASRec" in next(one.text for one in test.get("progress"))
 
 
-def test_a_double_click_trains_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    dataset = trainable()
-    choice = work.TrainingChoice(model="sasrec", estimate=estimated("sasrec"))
-    estimates = training._Estimates(("sasrec",), "short", (choice,))
-    monkeypatch.setattr(training.st, "session_state", {f"data_estimates_{dataset.id}": estimates})
-    for _ in range(2):
-        training._train(ANNA, dataset.id, estimates)
-    assert len(work.of(ANNA, dataset.id)) == 1
-
-
-def test_a_double_click_that_another_run_interrupts_trains_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    dataset = trainable()
-    choice = work.TrainingChoice(model="sasrec", estimate=estimated("sasrec"))
-    estimates = training._Estimates(("sasrec",), "short", (choice,))
-    monkeypatch.setattr(training.st, "session_state", Interrupted({f"data_estimates_{dataset.id}": estimates}))
-    for _ in range(2):
-        with contextlib.suppress(RerunException):
-            training._train(ANNA, dataset.id, estimates)
-    assert len(work.of(ANNA, dataset.id)) == 1
-
-
 class Interrupted(UserDict[str, Any]):
     """A session whose callback ends where it first takes something out, as Streamlit's does when another run was asked for."""
 
@@ -444,6 +423,18 @@ class Interrupted(UserDict[str, Any]):
             self.over = True
             raise RerunException(RerunData())
         super().__delitem__(key)
+
+
+@pytest.mark.parametrize("session", [dict, Interrupted])
+def test_a_double_click_trains_once(root: Path, monkeypatch: pytest.MonkeyPatch, session: type) -> None:
+    dataset = trainable()
+    choice = work.TrainingChoice(model="sasrec", estimate=estimated("sasrec"))
+    estimates = training._Estimates(("sasrec",), "short", (choice,))
+    monkeypatch.setattr(training.st, "session_state", session({f"data_estimates_{dataset.id}": estimates}))
+    for _ in range(2):
+        with contextlib.suppress(RerunException):
+            training._train(ANNA, dataset.id, estimates)
+    assert len(work.of(ANNA, dataset.id)) == 1
 
 
 def test_an_estimate_and_the_click_for_it_outlive_a_job_that_draws_the_page_anew(

@@ -20,7 +20,7 @@ from engine.training.run import open_run
 from tests.export.conftest import BundleOf
 from tests.runtime.bundles import edit, entries
 
-SIDE_BY_SIDE = ["attrec", "caser", "fpmc", "prme"]
+SIDE_BY_SIDE = ["attrec", "caser", "fpmc"]
 HISTORY = [5, 1, 4, 3, 9, 8, 2, 6]
 
 
@@ -36,7 +36,7 @@ def test_a_score_is_what_its_parts_gave(bundle_of: BundleOf, name: str, added: b
             assert list(given.parts)[1:] == list(bundle.manifest.index.parts)
 
 
-@pytest.mark.parametrize("name", ["hgn", *SIDE_BY_SIDE])
+@pytest.mark.parametrize("name", ["hgn", *SIDE_BY_SIDE, pytest.param("prme", marks=pytest.mark.long)])
 def test_taste_knows_no_order_and_what_is_recent_nothing_of_before(bundle_of: BundleOf, name: str) -> None:
     bundle = bundle_of(name)
     before, order = [7, *HISTORY[1:]], [*HISTORY[1:-1], HISTORY[0], HISTORY[-1]]
