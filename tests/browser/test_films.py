@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import settle, until
+from tests.browser.conftest import settle
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -35,6 +35,11 @@ def test_a_newcomers_path(visit: Callable[[str], Page], console_errors: list[str
     told = details.get_by_text(re.compile("^Counting transitions adds up to .*, exactly: ")).inner_text()
     score, parts = told.split(" adds up to ")[1].split(", exactly: ")
     assert sum(map(float, re.findall(r" ([+-][\d.]+)(?=,| and|\.$)", parts))) == pytest.approx(float(score), abs=0.03)
+    expect(details.get_by_text("Why? Leave-one-out effect")).to_be_in_viewport()  # nothing has to be scrolled to
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.get_by_role("button", name="Copy link").click()
+    expect(page.get_by_text("Copied.")).to_be_in_viewport()
+    assert "item=" in page.evaluate("navigator.clipboard.readText()")
 
     page.get_by_role("link", name="Metrics").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("Metrics")
@@ -49,21 +54,6 @@ def test_a_newcomers_path(visit: Callable[[str], Page], console_errors: list[str
     assert naming(page, "Kiki|Spirited Away|Nausicaä|Ponyo") >= 1
     fits(page, 390)
     assert not console_errors and not foreign_requests
-
-
-def test_a_changed_list_the_reason_for_an_item_and_a_link_are_a_click_each(visit: Callable[[str], Page]) -> None:
-    page = visit("/")
-    first = page.locator(".model").first
-    before = first.inner_text()
-    first.locator(".add").first.click()
-    until(page, lambda: first.inner_text() != before, True)
-    settle(page)
-    first.locator(".title").first.click()  # nothing has to be scrolled to
-    expect(page.get_by_text("Why? Leave-one-out effect")).to_be_in_viewport()
-    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page.get_by_role("button", name="Copy link").click()
-    expect(page.get_by_text("Copied.")).to_be_in_viewport()
-    assert "item=" in page.evaluate("navigator.clipboard.readText()")
 
 
 def naming(page: Page, films: str) -> int:

@@ -39,9 +39,7 @@ def span(page: Page) -> float:
     return float(found[1] - found[0])
 
 
-def test_zoom_survives_another_colour_and_a_box_becomes_a_table_and_a_history(
-    go: Callable, console_errors: list[str]
-) -> None:
+def test_zoom_survives_another_colour_and_a_box_becomes_a_table(go: Callable, console_errors: list[str]) -> None:
     page = go("/map?ds=codes&h=toy-1")
     carried = page.evaluate(f"document.querySelector('{PLOT}').data.flatMap(trace => trace.customdata ?? [])")
     assert {f"toy-{i}" for i in range(40)} <= set(carried)
@@ -78,18 +76,6 @@ def test_zoom_survives_another_colour_and_a_box_becomes_a_table_and_a_history(
     page.mouse.up()
     page.get_by_text("40 items.").wait_for()
     page.wait_for_url(re.compile(r"[?&]area=alpha~[-0-9._]+(&|$)"))
-    page.reload()
-    page.get_by_text("40 items.").wait_for()
-    settle(page)
-    page.get_by_role("button", name="Add the most popular 20 of the others to the history").click()
-    page.wait_for_url(re.compile(r"[?&]h=(?:[^&~]+~){20,}"))
-    items = re.search(r"[?&]h=([^&]+)", page.url)
-    assert items is not None
-    ids = items[1].split("~")
-    assert len(ids) == len(set(ids)) == 21  # what was there is not added again
-    settle(page)
-    page.get_by_role("button", name="Clear selection").click()
-    page.get_by_text("Nothing is selected").wait_for()
     assert not console_errors
 
 
@@ -215,12 +201,6 @@ def lasso(page: Page, plot: str) -> None:
     page.mouse.up()
 
 
-def wait_for_codes(page: Page) -> None:
-    page.wait_for_function(
-        f"document.querySelector('{CODES}')?._fullLayout && document.querySelector('{CODES} canvas')"
-    )
-
-
 def at(page: Page, name: str, plot: str = CODES) -> tuple[float, float]:
     """Where a point is on the screen."""
     found = page.evaluate(
@@ -239,13 +219,12 @@ def at(page: Page, name: str, plot: str = CODES) -> tuple[float, float]:
 
 
 def test_from_a_code_to_its_items_to_semantic_ids(
-    go: Callable, console_errors: list[str], foreign_requests: list[str]
+    visit: Callable[[str], Page], console_errors: list[str], foreign_requests: list[str]
 ) -> None:
-    page = go("/map?ds=codes")
-    page.locator(".st-key-map_space input").click()
-    page.get_by_role("option", name="RQ <b>: codes").click()
-    page.wait_for_url(re.compile(r"[?&]space=codes\.rqvae(&|$)"))
-    wait_for_codes(page)
+    page = visit("/map?ds=codes&space=codes.rqvae")
+    page.wait_for_function(
+        f"document.querySelector('{CODES}')?._fullLayout && document.querySelector('{CODES} canvas')"
+    )
     settle(page)
     expect(page.get_by_role("figure", name="Map of RQ <b>: codes, 10 codes of 2 levels")).to_have_count(1)
     page.mouse.click(*at(page, "1-2"))

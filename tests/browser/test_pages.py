@@ -16,7 +16,7 @@ from tests.browser.conftest import for_everybody, legible, settle, until
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-BEAM = "/?ds=hostile&beam=writer"
+BEAM, UPLOAD = "/?ds=hostile&beam=writer", "/your_data"
 PAGES = {  # what a page shows last of all, and how many figures
     BEAM: ("tab", "Beam search", 1),
     "/catalogue?ds=codes": ("link", "These items as CSV", 0),
@@ -30,7 +30,7 @@ PAGES = {  # what a page shows last of all, and how many figures
     "/metrics?ds=hostile": ("heading", "Difference to a baseline", 2),
     "/users?ds=hostile": ("heading", "Ranks over users", 1),
     "/about?ds=hostile&section=terms": ("heading", "Views", 0),
-    "/your_data": ("heading", "Add a dataset", 0),
+    UPLOAD: ("heading", "Add a dataset", 0),
     "/report?ds=hostile&k=3": ("heading", "Many histories at once", 0),
 }  # fmt: skip
 
@@ -62,6 +62,8 @@ def test_every_page(
         legible(page)  # in the dark
     if address == BEAM:
         beneath_each_other(page)
+    if address == UPLOAD:
+        a_button_that_waits_is_read(page)
     assert not console_errors
     assert not foreign_requests
 
@@ -83,6 +85,16 @@ def beneath_each_other(page: Page) -> None:
     assert hidden == []
 
 
+def a_button_that_waits_is_read(page: Page) -> None:
+    messy.put(page, 1, "empty.csv", b"user,item\n")
+    button = page.get_by_role("button", name="Check", exact=True)
+    expect(button).to_be_disabled()
+    for scheme, paper in (("dark", "rgb(17, 23, 24)"), ("light", "rgb(255, 255, 255)")):  # as written on the accent
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        settle(page)
+        assert button.evaluate("button => getComputedStyle(button).color") != paper
+
+
 def test_focus_and_choices_are_seen_in_forced_colours(visit: Callable[[str], Page]) -> None:
     page = visit("/map?ds=codes")
     key = page.locator(".key").first
@@ -100,17 +112,6 @@ def test_focus_and_choices_are_seen_in_forced_colours(visit: Callable[[str], Pag
     for control in (link, page.get_by_test_id("stMainMenuButton"), page.get_by_label("Find on the map")):
         control.focus()
         assert page.evaluate(ringed) == "solid"
-
-
-def test_the_words_of_a_button_that_waits_are_seen(visit: Callable[[str], Page]) -> None:
-    page = visit("/your_data")
-    messy.put(page, 1, "empty.csv", b"user,item\n")
-    button = page.get_by_role("button", name="Check", exact=True)
-    expect(button).to_be_disabled()
-    for scheme, paper in (("light", "rgb(255, 255, 255)"), ("dark", "rgb(17, 23, 24)")):  # as written on the accent
-        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-        settle(page)
-        assert button.evaluate("button => getComputedStyle(button).color") != paper
 
 
 def test_a_printed_page_has_the_whole_width(visit: Callable[[str], Page]) -> None:

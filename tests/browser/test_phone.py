@@ -48,11 +48,23 @@ def test_a_chip_is_dragged_straight_down_by_its_number(visit: Callable[[str], Pa
     page.wait_for_url(re.compile(f"h={second}~{third}~{first}"))
 
 
-def test_a_point_is_selected_by_one_tap_and_none_that_was_tapped_before(visit: Callable[[str], Page]) -> None:
-    page = visit("/map?ds=films&h=alien-1979~gravity-2013")
+def test_the_map_is_on_the_first_screen_and_a_tap_selects_its_point_and_none_that_was_tapped_before(
+    visit: Callable[[str], Page],
+) -> None:
+    page = visit("/map?ds=sample&space=sasrec&h=alien-1979~gravity-2013")
+    plot, bar = page.locator(".st-key-map_sasrec .js-plotly-plot"), page.locator(".st-key-map_sasrec .modebar")
+    plot.locator("canvas").first.wait_for()
+    settle(page)
+    title, drawn, tools, space = (
+        part.bounding_box() for part in (page.get_by_role("heading", level=1), plot, bar, page.get_by_label("Space"))
+    )
+    assert title and drawn and tools and space
+    assert title["y"] + title["height"] <= drawn["y"] and drawn["y"] + drawn["height"] <= space["y"]
+    assert drawn["y"] + drawn["height"] < 600
+    assert tools["y"] >= title["y"] + title["height"] and tools["x"] >= 0 and tools["x"] + tools["width"] <= 390
+    assert tools["height"] < 50  # one row
     for place, item in enumerate(("alien-1979", "gravity-2013")):
-        point = page.locator(".js-plotly-plot").first.evaluate(_HISTORY_POINT, place)
-        page.touchscreen.tap(*point)
+        page.touchscreen.tap(*plot.evaluate(_HISTORY_POINT, place))
         page.wait_for_url(re.compile(f"item={item}"))
         settle(page)
         page.get_by_role("button", name="Close the details").tap()
@@ -116,7 +128,9 @@ def test_what_is_touched_is_large_enough_and_a_link_needs_no_clipboard(
     assert not console_errors
 
 
-def test_the_rank_table_comes_first_and_is_sorted_by_any_model(visit: Callable[[str], Page]) -> None:
+def test_the_rank_table_comes_first_is_sorted_by_any_model_and_has_room_for_titles(
+    visit: Callable[[str], Page],
+) -> None:
     page = visit("/?ds=toys&h=toy-1~toy-2")
     page.locator(".ranks tbody tr").first.wait_for()
     for column in (2, 4):  # after the item and the mean
@@ -126,19 +140,15 @@ def test_the_rank_table_comes_first_and_is_sorted_by_any_model(visit: Callable[[
     heads = page.locator(".ranks thead th")
     assert heads.evaluate_all("heads => Math.min(...heads.map(head => head.getBoundingClientRect().width))") >= 55
     assert {*heads.evaluate_all("heads => heads.map(head => getComputedStyle(head).writingMode)")} == {"horizontal-tb"}
+    item = page.locator(".ranks .item").first
+    item.evaluate("item => item.insertAdjacentHTML('beforeend', '<span class=tag>in the history</span>')")
+    item.locator(".title").evaluate("title => { title.textContent = 'A title of some words' }")
+    assert item.locator(".title").evaluate("title => title.getBoundingClientRect().width") > 80  # beside a tag, too
     first, last = heads.first.bounding_box(), heads.last.bounding_box()
     page.locator(".ranks").evaluate("table => table.scrollTo(1000, 0)")
     after = heads.last.bounding_box()
     assert first is not None and last is not None and after is not None
     assert heads.first.bounding_box() == first and after["x"] + after["width"] <= 390 < last["x"] + last["width"]
-
-
-def test_a_tag_leaves_a_title_in_the_rank_table_its_room(visit: Callable[[str], Page]) -> None:
-    item = visit("/?ds=toys&h=toy-1~toy-2").locator(".ranks .item").first
-    item.evaluate("item => item.insertAdjacentHTML('beforeend', '<span class=tag>in the history</span>')")
-    title = item.locator(".title")
-    title.evaluate("title => { title.textContent = 'A title of some words' }")
-    assert title.evaluate("title => title.getBoundingClientRect().width") > 80
 
 
 def test_an_edit_of_the_history_brings_its_ranks_into_view(visit: Callable[[str], Page]) -> None:
@@ -149,18 +159,3 @@ def test_an_edit_of_the_history_brings_its_ranks_into_view(visit: Callable[[str]
     assert table.evaluate(top) > 844 / 2
     page.get_by_role("button", name="Remove last").tap()
     until(page, lambda: 0 < table.evaluate(top) < 844 / 2, True)
-
-
-def test_the_title_stands_above_the_map_and_both_are_on_the_first_screen(visit: Callable[[str], Page]) -> None:
-    page = visit("/map?ds=sample&space=sasrec")
-    plot, bar = page.locator(".st-key-map_sasrec .js-plotly-plot"), page.locator(".st-key-map_sasrec .modebar")
-    plot.locator("canvas").first.wait_for()
-    settle(page)
-    title, drawn, tools, space = (
-        part.bounding_box() for part in (page.get_by_role("heading", level=1), plot, bar, page.get_by_label("Space"))
-    )
-    assert title and drawn and tools and space
-    assert title["y"] + title["height"] <= drawn["y"] and drawn["y"] + drawn["height"] <= space["y"]
-    assert drawn["y"] + drawn["height"] < 600
-    assert tools["y"] >= title["y"] + title["height"] and tools["x"] >= 0 and tools["x"] + tools["width"] <= 390
-    assert tools["height"] < 50  # one row

@@ -1,4 +1,4 @@
-"""Semantic IDs in a browser: two tokenizers, an item's codes, items of a prefix."""
+"""Semantic IDs in a browser: an item's codes, items of a prefix, the bars of a branch."""
 
 from __future__ import annotations
 
@@ -15,26 +15,10 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 
-def test_from_two_tokenizers_to_an_item_to_a_history(
+def test_from_an_items_code_to_what_shares_it_to_the_map(
     visit: Callable[[str], Page], console_errors: list[str], foreign_requests: list[str]
 ) -> None:
-    page = visit("/?ds=codes")
-    page.get_by_role("link", name="Semantic IDs").click()
-    page.get_by_role("tab", name="Item lookup").click()
-    page.get_by_label("Look up an item").wait_for()
-    settle(page)
-    page.locator(".st-key-semantic_right_codes input").click()
-    page.get_by_role("option", name="THIRD").click()
-    page.wait_for_url(re.compile(r"right=third"))
-    settle(page)
-    page.get_by_label("Look up an item").press_sequentially("기생충")
-    hit = page.get_by_role("button", name="기생충")
-    hit.wait_for()
-    settle(page)
-    hit.focus()
-    page.keyboard.press("Enter")
-    page.wait_for_url(re.compile(r"item=toy-3"))
-    settle(page)
+    page = visit("/semantic_ids?ds=codes&section=item&right=third&item=toy-3")
     codes = toy_codes()
     chip = page.locator(".st-key-semantic_chip_rqvae_2 button").first  # Streamlit draws one with a tooltip twice
     expect(chip).to_have_text(str(codes[3, 1]))
@@ -59,9 +43,6 @@ def test_from_two_tokenizers_to_an_item_to_a_history(
     settle(page)
     page.go_back()
     page.wait_for_url(re.compile(rf"prefix={codes[3, 0]}-{codes[3, 1]}"))
-    settle(page)
-    page.locator(".st-key-semantic_add button").click()
-    page.wait_for_url(re.compile(r"[?&]h=[^&]*toy-3"))
     settle(page)
     page.locator(".st-key-semantic_map button").click()
     page.get_by_role("heading", name="Map", exact=True).wait_for()
