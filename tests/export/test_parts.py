@@ -20,11 +20,11 @@ from engine.training.run import open_run
 from tests.export.conftest import BundleOf
 from tests.runtime.bundles import edit, entries
 
-SIDE_BY_SIDE = ["attrec", "caser", "fpmc"]
+SIDE_BY_SIDE = ["attrec", "caser", *(pytest.param(name, marks=pytest.mark.long) for name in ("fpmc", "prme"))]
 HISTORY = [5, 1, 4, 3, 9, 8, 2, 6]
 
 
-@pytest.mark.parametrize(("name", "added"), [("hgn", True), ("attrec", False), ("fpmc", False)])
+@pytest.mark.parametrize(("name", "added"), [("hgn", True), ("attrec", False), ("caser", False)])
 def test_a_score_is_what_its_parts_gave(bundle_of: BundleOf, name: str, added: bool) -> None:
     bundle = bundle_of(name)
     assert bundle.cannot("contributions") is None and bundle.manifest.adds_parts == added
@@ -36,7 +36,7 @@ def test_a_score_is_what_its_parts_gave(bundle_of: BundleOf, name: str, added: b
             assert list(given.parts)[1:] == list(bundle.manifest.index.parts)
 
 
-@pytest.mark.parametrize("name", ["hgn", *SIDE_BY_SIDE, pytest.param("prme", marks=pytest.mark.long)])
+@pytest.mark.parametrize("name", ["hgn", *SIDE_BY_SIDE])
 def test_taste_knows_no_order_and_what_is_recent_nothing_of_before(bundle_of: BundleOf, name: str) -> None:
     bundle = bundle_of(name)
     before, order = [7, *HISTORY[1:]], [*HISTORY[1:-1], HISTORY[0], HISTORY[-1]]
