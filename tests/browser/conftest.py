@@ -269,7 +269,7 @@ def for_everybody(page: Page) -> None:
     screen."""
     closed = page.locator("[data-testid=stMain] details:not([open]) > summary:visible")
     while closed.count():
-        closed.first.click()
+        closed.evaluate_all("all => all.forEach(summary => summary.click())")
         settle(page)
     accessible(page)
     paper = _paper(page)

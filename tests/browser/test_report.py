@@ -98,9 +98,10 @@ def test_it_opens_without_a_network_and_asks_for_nothing(
     loose = re.sub(rb'<meta http-equiv="Content-Security-Policy"[^>]*>', b"", html.render(report, kind))
     again, _ = offline(kind, loose, color_scheme="light")
     accessible(again)
-    again.emulate_media(color_scheme="dark")
-    assert again.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(17, 23, 24)"
-    accessible(again, runOnly=["color-contrast"])  # names, roles and order are the same in both
+    if kind == "interactive":
+        again.emulate_media(color_scheme="dark")
+        assert again.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(17, 23, 24)"
+        accessible(again, runOnly=["color-contrast"])  # names, roles and order are the same in both
 
 
 def drawn_again(page: Page) -> None:
@@ -190,12 +191,9 @@ def test_from_choosing_to_a_verified_file(
     assert made.address is not None and "title=For" in made.address
     assert main(["report", "--verify", str(file), str(server.exports / "hostile")]) == 0
 
-    assert taken(page, "PDF", tmp_path).read_bytes().startswith(b"%PDF")
-    assert b"plotly" not in taken(page, "HTML", tmp_path).read_bytes()
     choice(page, "Interactive").click()
     settle(page)
     assert b"plotly.js v" in taken(page, "HTML", tmp_path).read_bytes()
-    assert taken(page, "All, as a zip", tmp_path).read_bytes().startswith(b"PK")
     page.get_by_role("button", name="CSV").first.click()
     table = taken(page, re.compile(r"^Download Lists \("), tmp_path)
     assert table.read_text("utf-8-sig").startswith("model,place,item_id,title")
