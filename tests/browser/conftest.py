@@ -238,6 +238,7 @@ def page(first_page: Page, screen: dict[str, Any], heard: Heard) -> Iterator[Pag
     stop = _listen(first_page, heard)
     yield first_page
     stop()
+    first_page.unroute_all()
     first_page.evaluate("try { localStorage.clear() } catch {}")  # Streamlit remembers that a sidebar was opened
     first_page.goto("about:blank")
 
