@@ -14,10 +14,10 @@ from engine.data.dataset import Cases, Dataset
 from engine.errors import SeqscopeError, UsageError
 from engine.evaluation import metrics
 from engine.evaluation.metrics import beyond_beam
-from engine.evaluation.negatives import frozen
 from engine.evaluation.protocols import SETS, Protocol, history_excluded, main, of_dataset, parse
 from engine.evaluation.ranks import (
     best_items,
+    frozen,
     full_ranks,
     inputs,
     next_device,

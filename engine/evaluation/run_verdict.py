@@ -15,8 +15,7 @@ from engine.bundle.tables import side_tables
 from engine.data.dataset import Dataset
 from engine.evaluation import memorisation, metrics
 from engine.evaluation.protocols import in_order, parse
-from engine.evaluation.rank_table import Ranks, common, ranks
-from engine.evaluation.tables import COST
+from engine.evaluation.tables import COST, Ranks, common, ranks
 from engine.evaluation.verdict import USERS, Contender, Verdict, verdict, without_seed
 from engine.files import read_json
 from engine.registry import MODELS

@@ -24,9 +24,8 @@ from engine.console import note
 from engine.data.dataset import Dataset
 from engine.data.ragged import LONGEST
 from engine.errors import SeqscopeError, UsageError
-from engine.evaluation.negatives import frozen
 from engine.evaluation.protocols import history_excluded, main
-from engine.evaluation.ranks import with_vectors
+from engine.evaluation.ranks import frozen, with_vectors
 from engine.evaluation.tables import COST, ELSEWHERE, EVALUATION
 from engine.files import claimed, contents, read_json, write_json
 from engine.machine import keep_memory, now
