@@ -17,9 +17,8 @@ import duckdb
 import pyarrow as pa
 
 from engine.tabular.columns import DECIMAL, INTEGER, RESERVED
-from engine.tabular.database import BLANKS
+from engine.tabular.database import BLANKS, has_html, without_html
 from engine.tabular.findings import Findings
-from engine.tabular.html import has_html, without_html
 from engine.tabular.problems import CONTROLS, MAX_ID, MAX_TITLE, warning_words
 
 Record = dict[str, Any]

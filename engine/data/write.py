@@ -15,9 +15,8 @@ import pyarrow.parquet as pq
 
 from engine import __version__
 from engine.data.dataset import Dataset, DatasetInfo, Role, fingerprint
-from engine.data.order import repeated
 from engine.data.ragged import Ragged
-from engine.data.repeats import UNTRAINED, count_held_out
+from engine.data.repeats import UNTRAINED, count_held_out, repeated
 from engine.data.split import SplitOptions, split_roles
 from engine.errors import SeqscopeError, UsageError
 from engine.files import staged_folder

@@ -18,10 +18,9 @@ import pyarrow.parquet as pq
 from onnx import numpy_helper
 
 from engine.bundle.errors import BundleError
-from engine.bundle.index import Float32, best
+from engine.bundle.index import Float32, best, mean_rank
 from engine.bundle.manifest import ZERO_SHOT, Manifest, Projection, ZeroShot
 from engine.bundle.onnx_graph import WEIGHTS
-from engine.bundle.ranks import mean_rank
 from engine.console import Progress, stage
 from engine.data.dataset import Dataset, DatasetInfo
 from engine.data.words import TOKENIZER, ItemWords, tokenize

@@ -13,10 +13,9 @@ import numpy.typing as npt
 
 from engine.bundle.errors import CapabilityError, QuestionError
 from engine.bundle.files import EAGER_BYTES, Catalogue, Folder, Lazy, read_document
-from engine.bundle.index import Float32, Int32, ItemIndex, Neighbours, nearest
+from engine.bundle.index import Float32, Int32, ItemIndex, Neighbours, nearest, ranks_among
 from engine.bundle.manifest import SCHEMA_VERSION, Manifest
 from engine.bundle.onnx_graph import WEIGHTS
-from engine.bundle.ranks import ranks_among
 from engine.bundle.tables import ARRAY_BYTES, TABLE_BYTES
 from engine.cards import Kind, kind_of
 from engine.cards import place as place_in_lists

@@ -18,7 +18,7 @@ from scipy import sparse
 from engine.bundle.codes import Usage
 from engine.bundle.codes import purity as purity_of_prefixes
 from engine.bundle.codes import usage as usage_of_codes
-from engine.bundle.ranks import mean_rank
+from engine.bundle.index import mean_rank
 from engine.data.dataset import Dataset
 from engine.data.identifiers import NONE, Identifiers
 from engine.data.ragged import Ragged
