@@ -20,7 +20,7 @@ from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError, UsageError
 from engine.evaluation.run_verdict import other_seeds
 from engine.evaluation.tables import EVALUATION, milliseconds_per_list
-from engine.export import counted, umap_map, vectors, weights
+from engine.export import umap_map, vectors, weights
 from engine.export.generator import write_generator
 from engine.export.staging import TITLE, USERS, Draft, check_name_and_title, exported, provenance, read_back
 from engine.export.text import write_sentence, write_text
@@ -37,8 +37,8 @@ PARTS: dict[str, Callable[[Any, Draft], None]] = {
     "text": write_text,
     "sentence": write_sentence,
     "graph": vectors.write_graph,
-    "item-to-item": counted.write_item_to_item,
-    "constant": counted.write_constant,
+    "item-to-item": vectors.write_item_to_item,
+    "constant": vectors.write_constant,
 }
 """What `Recommender.exports` names: each writes its files into the draft."""
 CURVE = {
