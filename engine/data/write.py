@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from engine import __version__
 from engine.data.dataset import Dataset, DatasetInfo, Role, fingerprint
-from engine.data.ragged import Ragged
+from engine.data.ragged import Ragged, offsets_of
 from engine.data.repeats import UNTRAINED, count_held_out, repeated
 from engine.data.split import SplitOptions, split_roles
 from engine.errors import SeqscopeError, UsageError
@@ -212,5 +212,4 @@ def _check_log(
         raise ValueError(f"items must lie in 0..{items.num_rows - 1}")
     if timestamp is not None and np.any((timestamp[1:] < timestamp[:-1]) & (user[1:] == user[:-1])):
         raise ValueError("each user's events must be sorted by time")
-    counts = np.bincount(user, minlength=num_users)
-    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return offsets_of(np.bincount(user, minlength=num_users))

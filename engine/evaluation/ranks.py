@@ -76,7 +76,7 @@ def full_ranks(
             torch.as_tensor(array.astype(np.int64), device=device) for array in (part.owner, part.targets)
         )
         taken = torch.as_tensor(part.history.values.astype(np.int64), device=device)
-        row = torch.as_tensor(np.repeat(np.arange(len(part)), part.history.lengths), device=device)
+        row = torch.as_tensor(part.history.owners, device=device)
         if beam is None:
             scores = _scores(model, index, part, by_vectors, with_times, device)
         else:

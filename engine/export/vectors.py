@@ -1,6 +1,6 @@
-"""Vectors of items as files: of a bundle encoder.onnx, attention.onnx where the model attends, and index.npy; weights between items
-of a model that counts; the graph that a model learnt along; and spaces that no model owns, exports/<dataset>/spaces/<name>/, as
-engine.bundle.embedding_spaces reads them.
+"""Vectors of items as files: of a bundle encoder.onnx, attention.onnx where the model attends, and index.npy; weights between
+items, of a model that counts; the graph that a model learnt along; and spaces that no model owns,
+exports/<dataset>/spaces/<name>/, as engine.bundle.embedding_spaces reads them.
 
 A bundle is run before anybody sees it: its answers must be PyTorch's.
 """

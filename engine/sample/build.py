@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from engine.data.dataset import DatasetInfo
-from engine.data.ragged import Ragged
+from engine.data.ragged import Ragged, offsets_of
 from engine.data.write import staging, write_dataset
 from engine.errors import SeqscopeError
 from engine.sample.films import Film, read_films
@@ -137,7 +137,7 @@ class Log:
     @property
     def viewers(self) -> np.ndarray:
         """int32 [events]: the viewer of each event."""
-        return np.repeat(np.arange(len(self.events), dtype=np.int32), self.events.lengths)
+        return self.events.owners.astype(np.int32)
 
 
 def simulate(films: Sequence[Film], story: Story, rng: np.random.Generator) -> tuple[Log, World]:
@@ -150,10 +150,7 @@ def simulate(films: Sequence[Film], story: Story, rng: np.random.Generator) -> t
         blocks.append((timeline, choose(world, draw_tastes(size, world, story, child), timeline, story, child)))
     lengths = np.concatenate([np.diff(timeline.offsets) for timeline, _ in blocks])
     log = Log(
-        events=Ragged(
-            np.concatenate([choices.items for _, choices in blocks]),
-            np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-        ),
+        events=Ragged(np.concatenate([choices.items for _, choices in blocks]), offsets_of(lengths)),
         timestamps=np.concatenate([timeline.timestamps for timeline, _ in blocks]),
         reasons=np.concatenate([choices.reasons for _, choices in blocks]),
         moods=np.concatenate([choices.moods for _, choices in blocks]),
