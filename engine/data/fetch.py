@@ -101,8 +101,8 @@ def _write_items(query: str, path: Path) -> None:
 
 
 def _fetch_file(url: str, target: Path, known: PublicSet, patience: Patience) -> None:
-    record = Checksums(target.parent / CHECKSUMS)
-    before = record.get(target.name)
+    checksums = target.parent / CHECKSUMS
+    before = _recorded(checksums).get(target.name)
     if target.exists():
         if before is None or digest(target, "sha256") == before:
             state = " and unchanged" if before else ", though not by this command; delete it to fetch it"
@@ -130,8 +130,8 @@ def _fetch_file(url: str, target: Path, known: PublicSet, patience: Patience) ->
         target.unlink()
         raise
     if expected is None:
-        verdict = f"first download, nothing published to compare with; recorded in {record.path}"
-    record.put(target.name, sha256)
+        verdict = f"first download, nothing published to compare with; recorded in {checksums}"
+    write_json(checksums, _recorded(checksums) | {target.name: sha256})
     print(f"{target.name}: sha256 {sha256} ({verdict})")
 
 
@@ -149,26 +149,15 @@ def _check_container(path: Path) -> None:
         )
 
 
-class Checksums:
-    """checksums.json: file name -> sha256 of the first download, so that a later one can be compared."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def _read(self) -> dict[str, str]:
-        try:
-            record = json.loads(self.path.read_text("utf-8"))
-        except FileNotFoundError:
-            return {}
-        except (ValueError, OSError) as error:
-            raise SeqscopeError(f"{self.path} cannot be read ({error}). Delete it to start a new record.")
-        return record if isinstance(record, dict) else {}
-
-    def get(self, name: str) -> str | None:
-        return self._read().get(name)
-
-    def put(self, name: str, sha256: str) -> None:
-        write_json(self.path, self._read() | {name: sha256})
+def _recorded(path: Path) -> dict[str, str]:
+    """checksums.json: file name → sha256 of the first download, so that a later one can be compared."""
+    try:
+        record = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (ValueError, OSError) as error:
+        raise SeqscopeError(f"{path} cannot be read ({error}). Delete it to start a new record.")
+    return record if isinstance(record, dict) else {}
 
 
 MAX_RATIO = 100

@@ -114,7 +114,7 @@ def numbered(prefix: str, count: int) -> pa.Array:
     return pa.array([f"{prefix}-{number:0{width}}" for number in range(1, count + 1)])
 
 
-# --- the log, and the same with its order or all of its structure destroyed
+# --- the log
 
 
 BLOCK = 1_500
@@ -156,39 +156,3 @@ def simulate(films: Sequence[Film], story: Story, rng: np.random.Generator) -> t
         moods=np.concatenate([choices.moods for _, choices in blocks]),
     )
     return log, world
-
-
-def shuffled(log: Log, rng: np.random.Generator) -> Log:
-    """Control 1: each viewer's films in random order, at the old moments. Tastes stay, order is gone."""
-    order = np.lexsort((rng.random(len(log.timestamps)), log.viewers))
-    return _rearranged(log, order)
-
-
-def scattered(log: Log, rng: np.random.Generator) -> Log:
-    """Control 2: all films dealt out anew over all events. Popularity and lengths stay, tastes and order are gone.
-
-    No viewer gets a film twice: repeats are swapped with random other events until none is left.
-    """
-    viewers = log.viewers.astype(np.int64)
-    width = int(log.events.values.max()) + 1
-    order = rng.permutation(len(viewers))
-    for _ in range(1_000):
-        pairs = viewers * width + log.events.values[order]
-        ranked = np.argsort(pairs, kind="stable")
-        repeats = ranked[1:][np.diff(pairs[ranked]) == 0]
-        if not len(repeats):
-            return _rearranged(log, order)
-        others = rng.choice(len(order), len(repeats), replace=False)
-        apart = ~np.isin(others, repeats)
-        here, there = repeats[apart], others[apart]
-        order[here], order[there] = order[there], order[here]
-    raise ValueError("a film was watched by nearly every viewer; its events cannot be dealt out without repeats")
-
-
-def _rearranged(log: Log, order: np.ndarray) -> Log:
-    return dataclasses.replace(
-        log,
-        events=Ragged(log.events.values[order], log.events.offsets),
-        reasons=log.reasons[order],
-        moods=log.moods[order],
-    )
