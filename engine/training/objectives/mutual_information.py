@@ -34,7 +34,7 @@ def mutual_information(
     config: MutualInformationConfig, model: S3Rec, items: Tensor, offsets: Tensor, batch_size: int
 ) -> NextItem | MutualInformation:
     if model.tasks is None:
-        return NextItem(config, model, items, offsets, batch_size)  # type: ignore[arg-type]
+        return NextItem(config, model, items, offsets, batch_size)
     return MutualInformation(config, model, items, offsets, batch_size)
 
 

@@ -202,7 +202,7 @@ def universal(
     config: UniversalConfig, model: UniSRec, items: Tensor, offsets: Tensor, batch_size: int
 ) -> NextItem | Contrasts:
     if not model.config.pretrain:
-        return NextItem(config, model, items, offsets, batch_size)  # type: ignore[arg-type]
+        return NextItem(config, model, items, offsets, batch_size)
     return Contrasts(config, model, items, offsets, batch_size)
 
 
