@@ -39,8 +39,8 @@ from engine.tokenizers.recipe import TokenizerRecipe, from_dict
 from engine.tokenizers.report import Judge, describe, find_judge
 from engine.training import compute as devices
 from engine.training.loop import seed_of
+from engine.training.recipe import build_table
 from engine.training.run import provenance
-from engine.training.settings import build_table
 
 WITHOUT_LOG = {
     "collaborative": "learns from the vectors of a SASRec, which learns from what users interact with",
