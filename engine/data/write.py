@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -132,7 +131,7 @@ def write_dataset(
             attributes=[column for column in items.column_names if column not in ("item_id", "title")],
             repeats=repeats,
             measured=dict(measured or {}),
-            held_out=_untrained(roles, events.values, test_rows)
+            held_out={UNTRAINED: int(np.isin(events.values[test_rows], events.values[roles == Role.TRAIN], invert=True).sum())}
             if split.sets  # nothing comes before an item of a set
             else count_held_out(test_rows, offsets, events.values, timestamp if moments is None else moments, negative),
         )  # fmt: skip
@@ -144,13 +143,6 @@ def write_dataset(
                 f"{folder}: what was written does not read back the same. Is the disk in order? Import again."
             )
         return info
-
-
-def _untrained(
-    roles: npt.NDArray[np.integer], items: npt.NDArray[np.int32], tested: npt.NDArray[np.int64]
-) -> dict[str, int]:
-    trained = np.unique(items[roles == Role.TRAIN])
-    return {UNTRAINED: int(np.count_nonzero(~np.isin(items[tested], trained)))}
 
 
 def write_files(

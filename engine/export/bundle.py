@@ -146,10 +146,11 @@ def _fill(
         (7, draft.item_to_item), (5, shared), (4, draft.graph), (3, draft.sentence), (2, draft.generator or draft.text),
         (1, True),
     )  # fmt: skip
+    called = recipe.title or model.card.title
     return Manifest(
         **provenance(folder, data, f"seqscope {__version__}, torch {torch.__version__}"),
         schema_version=next(version for version, needed in versions if needed),
-        title=title or _title(recipe.title or model.card.title, refitted(record)),
+        title=title or (f"{called[: TITLE - len(REFIT)]}{REFIT}" if refitted(record) else called),
         family=model.name,
         summary=model.card.summary,
         paper=model.card.paper + draft.paper,
@@ -198,8 +199,3 @@ def _fill(
         projection=placed,
         check=next(check for check in compared if check is not None),
     )
-
-
-def _title(words: str, refit: bool) -> str:
-    """What a model is called where nobody says otherwise."""
-    return f"{words[: TITLE - len(REFIT)]}{REFIT}" if refit else words

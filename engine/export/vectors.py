@@ -278,10 +278,11 @@ def _fill_space(folder: Path, stored: Stored, rows: npt.NDArray[np.float16], tit
     np.save(folder / VECTORS, rows, allow_pickle=False)
     which, xy, how = umap_map.umap_map(rows[some].astype(np.float32), "cosine")  # of what readers will compare
     umap_map.write_map(folder / MAP, xy, item=some[which])
+    keys = [Field.read(field).key for field in stored.fields]
     return SpaceAbout(
         **provenance(folder, data),
         title=title,
-        summary=f"Near are items of which much the same is said. Read were {', '.join(_keys(stored.fields))}, by "
+        summary=f"Near are items of which much the same is said. Read were {', '.join(keys)}, by "
         f"{encoder.title}; nobody's history plays a part.",
         source=_source(encoder.source),
         licence=encoder.licence,
@@ -291,10 +292,6 @@ def _fill_space(folder: Path, stored: Stored, rows: npt.NDArray[np.float16], tit
         without=data.num_items - len(some),
         projection=how,
     )
-
-
-def _keys(fields: tuple[str, ...]) -> list[str]:
-    return [Field.read(field).key for field in fields]
 
 
 def _source(words: str) -> str:
