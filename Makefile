@@ -70,7 +70,7 @@ $(VENV)/.dev: pyproject.toml requirements.lock
 
 # The browser tests drive Debian's chromium. Where it is missing and cannot be had they are skipped, but never in CI.
 chromium: install-dev
-	@if $(PYTHON) -c 'import sys; from engine.doctor import find_chromium; sys.exit(find_chromium() is None)'; then :; \
+	@if $(PYTHON) -c 'import sys; from engine.commands.doctor import find_chromium; sys.exit(find_chromium() is None)'; then :; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	  echo "Installing chromium for the browser tests …"; \
 	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends chromium; } >/dev/null \

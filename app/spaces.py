@@ -21,7 +21,7 @@ from app.analysis.cache import cached, of_digest, stamp
 from app.figures import map_codes
 from app.store.attributes import tidied
 from app.styles import Style, tokenizer_style
-from engine.bundle.pca import Plane, pca
+from engine.bundle.embedding_spaces import Plane, pca
 from engine.errors import SeqscopeError
 from engine.runtime import Bundle, Neighbours, Projection, Space, Tokenization, Zoo
 

@@ -27,7 +27,7 @@ from urllib.parse import quote
 
 import numpy as np
 
-from engine.doctor import find_chromium
+from engine.commands.doctor import find_chromium
 from engine.runtime import Zoo
 from tests import clients
 from tests.browser import datasets

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.bundle.ranks import mean_rank
+from engine.bundle.index import mean_rank
 from engine.evaluation import metrics
 from engine.runtime import Zoo
 

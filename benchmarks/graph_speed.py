@@ -29,7 +29,7 @@ import numpy as np
 import torch
 from scipy.sparse import csr_array
 
-from engine.doctor import find_public_data
+from engine.commands.doctor import find_public_data
 from engine.models.graph import Graph, Propagation
 from engine.training import compute as devices
 from engine.training.distributed import World

@@ -27,8 +27,8 @@ from scipy.sparse.linalg import svds
 
 from benchmarks.quality import options
 from benchmarks.quality_tables import floors
+from engine.commands.doctor import find_public_data
 from engine.data.dataset import Dataset
-from engine.doctor import find_public_data
 from engine.files import write_json
 from engine.text.embeddings import read_items
 from engine.tokenizers.base import Learning, Material

@@ -18,8 +18,8 @@ from typing import Any
 from engine.data.dataset import Dataset
 from engine.evaluation import metrics
 from engine.evaluation.ranks import full_ranks
-from engine.export.counted import write_item_to_item
 from engine.export.staging import Draft
+from engine.export.vectors import write_item_to_item
 from engine.models.item_to_item import LEVELS
 from engine.runtime.item_to_item import FILE
 from engine.training.materials import gather

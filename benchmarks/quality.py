@@ -37,9 +37,8 @@ from engine.console import Progress
 from engine.data.dataset import Dataset, DatasetInfo
 from engine.evaluation import metrics
 from engine.evaluation.evaluate import evaluate
-from engine.evaluation.negatives import frozen
 from engine.evaluation.protocols import parse
-from engine.evaluation.ranks import full_ranks, sampled_ranks
+from engine.evaluation.ranks import frozen, full_ranks, sampled_ranks
 from engine.evaluation.significance import interval, paired
 from engine.files import write_json
 from engine.registry import MODELS

@@ -11,6 +11,7 @@ bootstrap intervals over viewers.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import tempfile
 from collections.abc import Sequence
@@ -22,12 +23,13 @@ import numpy as np
 from benchmarks import probes
 from benchmarks.quality_tables import RESULTS
 from engine.data.dataset import Dataset
+from engine.data.ragged import Ragged
 from engine.data.write import write_dataset
 from engine.evaluation import metrics
 from engine.evaluation.ranks import full_ranks
 from engine.evaluation.significance import interval, paired
 from engine.files import write_json
-from engine.sample.build import FILMS, Log, film_table, numbered, scattered, shuffled, simulate
+from engine.sample.build import FILMS, Log, film_table, numbered, simulate
 from engine.sample.films import Film, read_films
 from engine.sample.story import Story
 from engine.sample.viewers import Reason
@@ -36,6 +38,42 @@ from engine.training.run import open_run, train
 
 OUT = RESULTS / "sample-story.json"
 REASONS = ("sequel", "mood", "taste", "popular", "noise")
+
+
+def shuffled(log: Log, rng: np.random.Generator) -> Log:
+    """Control 1: each viewer's films in random order, at the old moments. Tastes stay, order is gone."""
+    order = np.lexsort((rng.random(len(log.timestamps)), log.viewers))
+    return _rearranged(log, order)
+
+
+def scattered(log: Log, rng: np.random.Generator) -> Log:
+    """Control 2: all films dealt out anew over all events. Popularity and lengths stay, tastes and order are gone.
+
+    No viewer gets a film twice: repeats are swapped with random other events until none is left.
+    """
+    viewers = log.viewers.astype(np.int64)
+    width = int(log.events.values.max()) + 1
+    order = rng.permutation(len(viewers))
+    for _ in range(1_000):
+        pairs = viewers * width + log.events.values[order]
+        ranked = np.argsort(pairs, kind="stable")
+        repeats = ranked[1:][np.diff(pairs[ranked]) == 0]
+        if not len(repeats):
+            return _rearranged(log, order)
+        others = rng.choice(len(order), len(repeats), replace=False)
+        apart = ~np.isin(others, repeats)
+        here, there = repeats[apart], others[apart]
+        order[here], order[there] = order[there], order[here]
+    raise ValueError("a film was watched by nearly every viewer; its events cannot be dealt out without repeats")
+
+
+def _rearranged(log: Log, order: np.ndarray) -> Log:
+    return dataclasses.replace(
+        log,
+        events=Ragged(log.events.values[order], log.events.offsets),
+        reasons=log.reasons[order],
+        moods=log.moods[order],
+    )
 
 
 def write_log(folder: Path, films: list[Film], log: Log, name: str) -> Dataset:

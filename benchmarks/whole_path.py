@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from app.jobs import spec, status
 from app.reports import document
 from engine.cli import main as seqscope
-from engine.doctor import find_chromium, find_public_data
+from engine.commands.doctor import find_chromium, find_public_data
 from engine.runtime import Zoo
 from tests import clients
 from tests.clients import ROOT

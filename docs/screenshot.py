@@ -8,7 +8,7 @@ from PIL import Image
 from playwright.sync_api import Browser, sync_playwright
 
 from app.screens import PAGES
-from engine.doctor import find_chromium
+from engine.commands.doctor import find_chromium
 from tests import clients
 from tests.clients import ROOT
 

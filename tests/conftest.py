@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.doctor import find_public_data
+from engine.commands.doctor import find_public_data
 
 ROOT = Path(__file__).resolve().parents[1]
 STAND_IN = ROOT / "tests" / "stand_in"

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from engine import cli, doctor
+from engine import cli
+from engine.commands import doctor
 from engine.data.dataset import DatasetInfo
 from engine.runtime import EMBEDDED
 

@@ -16,8 +16,7 @@ from app import styles
 from app.analysis import beam_search
 from app.analysis.cache import cached, of_model
 from app.text import clean, count, distinct, listed
-from engine.bundle.index import best
-from engine.bundle.ranks import mean_rank
+from engine.bundle.index import best, mean_rank
 from engine.errors import SeqscopeError
 from engine.runtime import (
     Bundle,

@@ -14,7 +14,7 @@ import pandas as pd
 from app.analysis.attention import quoted
 from app.analysis.cache import cached, of_model
 from app.text import clean, count, listed, md, short, whole_rank
-from engine.bundle.ranks import ranks_among
+from engine.bundle.index import ranks_among
 from engine.runtime import Word, WordAttention, Zoo
 from engine.runtime.text import plain
 

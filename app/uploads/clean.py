@@ -17,8 +17,7 @@ from app.store.attributes import caption
 from app.uploads.limits import UploadLimits
 from app.uploads.row_checks import YES
 from engine.tabular.columns import DECIMAL, INTEGER, RESERVED
-from engine.tabular.database import sql, value, write_parquet
-from engine.tabular.html import has_html, without_html
+from engine.tabular.database import has_html, sql, value, without_html, write_parquet
 from engine.tabular.problems import CONTROLS, MAX_TITLE
 from engine.tabular.reading import Reading, Role, UploadColumn
 from engine.tabular.times import MICRO

@@ -14,9 +14,8 @@ import pyarrow as pa
 from app.uploads.limits import UploadLimits
 from engine.errors import Refused
 from engine.tabular.columns import NAMES, SCALES, called, lowest_liked, scale_words
-from engine.tabular.database import sql, value
+from engine.tabular.database import has_html, sql, value
 from engine.tabular.findings import Cell, Findings, HeldOut
-from engine.tabular.html import has_html
 from engine.tabular.problems import (
     CONTROLS,
     FEW,
@@ -211,7 +210,7 @@ class _Flat(NamedTuple):
 
 
 def _flat(con: duckdb.DuckDBPyConnection, ties: str) -> _Flat:
-    """ties: as the import breaks them (engine.data.order), whose rows are those of the clean log."""
+    """ties: as the import breaks them (engine.data.log), whose rows are those of the clean log."""
 
     def numbered(name: str) -> str:
         distinct = f"SELECT DISTINCT {name} AS id FROM events"

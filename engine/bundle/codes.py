@@ -99,8 +99,7 @@ def purity(codes: Ints, categories: Ints, seed: int = 0) -> list[Depth]:
     dealt = np.random.default_rng(seed).permutation(categories)
     depths = []
     for depth in range(1, codes.shape[1] + 1):
-        _, inverse, counts = np.unique(codes[:, :depth], axis=0, return_inverse=True, return_counts=True)
-        group = inverse.reshape(-1)
+        _, group, counts = np.unique(codes[:, :depth], axis=0, return_inverse=True, return_counts=True)
         shared = counts[group] > 1
         many = int(shared.sum())
         values = [

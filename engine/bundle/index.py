@@ -1,4 +1,5 @@
-"""index.npy in memory: every item's row and bias, exact retrieval over all of them, and the nearest rows of any table of vectors.
+"""index.npy in memory: every item's row and bias, exact retrieval over all of them, ranks of scores, and the nearest rows of any
+table of vectors.
 
 score(i) = query · row_i + bias_i is one matrix-vector product of the file's own layout [items, dim + 1] with [query, 1]:
 nothing is copied, and the index is read once, at the speed of memory.
@@ -10,7 +11,7 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,7 @@ from engine.bundle.tables import read_matrix
 from engine.machine import cores
 
 Float32 = npt.NDArray[np.float32]
+Float64 = npt.NDArray[np.float64]
 Int32 = npt.NDArray[np.int32]
 _ALONE = 128 << 20  # bytes of a table that one core is done with before another would surely have begun
 _PIECE = 8 << 20  # bytes that a core takes at a time from a larger one
@@ -135,6 +137,30 @@ def best(scores: Float32, k: int) -> Int32:
     above = above[np.lexsort((above, -scores[above]))]
     level = np.flatnonzero(scores == threshold)[: k - len(above)]
     return np.concatenate([above, level]).astype(np.int32)
+
+
+# --- ranks, 1 is best, ties at their mean; engine/evaluation/ranks.py has them in torch
+
+
+def mean_rank(
+    scores: npt.NDArray[np.floating], score: npt.ArrayLike, candidates: npt.NDArray[np.bool_] | Literal[True] = True
+) -> Float64:
+    """1 + the candidates above + half of the other candidates level with it: float64 [...].
+
+    scores: [..., items]; score: [...], that of a candidate; candidates: bool [items], True: all.
+    """
+    target = np.asarray(score)[..., None]
+    above = np.count_nonzero((scores > target) & candidates, axis=-1)
+    level = np.count_nonzero((scores == target) & candidates, axis=-1) - 1
+    return np.asarray(1 + above + level / 2, np.float64)
+
+
+def ranks_among(others: npt.NDArray[np.floating], scores: npt.ArrayLike) -> Float64:
+    """The rank that each of `scores` would have among `others`, which it is none of: float64, as long as `scores`."""
+    ordered = np.sort(others)
+    not_above = np.searchsorted(ordered, scores, side="right")
+    level = not_above - np.searchsorted(ordered, scores, side="left")
+    return np.asarray(1 + (len(ordered) - not_above) + level / 2, np.float64)
 
 
 def read_index(folder: Folder, expected: File, items: int, dim: int, identity: bool) -> ItemIndex:

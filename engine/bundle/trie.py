@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.data.identifiers import NONE, Identifiers
+from engine.data.ragged import offsets_of, spread
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -107,9 +108,7 @@ class Trie:
     def children(self, nodes: Int64) -> tuple[Int64, Int64]:
         """All children of the nodes, one node's after the other's, and for each of them the place in `nodes` of its parent."""
         counts = self.counts[nodes]
-        owners = np.repeat(np.arange(len(nodes)), counts)
-        within = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
-        return self.starts[nodes][owners] + within, owners
+        return spread(self.starts[nodes], counts), np.repeat(np.arange(len(nodes)), counts)
 
     def child(self, nodes: Int64, tokens: Int64) -> Int64:
         """The child of each node under the token beside it; −1 where there is none, or where the node is −1 itself."""
@@ -143,5 +142,5 @@ class Trie:
 
     def below(self, items: Bool) -> Int64:
         """items: bool [items] → int64 [nodes], how many of those items are below each node."""
-        before = np.concatenate([[0], np.cumsum(items[self.order])])
+        before = offsets_of(items[self.order])
         return before[self.highs] - before[self.lows]

@@ -208,14 +208,11 @@ def _import(args: argparse.Namespace) -> int:
     from engine.data.prepare import import_dataset
 
     stage("reading the log and the catalogue")
-    return show(import_dataset, _options(args), args)
-
-
-def _options(args: argparse.Namespace) -> ImportOptions:
-    return chosen(
+    options = chosen(
         args, paths=tuple(args.paths), header=not args.no_header, split=_split(args),
         delimiter=args.delimiter.replace("\\t", "\t") if args.delimiter else args.delimiter,
     )  # fmt: skip
+    return show(import_dataset, options, args)
 
 
 def _split(args: argparse.Namespace) -> SplitOptions:

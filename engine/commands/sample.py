@@ -14,7 +14,6 @@ import time
 from pathlib import Path
 
 from engine.console import Progress, duration
-from engine.data.dataset import DatasetInfo
 from engine.data.write import refuse_existing
 from engine.errors import UsageError
 from engine.sample.build import FILMS, build_procedural, build_sample
@@ -52,7 +51,16 @@ def run(args: argparse.Namespace) -> int:
     if args.seed < 0:
         raise UsageError(f"--seed must not be negative, not {args.seed}")
     started = time.monotonic()
-    info = {"films": _films, "build": _build, "procedural": _procedural}[args.action](args)
+    if args.action == "films":
+        info = build_films(args.raw, args.catalogue, args.out, args.seed)
+    elif args.action == "build":
+        if args.viewers < 1:
+            raise UsageError(f"--viewers must be at least 1, not {args.viewers}")
+        info = build_sample(args.films or args.out / FILMS, args.out, Story(viewers=args.viewers), args.seed)
+    else:
+        refuse_existing(args.out, args.overwrite)
+        story, bar = ProceduralStory(items=args.items, events=args.events), Progress(args.events, "simulated events")
+        info = build_procedural(args.out, story, args.seed, overwrite=args.overwrite, progress=bar.update)
     counts = info.counts
     people, events = ("simulated viewers", "simulated events") if info.simulated else ("people", "events")
     print(
@@ -60,20 +68,3 @@ def run(args: argparse.Namespace) -> int:
         f"in {duration(time.monotonic() - started)}\nfingerprint {info.fingerprint}"
     )
     return 0
-
-
-def _films(args: argparse.Namespace) -> DatasetInfo:
-    return build_films(args.raw, args.catalogue, args.out, args.seed)
-
-
-def _build(args: argparse.Namespace) -> DatasetInfo:
-    if args.viewers < 1:
-        raise UsageError(f"--viewers must be at least 1, not {args.viewers}")
-    return build_sample(args.films or args.out / FILMS, args.out, Story(viewers=args.viewers), args.seed)
-
-
-def _procedural(args: argparse.Namespace) -> DatasetInfo:
-    story = ProceduralStory(items=args.items, events=args.events)
-    refuse_existing(args.out, args.overwrite)
-    bar = Progress(story.events, "simulated events")
-    return build_procedural(args.out, story, args.seed, overwrite=args.overwrite, progress=bar.update)

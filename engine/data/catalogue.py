@@ -17,9 +17,8 @@ import duckdb
 import pyarrow as pa
 
 from engine.tabular.columns import DECIMAL, INTEGER, RESERVED
-from engine.tabular.database import BLANKS
+from engine.tabular.database import BLANKS, has_html, without_html
 from engine.tabular.findings import Findings
-from engine.tabular.html import has_html, without_html
 from engine.tabular.problems import CONTROLS, MAX_ID, MAX_TITLE, warning_words
 
 Record = dict[str, Any]
@@ -93,7 +92,8 @@ def read_catalogue(
             if rows[row] is not None and source is not None and source.title_column:
                 notices["empty titles; the id stands in"] += 1
             titles[row] = ids[row]
-    attributes = _attributes(rows)
+    names = dict.fromkeys(name for row in rows for name in row or ())
+    attributes = {name: [_clean((row or {}).get(name)) for row in rows] for name in names}
     notices[f"× {warning_words('html')}"] = _strip_html(findings.con, attributes)
     return ids, [title or "" for title in titles], attributes, unused
 
@@ -172,13 +172,6 @@ def _id_fault(item_id: str) -> str | None:
     if len(item_id) > MAX_ID:
         return "id_long"
     return "id_control" if re.search(CONTROLS, item_id) else None
-
-
-def _attributes(rows: list[Record | None]) -> dict[str, list[Any]]:
-    names: dict[str, None] = {}
-    for row in rows:
-        names.update(dict.fromkeys(row or ()))
-    return {name: [_clean((row or {}).get(name)) for row in rows] for name in names}
 
 
 def _strip_html(con: duckdb.DuckDBPyConnection, attributes: dict[str, list[Any]]) -> int:

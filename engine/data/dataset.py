@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.parquet as pq
 
-from engine.data.ragged import Ragged
+from engine.data.ragged import Ragged, offsets_of, spread
 from engine.data.repeats import RULES, about_held_out, in_words
 from engine.errors import SeqscopeError
 
@@ -204,13 +204,13 @@ class Cases:
     @functools.cached_property
     def owner(self) -> np.ndarray:
         """int64 [targets]: the case of each target."""
-        return np.repeat(np.arange(len(self)), self.held_out.lengths)
+        return self.held_out.owners
 
     @functools.cached_property
     def repeated(self) -> np.ndarray:
         """bool [targets]: whether the target is in its own history."""
         items = 1 + max(int(values.max(initial=0)) for values in (self.history.values, self.targets))
-        known = np.repeat(np.arange(len(self)), self.history.lengths) * items + self.history.values
+        known = self.history.owners * items + self.history.values
         return np.isin(self.owner * items + self.targets, known)
 
     def take(self, rows: np.ndarray) -> Cases:
@@ -240,9 +240,7 @@ class Dataset:
             raise SeqscopeError(
                 f"{self.path}: interactions.parquet does not match dataset.json. Import the dataset again."
             )
-        self.events = Ragged(
-            table["item"].to_numpy().astype(np.int32), np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        )
+        self.events = Ragged(table["item"].to_numpy().astype(np.int32), offsets_of(counts))
         self.roles = table["role"].to_numpy().astype(np.int8)
         self.timestamps = None if table["timestamp"].null_count else table["timestamp"].to_numpy()
 
@@ -285,8 +283,8 @@ class Dataset:
         if kind == "time":
             held_back |= self.roles == Role.BETWEEN
         elif kind == "users":
-            owner = np.repeat(np.arange(len(self.events)), self.events.lengths)
-            held_back = np.isin(owner, owner[held_back])
+            owners = self.events.owners
+            held_back = np.isin(owners, owners[held_back])
         whole = copy.copy(self)
         whole.validating = self.validating
         for computed in ("training", "popularity"):
@@ -311,9 +309,7 @@ class Dataset:
         held = np.flatnonzero(self.roles == role)
         users = (np.searchsorted(self.events.offsets, held, side="right") - 1).astype(np.int32)
         starts = self.events.offsets[users]
-        lengths = held - starts
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        source = np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
+        offsets, source = offsets_of(held - starts), spread(starts, held - starts)
         moments = None if times is None else Ragged(times.values[source], offsets)
         return Cases.of(users, Ragged(self.events.values[source], offsets), self.events.values[held], moments)
 

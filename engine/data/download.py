@@ -13,7 +13,7 @@ import shutil
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -50,7 +50,7 @@ class Unfinished(Exception):
         self.wait = wait
 
 
-def download(url: str, target: Path, *, checksum: tuple[str, str] | None = None, patience: Patience = PATIENT) -> str:
+def download(url: str, target: Path, *, checksum: Sequence[str] | None = None, patience: Patience = PATIENT) -> str:
     """Fetch `url` to `target` and return its sha256 (hex).
 
     checksum: (algorithm, hex digest) that the file must have. A file that has not is fetched once more from the beginning.

@@ -22,6 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from engine.data.ragged import offsets_of
 from engine.errors import SeqscopeError
 from engine.files import replacing, write_json
 
@@ -94,7 +95,7 @@ class Identifiers:
 
     def groups(self) -> npt.NDArray[np.int64]:
         """int64 [items]: the same number for items that share an identifier, counted from 0."""
-        return np.unique(self.codes, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+        return np.unique(self.codes, axis=0, return_inverse=True)[1].astype(np.int64)
 
     def digest(self) -> str:
         """sha256 of the codes and of what they mean."""
@@ -111,7 +112,7 @@ class Identifiers:
         """identifiers.parquet alone: beside a manifest that says the rest."""
         present = self.codes != NONE
         values = pa.array(self.codes[present])
-        offsets = np.concatenate([[0], np.cumsum(present.sum(1))]).astype(np.int32)
+        offsets = offsets_of(present.sum(1)).astype(np.int32)
         table = pa.table(
             {
                 "item": pa.array(np.arange(len(self), dtype=np.int32)),

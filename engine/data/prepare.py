@@ -28,13 +28,12 @@ import pyarrow as pa
 from engine import __version__
 from engine.data.catalogue import attribute_table, choose_id_column, read_catalogue
 from engine.data.dataset import Dataset, DatasetInfo, Role
-from engine.data.log import Events, read_log
+from engine.data.log import Events, core, read_log, renumber, time_order
 from engine.data.options import ImportOptions
-from engine.data.order import core, renumber, repeated, time_order
-from engine.data.repeats import in_words, measure, propose
+from engine.data.repeats import in_words, measure, propose, repeated
 from engine.data.sources import SOURCES, Source, Workshop, guess_source
+from engine.data.sources.histories import read_item_map
 from engine.data.sources.items import open_items
-from engine.data.sources.lines import read_item_map
 from engine.data.split import IN_TRAINING, NO_TRAINING, in_training, split_roles, without_training
 from engine.data.write import NAME, refuse_existing, staging, write_dataset, write_files
 from engine.errors import SeqscopeError, UsageError, first_line

@@ -11,6 +11,17 @@ LONGEST = 10_000
 """Items of a history that a model reads, at most."""
 
 
+def offsets_of(lengths: np.ndarray | Sequence[int]) -> np.ndarray:
+    """int64 [rows + 1]: where sequences of these lengths begin that stand one after the other, and where the last one ends."""
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def spread(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """int64: starts[r], starts[r] + 1, …, as many as lengths[r] says, of one r after the other."""
+    ends = np.cumsum(lengths)
+    return np.repeat(starts - ends + lengths, lengths) + np.arange(lengths.sum())
+
+
 @dataclass(frozen=True)
 class Ragged:
     """Many sequences in one array: sequence r is ``values[offsets[r]:offsets[r + 1]]``.
@@ -31,7 +42,7 @@ class Ragged:
     def of(cls, sequences: Sequence[Sequence[int]], dtype: type = np.int32) -> Ragged:
         lengths = [len(sequence) for sequence in sequences]
         values = np.concatenate([np.asarray(s, dtype) for s in sequences]) if sum(lengths) else np.empty(0, dtype)
-        return cls(values, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
+        return cls(values, offsets_of(lengths))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -44,21 +55,22 @@ class Ragged:
         """int64 [rows]"""
         return np.diff(self.offsets)
 
+    @property
+    def owners(self) -> np.ndarray:
+        """int64 [total]: the sequence of each value."""
+        return np.repeat(np.arange(len(self)), self.lengths)
+
     def where(self, keep: np.ndarray) -> Ragged:
         """The values for which `keep` (bool [total]) holds, still in their sequences."""
-        before = np.concatenate([[0], np.cumsum(keep)])
-        return Ragged(self.values[keep], before[self.offsets].astype(np.int64))
+        return Ragged(self.values[keep], offsets_of(keep)[self.offsets])
 
     def take(self, rows: np.ndarray) -> Ragged:
         """The sequences `rows` (int [m]), in that order."""
-        offsets = np.concatenate([[0], np.cumsum(self.lengths[rows])]).astype(np.int64)
-        return Ragged(self.values[self.positions(rows)], offsets)
+        return Ragged(self.values[self.positions(rows)], offsets_of(self.lengths[rows]))
 
     def positions(self, rows: np.ndarray) -> np.ndarray:
         """int64: where the values of the sequences `rows` (int [m]) stand in `values`, in that order."""
-        lengths = self.lengths[rows]
-        ends = np.cumsum(lengths)
-        return np.repeat(self.offsets[rows] - ends + lengths, lengths) + np.arange(lengths.sum())
+        return spread(self.offsets[rows], self.lengths[rows])
 
     def padded(self, width: int, pad: int) -> np.ndarray:
         """int64 [rows, width]: the last `width` values of each sequence, `pad` on the left of shorter ones."""

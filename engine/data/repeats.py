@@ -13,11 +13,24 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from engine.data.order import repeated
-
 RULES = ("count", "first")
 COUNT_FROM = 0.05
 """The share of events, or of held-out items, from which on repeats are taken to be meant."""
+
+
+def repeated(user: np.ndarray, item: np.ndarray, time: np.ndarray | None = None) -> np.ndarray:
+    """bool [events]: which events repeat an earlier one of the same user and item, and of the same time where `time` is given.
+
+    Arrays are sorted by user and time.
+    """
+    again = np.zeros(len(user), bool)
+    pair = user.astype(np.int64) * (int(item.max(initial=0)) + 1) + item
+    order = np.argsort(pair, kind="stable")  # within a pair still oldest first
+    same = pair[order][1:] == pair[order][:-1]
+    if time is not None:
+        same &= time[order][1:] == time[order][:-1]
+    again[order[1:][same]] = True
+    return again
 
 
 def measure(user: np.ndarray, item: np.ndarray, held_out: np.ndarray) -> dict[str, float]:

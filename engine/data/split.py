@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.data.dataset import SETS, Role
+from engine.data.ragged import offsets_of
 from engine.errors import SeqscopeError, UsageError
 
 KINDS = ("leave-one-out", "time", *SETS)
@@ -159,8 +160,7 @@ def split_roles(
 
 def _count_per_user(mask: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """int64 [users]: how many events of each user `mask` (bool [events]) marks."""
-    total = np.concatenate([[0], np.cumsum(mask)])
-    return total[offsets[1:]] - total[offsets[:-1]]
+    return np.diff(offsets_of(mask)[offsets])
 
 
 IN_TRAINING = "held out, and in the training events of the same user"

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from engine.data.ragged import offsets_of, spread
 from engine.errors import SeqscopeError, first_line
 from engine.files import replacing
 
@@ -79,10 +80,9 @@ class ItemWords:
         lengths = self.lengths[rows]
         if longest is not None:
             lengths = np.minimum(lengths, longest)
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        source = np.repeat(self.offsets[:-1][rows] - offsets[:-1], lengths) + np.arange(offsets[-1])
-        names = ("tokens", "kinds", "attributes", "words")
-        return dataclasses.replace(self, offsets=offsets, **{name: getattr(self, name)[source] for name in names})
+        source = spread(self.offsets[:-1][rows], lengths)
+        parts = {name: getattr(self, name)[source] for name in ("tokens", "kinds", "attributes", "words")}
+        return dataclasses.replace(self, offsets=offsets_of(lengths), **parts)
 
     def digest(self) -> str:
         """sha256 of all that a model sees of it."""

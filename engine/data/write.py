@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine import __version__
 from engine.data.dataset import Dataset, DatasetInfo, Role, fingerprint
-from engine.data.order import repeated
-from engine.data.ragged import Ragged
-from engine.data.repeats import UNTRAINED, count_held_out
+from engine.data.ragged import Ragged, offsets_of
+from engine.data.repeats import UNTRAINED, count_held_out, repeated
 from engine.data.split import SplitOptions, split_roles
 from engine.errors import SeqscopeError, UsageError
 from engine.files import staged_folder
@@ -133,7 +131,7 @@ def write_dataset(
             attributes=[column for column in items.column_names if column not in ("item_id", "title")],
             repeats=repeats,
             measured=dict(measured or {}),
-            held_out=_untrained(roles, events.values, test_rows)
+            held_out={UNTRAINED: int(np.isin(events.values[test_rows], events.values[roles == Role.TRAIN], invert=True).sum())}
             if split.sets  # nothing comes before an item of a set
             else count_held_out(test_rows, offsets, events.values, timestamp if moments is None else moments, negative),
         )  # fmt: skip
@@ -145,13 +143,6 @@ def write_dataset(
                 f"{folder}: what was written does not read back the same. Is the disk in order? Import again."
             )
         return info
-
-
-def _untrained(
-    roles: npt.NDArray[np.integer], items: npt.NDArray[np.int32], tested: npt.NDArray[np.int64]
-) -> dict[str, int]:
-    trained = np.unique(items[roles == Role.TRAIN])
-    return {UNTRAINED: int(np.count_nonzero(~np.isin(items[tested], trained)))}
 
 
 def write_files(
@@ -213,5 +204,4 @@ def _check_log(
         raise ValueError(f"items must lie in 0..{items.num_rows - 1}")
     if timestamp is not None and np.any((timestamp[1:] < timestamp[:-1]) & (user[1:] == user[:-1])):
         raise ValueError("each user's events must be sorted by time")
-    counts = np.bincount(user, minlength=num_users)
-    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return offsets_of(np.bincount(user, minlength=num_users))

@@ -14,10 +14,10 @@ from engine.data.dataset import Cases, Dataset
 from engine.errors import SeqscopeError, UsageError
 from engine.evaluation import metrics
 from engine.evaluation.metrics import beyond_beam
-from engine.evaluation.negatives import frozen
 from engine.evaluation.protocols import SETS, Protocol, history_excluded, main, of_dataset, parse
 from engine.evaluation.ranks import (
     best_items,
+    frozen,
     full_ranks,
     inputs,
     next_device,
@@ -169,7 +169,7 @@ def agreement(
         memory = model.encode(*inputs(model, part, False, device))
         blocked = torch.zeros(len(part), model.num_items, dtype=torch.bool, device=device)
         if exclude_history:
-            row = torch.as_tensor(np.repeat(np.arange(len(part)), part.history.lengths), device=device)
+            row = torch.as_tensor(part.history.owners, device=device)
             blocked[row, torch.as_tensor(part.history.values.astype(np.int64), device=device)] = True
         exact = exact_scores(model, memory).masked_fill(blocked, -torch.inf)
         best = exact.topk(k, dim=1)

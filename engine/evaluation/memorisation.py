@@ -39,8 +39,7 @@ def memorised(training: Ragged, cases: Cases, items: int) -> npt.NDArray[np.int8
         near = np.zeros(len(transitions), bool)
         for seen in pairs:
             near |= _among(transitions, seen)
-        row = np.repeat(np.arange(len(part)), histories.lengths)
-        kinds[part[np.bincount(row, near, len(part)) > 0]] = NEAR
+        kinds[part[np.bincount(histories.owners, near, len(part)) > 0]] = NEAR
         known = np.flatnonzero(histories.lengths)
         last = transitions[histories.offsets[1:][known] - 1]
         kinds[part[known[_among(last, pairs[0])]]] = NEXT
@@ -68,7 +67,7 @@ def write(dataset: Dataset, path: Path) -> None:
 
 def _pairs(training: Ragged, distance: int, items: int) -> npt.NDArray[np.int64]:
     """Which item came how many places after which, as numbers before · items + after, ascending."""
-    owner = np.repeat(np.arange(len(training)), training.lengths)
+    owner = training.owners
     same = owner[distance:] == owner[:-distance]
     before, after = training.values[:-distance][same], training.values[distance:][same]
     return np.sort(before * np.int64(items) + after)

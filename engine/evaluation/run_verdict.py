@@ -15,8 +15,7 @@ from engine.bundle.tables import side_tables
 from engine.data.dataset import Dataset
 from engine.evaluation import memorisation, metrics
 from engine.evaluation.protocols import in_order, parse
-from engine.evaluation.rank_table import Ranks, common, ranks
-from engine.evaluation.tables import COST
+from engine.evaluation.tables import COST, Ranks, common, ranks
 from engine.evaluation.verdict import USERS, Contender, Verdict, verdict, without_seed
 from engine.files import read_json
 from engine.registry import MODELS
@@ -65,7 +64,9 @@ def of_runs(folders: Iterable[Path], dataset: Dataset, protocol: str, metric: st
         alike.setdefault((key, name.removeprefix(run.name)), {}).setdefault(seed, name)  # a copy is no other training
     contenders = [_contender([(name, of_row[name]) for name in names.values()], people) for names in alike.values()]
     some = next(iter(people.values()))
-    return verdict(contenders, metric, dataset.popularity, _memorised(dataset, some))
+    kinds, cases = memorisation.of_test(dataset), dataset.cases("test")
+    memorised = None if kinds is None else some.lookup(cases.users[cases.owner], cases.targets, kinds)
+    return verdict(contenders, metric, dataset.popularity, memorised)
 
 
 def other_seeds(run: Path) -> pa.Table | None:
@@ -120,8 +121,3 @@ def _contender(runs: list[tuple[str, EvaluatedRun]], people: dict[str, Ranks]) -
         milliseconds=first.milliseconds,
         improving=any(run.record.get("improving") for _, run in runs),
     )
-
-
-def _memorised(dataset: Dataset, rows: Ranks) -> np.ndarray | None:
-    kinds, cases = memorisation.of_test(dataset), dataset.cases("test")
-    return None if kinds is None else rows.lookup(cases.users[cases.owner], cases.targets, kinds)

@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.evaluation.memorisation import NEAR, NEXT, PLACES, UNSEEN
-from engine.evaluation.rank_table import Ranks
 from engine.evaluation.significance import Difference, paired_over_seeds
+from engine.evaluation.tables import Ranks
 
 USERS = "+user"
 """Behind a contender's name: the model with its vectors of training users, which is no model more."""

@@ -20,7 +20,7 @@ from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError, UsageError
 from engine.evaluation.run_verdict import other_seeds
 from engine.evaluation.tables import EVALUATION, milliseconds_per_list
-from engine.export import counted, umap_map, vectors, weights
+from engine.export import umap_map, vectors, weights
 from engine.export.generator import write_generator
 from engine.export.staging import TITLE, USERS, Draft, check_name_and_title, exported, provenance, read_back
 from engine.export.text import write_sentence, write_text
@@ -37,8 +37,8 @@ PARTS: dict[str, Callable[[Any, Draft], None]] = {
     "text": write_text,
     "sentence": write_sentence,
     "graph": vectors.write_graph,
-    "item-to-item": counted.write_item_to_item,
-    "constant": counted.write_constant,
+    "item-to-item": vectors.write_item_to_item,
+    "constant": vectors.write_constant,
 }
 """What `Recommender.exports` names: each writes its files into the draft."""
 CURVE = {
@@ -146,10 +146,11 @@ def _fill(
         (7, draft.item_to_item), (5, shared), (4, draft.graph), (3, draft.sentence), (2, draft.generator or draft.text),
         (1, True),
     )  # fmt: skip
+    called = recipe.title or model.card.title
     return Manifest(
         **provenance(folder, data, f"seqscope {__version__}, torch {torch.__version__}"),
         schema_version=next(version for version, needed in versions if needed),
-        title=title or _title(recipe.title or model.card.title, refitted(record)),
+        title=title or (f"{called[: TITLE - len(REFIT)]}{REFIT}" if refitted(record) else called),
         family=model.name,
         summary=model.card.summary,
         paper=model.card.paper + draft.paper,
@@ -198,8 +199,3 @@ def _fill(
         projection=placed,
         check=next(check for check in compared if check is not None),
     )
-
-
-def _title(words: str, refit: bool) -> str:
-    """What a model is called where nobody says otherwise."""
-    return f"{words[: TITLE - len(REFIT)]}{REFIT}" if refit else words

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine import __version__
+from engine.bundle.embedding_spaces import pca
 from engine.bundle.manifest import Projection
-from engine.bundle.pca import pca
 from engine.bundle.tokenizers import (
     CODEBOOKS_MAP,
     LATENTS_MAP,

@@ -18,10 +18,9 @@ import pyarrow.parquet as pq
 from onnx import numpy_helper
 
 from engine.bundle.errors import BundleError
-from engine.bundle.index import Float32, best
+from engine.bundle.index import Float32, best, mean_rank
 from engine.bundle.manifest import ZERO_SHOT, Manifest, Projection, ZeroShot
 from engine.bundle.onnx_graph import WEIGHTS
-from engine.bundle.ranks import mean_rank
 from engine.console import Progress, stage
 from engine.data.dataset import Dataset, DatasetInfo
 from engine.data.words import TOKENIZER, ItemWords, tokenize
@@ -90,7 +89,11 @@ def carry(
     staging.exported_fingerprint(data, out)
     stage("reading the words")
     words, heard = read_words(bundle, data)
-    words, longest, cut = _fitting(words, bundle)
+    assert bundle.manifest.text is not None
+    longest = bundle.manifest.text.longest  # that the graphs have room for
+    cut = int((words.lengths > longest).sum())
+    if cut:
+        words = words.take(np.arange(len(words)), longest)
     about = ZeroShot(
         bundle=bundle.name, digest=bundle.digest, dataset=origin.name, title=origin.title[:300],
         fingerprint=origin.fingerprint, words=words.digest(), cut=cut,
@@ -152,14 +155,6 @@ def read_words(bundle: Bundle, data: Dataset) -> tuple[ItemWords, Known]:
         raise SeqscopeError(f"{data.path}: no item has any words, so there is nothing to read")
     words = tokenize(pairs, reader.tokenizer, [field.key for field in fields], text.limit)
     return words, known(reader.tokenizer, [value for item in pairs for _, value in item])
-
-
-def _fitting(words: ItemWords, bundle: Bundle) -> tuple[ItemWords, int, int]:
-    """The words as far as the graphs have room for them, that room, and how many items were cut."""
-    assert bundle.manifest.text is not None
-    longest = bundle.manifest.text.longest
-    long = int((words.lengths > longest).sum())
-    return (words.take(np.arange(len(words)), longest) if long else words), longest, long
 
 
 def _there(target: Path, data: Dataset, about: ZeroShot, title: str, unknown: float) -> Bundle | None:

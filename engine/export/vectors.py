@@ -1,6 +1,6 @@
-"""Vectors of items as files: of a bundle encoder.onnx, attention.onnx where the model attends, and index.npy; the graph that a
-model learnt along; and spaces that no model owns, exports/<dataset>/spaces/<name>/, as
-engine.bundle.embedding_spaces reads them.
+"""Vectors of items as files: of a bundle encoder.onnx, attention.onnx where the model attends, and index.npy; weights between
+items, of a model that counts; the graph that a model learnt along; and spaces that no model owns,
+exports/<dataset>/spaces/<name>/, as engine.bundle.embedding_spaces reads them.
 
 A bundle is run before anybody sees it: its answers must be PyTorch's.
 """
@@ -9,24 +9,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
+from onnx import checker, numpy_helper, parser
 
 from engine.bundle.embedding_spaces import MAP, VECTORS, Space, SpaceAbout
+from engine.bundle.files import Folder
 from engine.bundle.index import Float32
-from engine.bundle.manifest import Check, Index, PeopleGraph
+from engine.bundle.manifest import Check, Index, ItemToItem, PeopleGraph
 from engine.data.dataset import Cases, Dataset
 from engine.data.ragged import Ragged
 from engine.errors import SeqscopeError
 from engine.export import graphs, umap_map
-from engine.export.staging import TITLE, Draft, check_name_and_title, exported, provenance, read_back
+from engine.export.staging import TITLE, Draft, check_name_and_title, exported, file_of, provenance, read_back
 from engine.models import Recommender
 from engine.models.graph import GraphRecommender
+from engine.models.item_to_item import LEVELS
+from engine.models.item_to_item import ItemToItem as ItemToItemModel
+from engine.models.popularity import Popularity
 from engine.runtime.graph_paths import EMBEDDINGS, PEOPLE, InteractionGraph, Paths
+from engine.runtime.item_to_item import FILE, bytes_of_gap, unpack
 from engine.runtime.zoo import SPACES
 from engine.text.attributes import Field
 from engine.text.embeddings import Stored
@@ -136,6 +143,49 @@ def difference(got: np.ndarray, expected: np.ndarray) -> float:
     return difference if np.isfinite(difference) else float("inf")  # max() would pass over what is not a number
 
 
+# --- models that count: weights between items, packed, and a graph that is a few lines of ONNX, written as such
+#
+# PyTorch's exporter, which follows a network through its modules, takes seconds to be loaded and seconds for each of them.
+
+
+def write_item_to_item(model: ItemToItemModel, draft: Draft) -> None:
+    """item_to_item.npz, which engine/runtime/item_to_item.py reads, and index.npy."""
+    items, count, file = model.num_items, len(model.entries), draft.folder / FILE
+    rows = np.repeat(np.arange(items + 1), np.diff(model.starts.numpy()))
+    gaps = np.diff(rows * items + model.entries.numpy(), prepend=-1)
+    arrays: dict[str, Any] = {
+        "gaps": gaps.astype("<i8").view(np.uint8).reshape(count, 8).T[: bytes_of_gap(items)].copy()
+    }
+    levels, codes = np.unique(model.weights.numpy(), return_inverse=True)
+    few = len(levels) <= LEVELS
+    if few:
+        arrays |= {"codes": codes.astype(np.uint8), "levels": np.pad(levels, (0, LEVELS - len(levels)))}
+    else:
+        arrays["weights"] = model.weights.numpy()
+    if model.reads_order:
+        arrays["position_weights"] = model.position_weights.numpy()
+    np.savez_compressed(file, allow_pickle=False, **arrays)
+    np.save(draft.folder / "index.npy", model.prior.numpy()[:, None], allow_pickle=False)
+    draft.item_to_item, draft.dim = ItemToItem(entries=count, levels=256 if few else 0), items
+    longest = model.max_length if model.reads_order else None
+    folder = Folder(draft.folder, draft.folder.name)
+    unpacked = unpack(folder, {FILE: file_of(file)}, items, draft.item_to_item, longest)
+    draft.checks.append(lambda: compare(draft.folder, model, draft.cases, draft.recipe.training.seed, unpacked.run))
+
+
+def write_constant(model: Popularity, draft: Draft) -> None:
+    """encoder.onnx of a model that reads nothing: a query of zeros, so that the bias of the index is the score."""
+    constant = parser.parse_model(f"""<ir_version: 10, opset_import: ["" : {graphs.OPSET}], producer_name: "seqscope">
+    encoder (int64[batch, 1] items) => (float[batch, 1] query) {{
+        batch_size = Shape <start = 0, end = 1> (items)
+        shape = Concat <axis = 0> (batch_size, dim)
+        query = ConstantOfShape (shape)
+    }}""")
+    constant.graph.initializer.append(numpy_helper.from_array(np.array([1]), "dim"))
+    checker.check_model(constant)
+    (draft.folder / "encoder.onnx").write_bytes(constant.SerializeToString())
+
+
 MOST_EDGES = 5_000_000
 """Of a graph that a bundle carries: more would take longer to walk than a page waits."""
 
@@ -228,10 +278,11 @@ def _fill_space(folder: Path, stored: Stored, rows: npt.NDArray[np.float16], tit
     np.save(folder / VECTORS, rows, allow_pickle=False)
     which, xy, how = umap_map.umap_map(rows[some].astype(np.float32), "cosine")  # of what readers will compare
     umap_map.write_map(folder / MAP, xy, item=some[which])
+    keys = [Field.read(field).key for field in stored.fields]
     return SpaceAbout(
         **provenance(folder, data),
         title=title,
-        summary=f"Near are items of which much the same is said. Read were {', '.join(_keys(stored.fields))}, by "
+        summary=f"Near are items of which much the same is said. Read were {', '.join(keys)}, by "
         f"{encoder.title}; nobody's history plays a part.",
         source=_source(encoder.source),
         licence=encoder.licence,
@@ -241,10 +292,6 @@ def _fill_space(folder: Path, stored: Stored, rows: npt.NDArray[np.float16], tit
         without=data.num_items - len(some),
         projection=how,
     )
-
-
-def _keys(fields: tuple[str, ...]) -> list[str]:
-    return [Field.read(field).key for field in fields]
 
 
 def _source(words: str) -> str:

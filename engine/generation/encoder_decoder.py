@@ -167,16 +167,13 @@ class EncoderDecoder(Generator):
         self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.layers))
         self.decoder_norm = RMSNorm(config.dim)
         self.head = None if config.tied else nn.Linear(config.dim, self.vocabulary, bias=False)
-        self._initialise(generator)
-
-    def _initialise(self, generator: torch.Generator) -> None:
-        """As T5: every product keeps the size of what goes in."""
+        # as T5: every product keeps the size of what goes in
         nn.init.normal_(self.table.weight, generator=generator)
         for module in self.modules():
             if isinstance(module, nn.Linear):
                 nn.init.normal_(module.weight, std=module.in_features**-0.5, generator=generator)
             elif isinstance(module, RelativeBias):
-                nn.init.normal_(module.table.weight, std=self.config.dim**-0.5, generator=generator)
+                nn.init.normal_(module.table.weight, std=config.dim**-0.5, generator=generator)
 
     # --- reading
 

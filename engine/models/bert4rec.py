@@ -10,6 +10,7 @@ docs/models.md lists all that differs from the paper.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -22,7 +23,9 @@ from engine.models.base import AttentionShape, ItemIndex, Recommender
 from engine.models.layers import (
     NO_RESIDUAL,
     attend,
+    check_heads,
     dropout,
+    initialise,
     join_heads,
     split_heads,
     visible,
@@ -105,8 +108,7 @@ class BERT4Rec(Recommender):
 
     def __init__(self, config: BERT4RecConfig, num_items: int, num_users: int, generator: torch.Generator) -> None:
         super().__init__()
-        if config.dim % config.heads:
-            raise ValueError(f"dim {config.dim} cannot be split into {config.heads} heads")
+        check_heads(config.dim, config.heads)
         if config.max_length < 2:
             raise ValueError(f"max_length {config.max_length} leaves no position beside [MASK]; it must be 2 or more")
         self.config, self.num_items, self.max_length = config, num_items, config.max_length - 1
@@ -118,13 +120,8 @@ class BERT4Rec(Recommender):
         self.head = nn.Linear(config.dim, config.dim)
         self.head_norm = nn.LayerNorm(config.dim, eps=1e-12)
         self.bias = nn.Parameter(torch.zeros(num_items))
-        for module in self.modules():
-            if isinstance(module, nn.Linear | nn.Embedding):
-                nn.init.trunc_normal_(module.weight, std=0.02, a=-0.04, b=0.04, generator=generator)
-            if isinstance(module, nn.Linear):
-                nn.init.zeros_(module.bias)
-        with torch.no_grad():
-            self.items.weight[self.pad] = 0
+        normal = functools.partial(nn.init.trunc_normal_, std=0.02, a=-0.04, b=0.04, generator=generator)
+        initialise(self, matrices=normal, tables=normal)
 
     def hidden(self, tokens: Tensor, weights: list[Tensor] | None = None) -> Tensor:
         """State at every position before the head, float32 [batch, length, dim].

@@ -21,7 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.cards import Card, OnPage, Variant
-from engine.models.layers import attend, dropout, join_heads, split_heads, visible
+from engine.models.layers import attend, check_heads, dropout, join_heads, split_heads, visible
 from engine.models.sasrec import LastState, SelfAttentive
 
 
@@ -38,8 +38,7 @@ class NextItemNetwork(LastState):
 
     def __init__(self, config: Any, num_items: int, blocks: list[nn.Module], generator: torch.Generator) -> None:
         super().__init__()
-        if config.dim % config.heads:
-            raise ValueError(f"dim {config.dim} cannot be split into {config.heads} heads")
+        check_heads(config.dim, config.heads)
         self.config, self.num_items, self.max_length = config, num_items, config.max_length
         self.items = nn.Embedding(num_items + 1, config.dim, padding_idx=num_items)
         self.positions = nn.Embedding(config.max_length, config.dim)

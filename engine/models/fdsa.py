@@ -10,6 +10,7 @@ Only the history's attributes are read: an item's row is its own vector. docs/mo
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -22,6 +23,7 @@ from torch import Tensor, nn
 from engine.cards import Card, OnPage, Variant
 from engine.models.base import AttentionShape
 from engine.models.item_to_item import Attributes
+from engine.models.layers import check_heads, initialise
 from engine.models.sasrec import Block, SASRecConfig, SelfAttentive
 from engine.models.tfidf import WORD
 from engine.models.unisrec import Described
@@ -95,8 +97,7 @@ class FDSA(Described, SelfAttentive):
     ) -> None:
         super().__init__()
         d = config.dim
-        if d % config.heads:
-            raise ValueError(f"dim {d} cannot be split into {config.heads} heads")
+        check_heads(d, config.heads)
         self.config, self.num_items, self.max_length = config, num_items, config.max_length
         words, vocabulary = word_table(attributes, config.fields, config.least, config.words)
         # made of the attributes, which the dataset keeps; the last row is padding
@@ -112,16 +113,11 @@ class FDSA(Described, SelfAttentive):
         )
         self.norm, self.attribute_norm = (nn.LayerNorm(d, eps=1e-8) for _ in range(2))
         self.joint = nn.Linear(2 * d, d)  # W
-        for module in self.modules():
-            if isinstance(module, nn.Linear):
-                nn.init.xavier_uniform_(module.weight, generator=generator)
-                if module.bias is not None:
-                    nn.init.zeros_(module.bias)
-            if isinstance(module, nn.Embedding):
-                nn.init.normal_(module.weight, std=0.02, generator=generator)
-        with torch.no_grad():
-            self.items.weight[self.pad] = 0
-            self.word_vectors.weight[vocabulary] = 0
+        initialise(
+            self,
+            matrices=functools.partial(nn.init.xavier_uniform_, generator=generator),
+            tables=functools.partial(nn.init.normal_, std=0.02, generator=generator),
+        )
 
     def made(self, items: Tensor | None) -> Tensor:
         """A"""

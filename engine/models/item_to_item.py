@@ -293,12 +293,9 @@ class ItemToItem(Recommender):
         histories = sparse.csr_matrix(
             (counts.flatten().numpy(), items.flatten().numpy(), place), (len(items), self.num_items + 1)
         )
-        return torch.from_numpy((histories @ self._matrix()).toarray()).to(items.device)
-
-    def _matrix(self) -> sparse.csr_matrix:
-        """W with a row of padding, float32."""
         parts = (self.weights.float().numpy(), self.entries.numpy(), self.starts.numpy())
-        return sparse.csr_matrix(parts, (self.num_items + 1, self.num_items))
+        weights = sparse.csr_matrix(parts, (self.num_items + 1, self.num_items))  # W with a row of padding, float32
+        return torch.from_numpy((histories @ weights).toarray()).to(items.device)
 
     def index(self) -> ItemIndex:
         return ItemIndex(None, self.prior)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -36,6 +36,26 @@ def dropout_mask(like: Tensor, rate: float) -> Tensor:
     bits = words.view(torch.int16)[: like.numel()].view(like.shape)
     mask = torch.ge(bits, dropped - 32768, out=torch.empty(like.shape, dtype=like.dtype))
     return mask.mul_(65536 / (65536 - dropped))
+
+
+def initialise(network: nn.Module, matrices: Callable[[Tensor], object], tables: Callable[[Tensor], object]) -> None:
+    """Draws the weights of linear layers (`matrices`) and of tables, module by module; biases and rows of padding are zeros."""
+    for module in network.modules():
+        if isinstance(module, nn.Linear):
+            matrices(module.weight)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+        if isinstance(module, nn.Embedding):
+            tables(module.weight)
+            if module.padding_idx is not None:
+                with torch.no_grad():
+                    module.weight[module.padding_idx] = 0
+
+
+def check_heads(dim: int, heads: int) -> None:
+    """Raises ValueError where heads of attention cannot share a width."""
+    if dim % heads:
+        raise ValueError(f"dim {dim} cannot be split into {heads} heads")
 
 
 def looked_up(numbers: Tensor, items: Tensor) -> Tensor:

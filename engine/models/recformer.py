@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from engine.cards import Card, OnPage, Variant
 from engine.models import layers
 from engine.models.base import AttentionShape, ItemIndex, Recommender
-from engine.models.layers import dropout, join_heads, split_heads
+from engine.models.layers import check_heads, dropout, join_heads, split_heads
 from engine.text import bert
 
 CLASS, KEY, VALUE = range(3)
@@ -203,8 +203,7 @@ class Recformer(Recommender):
     ) -> None:
         super().__init__()
         d = config.dim
-        if d % config.heads:
-            raise ValueError(f"dim {d} cannot be split into {config.heads} heads")
+        check_heads(d, config.heads)
         self.config, self.num_items, self.max_length = config, num_items, config.max_length
         self.histories = max(8, min(512, READ // config.max_tokens))
         self.max_tokens, self.vocabulary = config.max_tokens, words.vocabulary

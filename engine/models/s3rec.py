@@ -13,6 +13,7 @@ a column, or one of several between commas: a genre, a brand. docs/models.md say
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from torch import Tensor, nn
 from engine.cards import Card, OnPage, Variant
 from engine.models.bert4rec import BERT4RecConfig, TransformerLayer
 from engine.models.item_to_item import Attributes
-from engine.models.layers import dropout, visible
+from engine.models.layers import check_heads, dropout, initialise, visible
 from engine.models.sasrec import SelfAttentive
 from engine.text.attributes import keys_of
 
@@ -123,8 +124,7 @@ class S3Rec(SelfAttentive):
     ) -> None:
         super().__init__()
         d = config.dim
-        if d % config.heads:
-            raise ValueError(f"dim {d} cannot be split into {config.heads} heads")
+        check_heads(d, config.heads)
         self.config, self.num_items, self.max_length = config, num_items, config.max_length
         self.mask = num_items + 1
         self.items = nn.Embedding(num_items + 2, d, padding_idx=num_items)
@@ -135,13 +135,8 @@ class S3Rec(SelfAttentive):
         self.tasks = (
             Tasks(d, *attribute_table(attributes, config.fields, config.vocabulary)) if config.pretrain else None
         )
-        for module in self.modules():
-            if isinstance(module, nn.Linear | nn.Embedding):
-                nn.init.normal_(module.weight, std=0.02, generator=generator)
-            if isinstance(module, nn.Linear) and module.bias is not None:
-                nn.init.zeros_(module.bias)
-        with torch.no_grad():
-            self.items.weight[self.pad] = 0
+        normal = functools.partial(nn.init.normal_, std=0.02, generator=generator)
+        initialise(self, matrices=normal, tables=normal)
         if start is not None:
             self.adopt(start)
 

@@ -36,7 +36,9 @@ from engine.models.base import NO_TIME, AttentionShape, ItemIndex, Recommender, 
 from engine.models.layers import (
     NO_RESIDUAL,
     attend,
+    check_heads,
     dropout,
+    initialise,
     join_heads,
     sinusoid,
     split_heads,
@@ -208,8 +210,7 @@ class SASRec(SelfAttentive):
     ) -> None:
         """times: int64 [training events]; gaps: int64 [some], seconds from an event to the next; both with `period`."""
         super().__init__()
-        if config.dim % config.heads:
-            raise ValueError(f"dim {config.dim} cannot be split into {config.heads} heads")
+        check_heads(config.dim, config.heads)
         self.config, self.num_items, self.max_length = config, num_items, config.max_length
         self.items = nn.Embedding(num_items + 1, config.dim, padding_idx=num_items)
         self.positions = nn.Embedding(config.max_length, config.dim) if config.positions == "learned" else None
@@ -224,21 +225,12 @@ class SASRec(SelfAttentive):
             None if times is None else Periods(times, config.period, config.dim) for _ in range(2)
         )
         self.register_buffer("gaps", None if gaps is None else torch.from_numpy(gaps), persistent=False)
-        self._initialise(generator)
-
-    def _initialise(self, generator: torch.Generator) -> None:
-        for module in self.modules():
-            if isinstance(module, nn.Linear | nn.Embedding):
-                if self.config.init == "glorot":
-                    nn.init.xavier_uniform_(module.weight, generator=generator)
-                else:
-                    nn.init.normal_(module.weight, std=0.02, generator=generator)
-            if isinstance(module, nn.Linear):
-                nn.init.zeros_(module.bias)
-        with torch.no_grad():
-            for table in (self.items, self.targets):
-                if table is not None:
-                    table.weight[self.pad] = 0
+        draw = (
+            functools.partial(nn.init.xavier_uniform_, generator=generator)
+            if config.init == "glorot"
+            else functools.partial(nn.init.normal_, std=0.02, generator=generator)
+        )
+        initialise(self, matrices=draw, tables=draw)
 
     @classmethod
     def needs_of(cls, config: SASRecConfig) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.cards import Card, OnPage, Variant
-from engine.models.layers import dropout
+from engine.models.layers import check_heads, dropout
 from engine.models.sasrec import Block, LastState, SASRecConfig, SelfAttentive
 
 
@@ -151,8 +151,7 @@ class UniSRec(Described, SelfAttentive):
     ) -> None:
         """vectors: float32 [items, width], zeros for an item without words."""
         super().__init__()
-        if config.dim % config.heads:
-            raise ValueError(f"dim {config.dim} cannot be split into {config.heads} heads")
+        check_heads(config.dim, config.heads)
         if len(vectors) != num_items:
             raise ValueError(f"{len(vectors)} vectors for {num_items} items")
         self.config, self.num_items, self.max_length = config, num_items, config.max_length

@@ -234,7 +234,7 @@ def path_scores(decoder: Decoder, trie: Trie, memory: Memory, items: Int64) -> F
         scores[ask] += gains[np.cumsum(counts) - counts + onward - trie.starts[nodes[ask]]]
         nodes[ask] = onward
         pasts[ask] = np.arange(len(ask))
-    return scores[which.reshape(-1)]
+    return scores[which]
 
 
 def shares(logits: Float32, rows: Int64, owners: Int64, tokens: Int64) -> Float64:

@@ -13,10 +13,9 @@ import numpy.typing as npt
 
 from engine.bundle.errors import CapabilityError, QuestionError
 from engine.bundle.files import EAGER_BYTES, Catalogue, Folder, Lazy, read_document
-from engine.bundle.index import Float32, Int32, ItemIndex, Neighbours, nearest
+from engine.bundle.index import Float32, Int32, ItemIndex, Neighbours, nearest, ranks_among
 from engine.bundle.manifest import SCHEMA_VERSION, Manifest
 from engine.bundle.onnx_graph import WEIGHTS
-from engine.bundle.ranks import ranks_among
 from engine.bundle.tables import ARRAY_BYTES, TABLE_BYTES
 from engine.cards import Kind, kind_of
 from engine.cards import place as place_in_lists
@@ -152,7 +151,10 @@ class Bundle(BundleTables):
         or "distinct_items" (tell every item from every other); KeyError for any other.
         """
         if capability == "distinct_items":
-            return self._cannot_tell_apart()
+            alike = 0 if self._writer is None else self._writer.tied()
+            if not alike:
+                return None
+            return f"{alike:,} of its {self.manifest.num_items:,} items share an identifier with another; they score alike."
         if capability == "unseen_items" and self._sentences is not None:
             return self._sentences.cannot()
         return cannot(self.manifest, capability)
@@ -479,12 +481,6 @@ class Bundle(BundleTables):
 
     def _left_out(self, events: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         return events if self.excludes_history else events[:0]
-
-    def _cannot_tell_apart(self) -> str | None:
-        count = 0 if self._writer is None else self._writer.tied()
-        if not count:
-            return None
-        return f"{count:,} of its {self.manifest.num_items:,} items share an identifier with another; they score alike."
 
 
 def _count(k: int) -> int:

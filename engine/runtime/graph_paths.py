@@ -28,7 +28,7 @@ from engine.bundle.files import Folder
 from engine.bundle.index import ItemIndex
 from engine.bundle.manifest import Manifest
 from engine.bundle.tables import Column, read_matrix, read_table
-from engine.data.ragged import Ragged
+from engine.data.ragged import Ragged, offsets_of
 
 PEOPLE, EMBEDDINGS = "people.parquet", "embeddings.npy"
 Float32 = npt.NDArray[np.float32]
@@ -93,9 +93,8 @@ class InteractionGraph:
     def of(cls, people: Ragged, num_items: int) -> InteractionGraph:
         """people: of every person the items, int32, each once and ascending."""
         order = np.argsort(people.values, kind="stable")
-        person = np.repeat(np.arange(len(people), dtype=np.int32), people.lengths)
-        starts = np.concatenate([[0], np.cumsum(np.bincount(people.values, minlength=num_items))])
-        return cls(people, Ragged(person[order], starts.astype(np.int64)))
+        starts = offsets_of(np.bincount(people.values, minlength=num_items))
+        return cls(people, Ragged(people.owners[order].astype(np.int32), starts))
 
     @cached_property
     def scale(self) -> tuple[Float32, Float32]:
@@ -115,7 +114,7 @@ class InteractionGraph:
         """From an item through its people to theirs: how many people [items], and the sum of p over their walks [items]."""
         people = self.items[item]
         shared = self.people.take(people)
-        person, others = np.repeat(np.arange(len(people)), shared.lengths), shared.values
+        person, others = shared.owners, shared.values
         weight = (self.scale[0][people] ** 2 * self.scale[1][item])[person] * self.scale[1][others]
         size = len(self.items)
         people_with = np.bincount(others, minlength=size).astype(np.int64)
@@ -125,8 +124,7 @@ class InteractionGraph:
         """(eᵏ of items [layers + 1, items, dim], of people [layers + 1, people, dim]) for k = 0 … layers"""
         from scipy.sparse import csr_matrix  # a moment to import, and few pages need it
 
-        person = np.repeat(np.arange(len(of_people)), self.people.lengths)
-        values = self.scale[0][person] * self.scale[1][self.people.values]
+        values = self.scale[0][self.people.owners] * self.scale[1][self.people.values]
         walks = csr_matrix((values, self.people.values, self.people.offsets), (len(of_people), len(of_items)))
         back = walks.T.tocsr()
         items, people = [of_items], [of_people]

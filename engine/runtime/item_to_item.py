@@ -20,6 +20,7 @@ from engine.bundle.files import Folder
 from engine.bundle.index import Float32
 from engine.bundle.manifest import File, ItemToItem, Manifest
 from engine.bundle.tables import CELLS, read_archive, read_matrix
+from engine.data.ragged import offsets_of
 
 FILE = "item_to_item.npz"
 _SMALL = np.iinfo(np.int16).max
@@ -117,7 +118,7 @@ def unpack(
         rows, entries[part] = np.divmod(places, items)
         lengths[rows[0] : rows[-1] + 1] += np.bincount(rows - rows[0])
         before = int(places[-1])
-    starts = np.concatenate([[0], np.cumsum(lengths)])
+    starts = offsets_of(lengths)
     weights = arrays["levels"][arrays["codes"]] if levels else arrays["weights"]
     return ItemToItemWeights(starts, entries, weights, arrays.get("position_weights"))
 

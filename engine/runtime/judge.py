@@ -27,8 +27,8 @@ from engine.evaluation.metrics import (
     names,
     per_user,
 )
-from engine.evaluation.rank_table import Ranks, common, ranks
 from engine.evaluation.significance import Difference, Interval, holm, interval, paired
+from engine.evaluation.tables import Ranks, common, ranks
 from engine.evaluation.verdict import (
     GROUP_COLUMNS,
     Contender,

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from engine.bundle.index import Float32
-from engine.bundle.ranks import Float64, mean_rank
+from engine.bundle.index import Float32, Float64, mean_rank
 
 if TYPE_CHECKING:
     from engine.runtime.bundle import Bundle, History

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from engine.bundle.ranks import Float64, ranks_among
+from engine.bundle.index import Float64, ranks_among
 
 Items = Sequence[int] | npt.NDArray[np.integer]
 

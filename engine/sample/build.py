@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from engine.data.dataset import DatasetInfo
-from engine.data.ragged import Ragged
+from engine.data.ragged import Ragged, offsets_of
 from engine.data.write import staging, write_dataset
 from engine.errors import SeqscopeError
 from engine.sample.films import Film, read_films
@@ -114,7 +114,7 @@ def numbered(prefix: str, count: int) -> pa.Array:
     return pa.array([f"{prefix}-{number:0{width}}" for number in range(1, count + 1)])
 
 
-# --- the log, and the same with its order or all of its structure destroyed
+# --- the log
 
 
 BLOCK = 1_500
@@ -137,7 +137,7 @@ class Log:
     @property
     def viewers(self) -> np.ndarray:
         """int32 [events]: the viewer of each event."""
-        return np.repeat(np.arange(len(self.events), dtype=np.int32), self.events.lengths)
+        return self.events.owners.astype(np.int32)
 
 
 def simulate(films: Sequence[Film], story: Story, rng: np.random.Generator) -> tuple[Log, World]:
@@ -150,48 +150,9 @@ def simulate(films: Sequence[Film], story: Story, rng: np.random.Generator) -> t
         blocks.append((timeline, choose(world, draw_tastes(size, world, story, child), timeline, story, child)))
     lengths = np.concatenate([np.diff(timeline.offsets) for timeline, _ in blocks])
     log = Log(
-        events=Ragged(
-            np.concatenate([choices.items for _, choices in blocks]),
-            np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-        ),
+        events=Ragged(np.concatenate([choices.items for _, choices in blocks]), offsets_of(lengths)),
         timestamps=np.concatenate([timeline.timestamps for timeline, _ in blocks]),
         reasons=np.concatenate([choices.reasons for _, choices in blocks]),
         moods=np.concatenate([choices.moods for _, choices in blocks]),
     )
     return log, world
-
-
-def shuffled(log: Log, rng: np.random.Generator) -> Log:
-    """Control 1: each viewer's films in random order, at the old moments. Tastes stay, order is gone."""
-    order = np.lexsort((rng.random(len(log.timestamps)), log.viewers))
-    return _rearranged(log, order)
-
-
-def scattered(log: Log, rng: np.random.Generator) -> Log:
-    """Control 2: all films dealt out anew over all events. Popularity and lengths stay, tastes and order are gone.
-
-    No viewer gets a film twice: repeats are swapped with random other events until none is left.
-    """
-    viewers = log.viewers.astype(np.int64)
-    width = int(log.events.values.max()) + 1
-    order = rng.permutation(len(viewers))
-    for _ in range(1_000):
-        pairs = viewers * width + log.events.values[order]
-        ranked = np.argsort(pairs, kind="stable")
-        repeats = ranked[1:][np.diff(pairs[ranked]) == 0]
-        if not len(repeats):
-            return _rearranged(log, order)
-        others = rng.choice(len(order), len(repeats), replace=False)
-        apart = ~np.isin(others, repeats)
-        here, there = repeats[apart], others[apart]
-        order[here], order[there] = order[there], order[here]
-    raise ValueError("a film was watched by nearly every viewer; its events cannot be dealt out without repeats")
-
-
-def _rearranged(log: Log, order: np.ndarray) -> Log:
-    return dataclasses.replace(
-        log,
-        events=Ragged(log.events.values[order], log.events.offsets),
-        reasons=log.reasons[order],
-        moods=log.moods[order],
-    )

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from engine.data.ragged import offsets_of
 from engine.errors import UsageError
 
 SERIES = 5
@@ -93,7 +94,7 @@ def procedural_log(
     progress: called with the number of events that are ready.
     """
     lengths = draw_lengths(story, rng)
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    offsets = offsets_of(lengths)
     item, timestamp = np.empty(story.events, np.int32), np.empty(story.events, np.int64)
     starts = range(0, len(lengths), BLOCK)
     for start, child in zip(starts, rng.spawn(len(starts)), strict=True):
@@ -144,7 +145,7 @@ def _draw_place(groups: np.ndarray, story: ProceduralStory, rng: np.random.Gener
 
 def _walk(lengths: np.ndarray, story: ProceduralStory, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """(places, groups), int64 [events] of viewers with `lengths`, in their order; repeats are still in them."""
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    offsets = offsets_of(lengths)
     places, groups = np.empty(offsets[-1], np.int64), np.empty(offsets[-1], np.int64)
     # A few groups are loved by many.
     loved = (story.groups * rng.random((len(lengths), story.loved)) ** 2).astype(np.int64)
@@ -195,7 +196,7 @@ def _replace_repeats(
 
 def _moments(lengths: np.ndarray, story: ProceduralStory, rng: np.random.Generator) -> np.ndarray:
     """int64 [events]: unix seconds, ascending within a viewer, who joins and leaves some time during the log."""
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    offsets = offsets_of(lengths)
     seconds = story.days * 86_400
     gaps = rng.exponential(size=offsets[-1])
     reach = np.cumsum(gaps)

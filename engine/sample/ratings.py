@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine.data.dataset import DatasetInfo, Reference
+from engine.data.log import core
 from engine.data.options import ImportOptions
-from engine.data.order import core
 from engine.data.prepare import import_dataset
 from engine.data.write import staging
 from engine.errors import SeqscopeError

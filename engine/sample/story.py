@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from engine.data.ragged import offsets_of
 from engine.errors import UsageError
 
 
@@ -103,7 +104,7 @@ class Timeline:
 def draw_timeline(viewers: int, story: Story, rng: np.random.Generator) -> Timeline:
     """Lengths, sessions and moments of `viewers` simulated viewers."""
     lengths = draw_lengths(viewers, story, rng)
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    offsets = offsets_of(lengths)
     first = np.zeros(offsets[-1], bool)
     first[offsets[:-1]] = True
     # Session lengths are geometric: after every film the session ends with the same chance.

@@ -149,7 +149,9 @@ def _log_roles(
     chosen: dict[Role, str] = {}
     rest = [column for column in free if not named or plain_name(column.name) not in _NO_IDS]
     if "time" in missing:
-        times = [column for column in rest if is_time(column.values) and not (named and _is_attribute(column))]
+        # An item may have one, too, such as the date on which it came out.
+        log = [column for column in rest if not named or plain_name(column.name) not in COMMON]
+        times = [column for column in log if is_time(column.values)]
         if times:
             # The one with most different values: years may look like times, too.
             chosen["time"] = max(times, key=lambda column: len(column.distinct)).name
@@ -284,11 +286,6 @@ def _is_words(column: Values) -> bool:
     lengths = [len(value) for value in column.filled]
     letters = column.share(lambda value: any(c.isalpha() for c in value) and not _URL.match(value))
     return bool(lengths) and letters > 0.8 and sum(lengths) >= 3 * len(lengths)
-
-
-def _is_attribute(column: Values) -> bool:
-    """Whether it is called like an item's, such as the date on which that came out."""
-    return plain_name(column.name) in COMMON
 
 
 def _of_items(columns: list[Values], item: Values) -> dict[str, Role]:

@@ -84,7 +84,8 @@ def scratch(items: Attributes, folder: Path, config: ScratchConfig | None = None
         raise SeqscopeError(
             "fewer than two items of this catalogue have any text, so there is nothing to learn words from"
         )
-    identity = _identity(with_text, config)
+    words = json.dumps([VERSION, dataclasses.asdict(config), [list(map(list, pairs)) for pairs in with_text]])
+    identity = hashlib.sha256(words.encode()).hexdigest()
     target = folder / f"scratch-{identity[:16]}"
     if not (target / ABOUT).exists():
         with claimed(target):
@@ -110,11 +111,6 @@ def open_scratch(folder: Path) -> Encoder:
         licence="That of the catalogue.", module=module.eval(), tokenizer=tokenizer, dim=config.dim,
         max_length=config.max_length, pad=PAD,
     )  # fmt: skip
-
-
-def _identity(items: Attributes, config: ScratchConfig) -> str:
-    words = json.dumps([VERSION, dataclasses.asdict(config), [list(map(list, pairs)) for pairs in items]])
-    return hashlib.sha256(words.encode()).hexdigest()
 
 
 def _network(config: ScratchConfig, vocabulary: int, generator: torch.Generator | None) -> Sentence:

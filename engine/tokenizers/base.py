@@ -144,9 +144,9 @@ class Tokenizer(ABC):
         fails."""
 
     @property
-    @abstractmethod
     def sizes(self) -> tuple[int, ...]:
-        """Codes per level."""
+        """Codes per level; those of the settings, of a tokenizer whose levels all have as many."""
+        return (self.config.codes,) * self.config.levels
 
     @abstractmethod
     def identify(self, material: Material) -> Codes:
@@ -175,7 +175,7 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def parts(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Arrays and JSON facts from which `restore` makes the same tokenizer."""
+        """Arrays and JSON facts from which, with its settings, `restore` makes the same tokenizer."""
 
     @classmethod
     @abstractmethod

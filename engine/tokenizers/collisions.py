@@ -76,7 +76,6 @@ def append(
     if not count:
         return np.concatenate([codes, np.zeros((0, 1), np.int32)], 1), (*sizes, sizes[0] if shared else 1)
     _, group, counts = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
-    group = group.reshape(-1)
     order = np.argsort(group, kind="stable")
     number = np.empty(count, np.int64)
     number[order] = np.arange(count) - np.repeat(np.cumsum(counts) - counts, counts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -88,10 +88,6 @@ class ResidualKMeans(Tokenizer):
             residual = residual - books[-1][nearest(residual, books[-1])]
         return cls(config, scaling, books)
 
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        return (self.config.codes,) * self.config.levels
-
     def identify(self, material: Material) -> Codes:
         residual, codes = self.latents(material), []
         for book in self.books:
@@ -122,7 +118,7 @@ class ResidualKMeans(Tokenizer):
 
     def parts(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         books = {f"book.{level}": book for level, book in enumerate(self.books)}
-        return {"mean": self.scaling.mean, "scale": self.scaling.scale, **books}, {"config": asdict(self.config)}
+        return {"mean": self.scaling.mean, "scale": self.scaling.scale, **books}, {}
 
     @classmethod
     def restore(cls, config: Any, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> Self:

@@ -7,7 +7,7 @@ import re
 import unicodedata
 import warnings
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -113,7 +113,7 @@ class Titles(Tokenizer):
         return list(word.encode())
 
     def parts(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        return {}, {"config": asdict(self.config), "vocabulary": self.vocabulary}
+        return {}, {"vocabulary": self.vocabulary}
 
     @classmethod
     def restore(cls, config: Any, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> Self:
@@ -214,8 +214,7 @@ class CategoryPath(Tokenizer):
         return all_codes
 
     def parts(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        facts = {"column": self.column, "skip": self.skip, "levels": self.levels}
-        return {}, {"config": asdict(self.config), **facts}
+        return {}, {"column": self.column, "skip": self.skip, "levels": self.levels}
 
     @classmethod
     def restore(cls, config: Any, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> Self:
@@ -310,7 +309,7 @@ class CollaborativeClusters(Tokenizer):
         arrays: dict[str, np.ndarray] = {"codes": self.codes}
         if self.vectors is not None:
             arrays["vectors"] = self.vectors
-        return arrays, {"config": asdict(self.config), "item_ids": self.item_ids}
+        return arrays, {"item_ids": self.item_ids}
 
     @classmethod
     def restore(cls, config: Any, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> Self:
@@ -362,8 +361,7 @@ def _cut(
         return
     parts = min(config.clusters, len(nodes))
     labels = spectral(graph[nodes][:, nodes], parts, generator) if parts > 1 else np.zeros(len(nodes), np.int32)
-    _, labels = np.unique(labels, return_inverse=True)
-    labels = labels.reshape(-1)
+    labels = np.unique(labels, return_inverse=True)[1]
     if depth and not labels.any():
         return  # nothing to tell them apart
     codes[nodes, depth] = labels

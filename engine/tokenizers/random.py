@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -38,10 +38,6 @@ class Random(Tokenizer):
     def fit(cls, material: Material, config: RandomConfig, generator: np.random.Generator, learning: Learning) -> Self:
         return cls(config, generator.bytes(16).hex())
 
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        return (self.config.codes,) * self.config.levels
-
     def identify(self, material: Material) -> Codes:
         codes = np.empty((len(material), self.config.levels), np.int32)
         for row, item_id in enumerate(material.items["item_id"].to_pylist()):
@@ -51,7 +47,7 @@ class Random(Tokenizer):
         return codes
 
     def parts(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        return {}, {"config": asdict(self.config), "salt": self.salt}
+        return {}, {"salt": self.salt}
 
     @classmethod
     def restore(cls, config: Any, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> Self:

@@ -10,8 +10,7 @@ from engine.errors import UsageError
 from engine.tokenizers.base import LearningConfig, tokenizers
 from engine.tokenizers.collisions import CollisionsConfig
 from engine.training.optimiser import OptimiserConfig
-from engine.training.recipe import read
-from engine.training.settings import build_table
+from engine.training.recipe import build_table, read
 
 UNREAD = {"encoder": "minilm"}
 """Stands in the runs of tokenizers that read no vectors, which need no other identity for what they do not read."""

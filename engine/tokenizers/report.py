@@ -18,7 +18,7 @@ from scipy import sparse
 from engine.bundle.codes import Usage
 from engine.bundle.codes import purity as purity_of_prefixes
 from engine.bundle.codes import usage as usage_of_codes
-from engine.bundle.ranks import mean_rank
+from engine.bundle.index import mean_rank
 from engine.data.dataset import Dataset
 from engine.data.identifiers import NONE, Identifiers
 from engine.data.ragged import Ragged
@@ -112,7 +112,7 @@ def expressed(codes: Array, vectors: Array) -> Array:
     that each says which item it is (words of titles) express anything."""
     rows, levels = np.nonzero(codes != NONE)
     names = np.stack([levels, codes[rows, levels]], 1)
-    columns = np.unique(names, axis=0, return_inverse=True)[1].reshape(-1)
+    columns = np.unique(names, axis=0, return_inverse=True)[1]
     design = sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(codes), columns.max(initial=0) + 1))
     mean = vectors.mean(0, dtype=np.float64)
     right_side = design.T @ (vectors - mean)
@@ -163,7 +163,7 @@ def squeeze(codes: Array, popularity: Array) -> dict[str, Any]:
     the perplexity of its first codes, the share of items that share an identifier, and the events it has. `ratio` is the
     perplexity of the last third over that of the first: below 1, the tail has fewer codes to itself."""
     _, group, counts = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
-    sharing = counts[group.reshape(-1)] > 1
+    sharing = counts[group] > 1
     thirds = {}
     for name, rows in zip(
         ("head", "torso", "tail"), np.array_split(np.argsort(-popularity, kind="stable"), 3), strict=True

@@ -11,7 +11,7 @@ import itertools
 import math
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -367,10 +367,6 @@ class Rqvae(Tokenizer):
 
     # --- what it gives -----------------------------------------------------------------------------------------------
 
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        return (self.config.codes,) * self.config.levels
-
     def latents(self, material: Material) -> Vectors:
         latents: Vectors = self._encode(torch.from_numpy(self.scaling(material.of("vectors")))).numpy()
         return latents
@@ -408,7 +404,7 @@ class Rqvae(Tokenizer):
 
     def parts(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays = {f"network.{name}": tensor.numpy() for name, tensor in self.network.state_dict().items()}
-        return {"mean": self.scaling.mean, "scale": self.scaling.scale, **arrays}, {"config": asdict(self.config)}
+        return {"mean": self.scaling.mean, "scale": self.scaling.scale, **arrays}, {}
 
     @classmethod
     def restore(cls, config: Any, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> Self:

@@ -15,7 +15,7 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +39,8 @@ from engine.tokenizers.recipe import TokenizerRecipe, from_dict
 from engine.tokenizers.report import Judge, describe, find_judge
 from engine.training import compute as devices
 from engine.training.loop import seed_of
+from engine.training.recipe import build_table
 from engine.training.run import provenance
-from engine.training.settings import build_table
 
 WITHOUT_LOG = {
     "collaborative": "learns from the vectors of a SASRec, which learns from what users interact with",
@@ -70,7 +70,28 @@ def tokenize(
     in it.
     """
     with taken(folder, restart):
-        return _tokenize(recipe, dataset, folder, device, vectors, judge)
+        where = devices.choose(device)
+        material, about = gather(recipe, dataset, folder, device, vectors)
+        key = hashlib.sha256((json.dumps(recipe.to_dict(), sort_keys=True) + material.digest()).encode()).hexdigest()
+        if finished(folder, key):
+            return _reported(recipe, dataset, folder, material, judge)
+        # one that is none is refused before anything is fitted
+        judge_run = find_judge(judge, recipe, dataset, folder.parent)
+        began = time.monotonic()
+        learning = Learning(recipe.optimiser, recipe.training, where, folder, key, f"{dataset.info.name}/{recipe.name}")
+        generator = np.random.default_rng(seed_of(recipe.training.seed, "tokenizer"))
+        try:
+            tokenizer = tokenizers()[recipe.family].fit(material, recipe.tokenizer, generator, learning)
+            identifiers = settle(tokenizer, material, recipe.collisions, about)
+        except ValueError as error:
+            raise UsageError(f"{recipe.name}: {error}") from None
+        record = {
+            "identity": key,
+            **provenance(recipe.to_dict(), dataset, where),
+            "seconds": round(time.monotonic() - began, 1),
+            **tokenizer.record,
+        }
+        return write(folder, tokenizer, identifiers, material, dataset, record, judge_run)
 
 
 @contextmanager
@@ -83,33 +104,6 @@ def taken(folder: Path, restart: bool) -> Iterator[None]:
         )
     with claimed(folder, OWN if restart else ()):
         yield
-
-
-def _tokenize(
-    recipe: TokenizerRecipe, dataset: Dataset, folder: Path, device: str, vectors: Vectors | None, judge: Path | None
-) -> dict[str, Any]:
-    where = devices.choose(device)
-    material, about = gather(recipe, dataset, folder, device, vectors)
-    key = hashlib.sha256((json.dumps(recipe.to_dict(), sort_keys=True) + material.digest()).encode()).hexdigest()
-    if finished(folder, key):
-        return _reported(recipe, dataset, folder, material, judge)
-    # one that is none is refused before anything is fitted
-    judge_run = find_judge(judge, recipe, dataset, folder.parent)
-    began = time.monotonic()
-    learning = Learning(recipe.optimiser, recipe.training, where, folder, key, f"{dataset.info.name}/{recipe.name}")
-    generator = np.random.default_rng(seed_of(recipe.training.seed, "tokenizer"))
-    try:
-        tokenizer = tokenizers()[recipe.family].fit(material, recipe.tokenizer, generator, learning)
-        identifiers = settle(tokenizer, material, recipe.collisions, about)
-    except ValueError as error:
-        raise UsageError(f"{recipe.name}: {error}") from None
-    record = {
-        "identity": key,
-        **provenance(recipe.to_dict(), dataset, where),
-        "seconds": round(time.monotonic() - began, 1),
-        **tokenizer.record,
-    }
-    return write(folder, tokenizer, identifiers, material, dataset, record, judge_run)
 
 
 def finished(folder: Path, key: str) -> bool:
@@ -252,12 +246,13 @@ def _stored_record(
 
 def save_tokenizer(tokenizer: Tokenizer, path: Path) -> None:
     arrays, facts = tokenizer.parts()
+    about = {"family": tokenizer.name, "config": asdict(tokenizer.config)}
     with replacing(path) as staged:
         save_file(
             {name: np.ascontiguousarray(array) for name, array in arrays.items()}
             or {"nothing": np.zeros(1, np.float32)},
             staged,
-            metadata={"tokenizer": json.dumps({"family": tokenizer.name, **facts}, ensure_ascii=False)},
+            metadata={"tokenizer": json.dumps(about | facts, ensure_ascii=False)},
         )
 
 
@@ -296,52 +291,48 @@ def transfer(
     fit.
     """
     with taken(folder, restart):
-        return _transfer(source, dataset, folder, device, vectors, judge)
-
-
-def _transfer(
-    source: Path, dataset: Dataset, folder: Path, device: str, vectors: Vectors | None, judge: Path | None
-) -> dict[str, Any]:
-    began = time.monotonic()
-    tokenizer, known, recipe, record = open_tokenizer(source)
-    if record["fingerprint"] == dataset.info.fingerprint:
-        raise UsageError(f"{source} was fitted to {dataset.path} itself; its identifiers are there already")
-    first = record.get("about", {}).get("vectors", {})
-    if vectors is None and first.get("source") == "a file":
-        raise UsageError(f"{source} was fitted to vectors from a file; give those of {dataset.path} with --vectors")
-    if vectors is None and first:
-        recipe = replace(recipe, words=replace(recipe.words, encoder=_encoder(recipe, record, source)))
-    material, about = gather(recipe, dataset, folder, device, vectors, fitted=True)
-    if first and about["vectors"]["dim"] != first["dim"]:
-        raise UsageError(f"{source} reads vectors of {first['dim']} numbers, and these have {about['vectors']['dim']}")
-    origin = hashlib.sha256((source / TOKENIZER).read_bytes()).hexdigest()
-    key = hashlib.sha256(f"{origin} {known.digest()} {material.digest()}".encode()).hexdigest()
-    if finished(folder, key):
-        report: dict[str, Any] = json.loads((folder / REPORT).read_text("utf-8"))
-        return report
-    judge_run = None if judge is None else Judge.of(judge, dataset)
-    before = _before(Path(record["dataset_path"]), record["fingerprint"], material.items)
-    existing, new = np.flatnonzero(before >= 0), np.flatnonzero(before < 0)
-    codes = np.empty((len(material), known.levels), np.int32)
-    codes[existing] = known.codes[before[existing]]
-    if len(new):
-        codes[new] = extend(tokenizer, known, material.take(new), recipe.collisions)
-    note(f"{len(existing):,} of {len(codes):,} items keep the identifiers they have in {record['dataset']}.")
-    about |= {
-        "fitted": {
-            "run": source.name,
-            "dataset": record["dataset"],
-            "fingerprint": record["fingerprint"],
-            "digest": origin,
+        began = time.monotonic()
+        tokenizer, known, recipe, record = open_tokenizer(source)
+        if record["fingerprint"] == dataset.info.fingerprint:
+            raise UsageError(f"{source} was fitted to {dataset.path} itself; its identifiers are there already")
+        first = record.get("about", {}).get("vectors", {})
+        if vectors is None and first.get("source") == "a file":
+            raise UsageError(f"{source} was fitted to vectors from a file; give those of {dataset.path} with --vectors")
+        if vectors is None and first:
+            recipe = replace(recipe, words=replace(recipe.words, encoder=_encoder(recipe, record, source)))
+        material, about = gather(recipe, dataset, folder, device, vectors, fitted=True)
+        if first and about["vectors"]["dim"] != first["dim"]:
+            raise UsageError(
+                f"{source} reads vectors of {first['dim']} numbers, and these have {about['vectors']['dim']}"
+            )
+        origin = hashlib.sha256((source / TOKENIZER).read_bytes()).hexdigest()
+        key = hashlib.sha256(f"{origin} {known.digest()} {material.digest()}".encode()).hexdigest()
+        if finished(folder, key):
+            report: dict[str, Any] = json.loads((folder / REPORT).read_text("utf-8"))
+            return report
+        judge_run = None if judge is None else Judge.of(judge, dataset)
+        before = _before(Path(record["dataset_path"]), record["fingerprint"], material.items)
+        existing, new = np.flatnonzero(before >= 0), np.flatnonzero(before < 0)
+        codes = np.empty((len(material), known.levels), np.int32)
+        codes[existing] = known.codes[before[existing]]
+        if len(new):
+            codes[new] = extend(tokenizer, known, material.take(new), recipe.collisions)
+        note(f"{len(existing):,} of {len(codes):,} items keep the identifiers they have in {record['dataset']}.")
+        about |= {
+            "fitted": {
+                "run": source.name,
+                "dataset": record["dataset"],
+                "fingerprint": record["fingerprint"],
+                "digest": origin,
+            }
         }
-    }
-    identifiers = Identifiers(codes, known.sizes, known.shared, known.names, about)
-    entries = {
-        "identity": key,
-        **provenance(recipe.to_dict(), dataset, devices.choose(device)),
-        "seconds": round(time.monotonic() - began, 1),
-    }
-    return write(folder, tokenizer, identifiers, material, dataset, entries, judge_run)
+        identifiers = Identifiers(codes, known.sizes, known.shared, known.names, about)
+        entries = {
+            "identity": key,
+            **provenance(recipe.to_dict(), dataset, devices.choose(device)),
+            "seconds": round(time.monotonic() - began, 1),
+        }
+        return write(folder, tokenizer, identifiers, material, dataset, entries, judge_run)
 
 
 def _encoder(recipe: TokenizerRecipe, record: dict[str, Any], source: Path) -> str:

@@ -63,7 +63,6 @@ def assign(distances: Tensor, epsilon: float, iterations: int = 50) -> Tensor:
 def crowded(codes: Codes) -> list[npt.NDArray[np.int64]]:
     """The groups of items (their rows, ascending) that share all codes, in the order of the codes."""
     _, group, counts = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
-    group = group.reshape(-1)
     order = np.argsort(group, kind="stable")
     ends = np.cumsum(counts)
     return [order[end - count : end] for end, count in zip(ends, counts, strict=True) if count > 1]
@@ -71,8 +70,7 @@ def crowded(codes: Codes) -> list[npt.NDArray[np.int64]]:
 
 def neighbourhood(codes: Codes) -> npt.NDArray[np.int64]:
     """Rows of all items that share all codes but the last with a crowded one: those that re-assignment may move."""
-    _, prefix = np.unique(codes[:, :-1], axis=0, return_inverse=True)
-    prefix = prefix.reshape(-1)
+    prefix = np.unique(codes[:, :-1], axis=0, return_inverse=True)[1]
     touched = {int(prefix[rows[0]]) for rows in crowded(codes)}
     return np.flatnonzero(np.isin(prefix, list(touched)))
 

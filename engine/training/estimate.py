@@ -46,23 +46,23 @@ MAP, MAPPED = 3.9, 0.00045
 """What a map takes: to get ready, and per item of at most 20,000, in the same unit."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Estimate:
     """Seconds."""
 
     recipe: str
     device: str
-    epochs: int
+    epochs: int = 0
     """At most so many, of which `done` were finished before."""
-    done: int
-    steps: int
+    done: int = 0
+    steps: int = 0
     """Of one epoch."""
-    step: float
+    step: float = 0.0
     """One of them."""
     start: float
     """From the start of a command to its first step, three times: for training, evaluation and export."""
     train: float
-    validate: float
+    validate: float = 0.0
     evaluate: float
     export: float
     at_most: bool
@@ -83,9 +83,8 @@ def estimate(
 ) -> Estimate:
     """What `seqscope train`, `evaluate` and `export` will take together for `recipe` on `dataset`. Nothing is left behind.
 
-    folder: where the run would be; a training that was interrupted there has less to do. selection: of a
-    refit. Raises SeqscopeError where the training
-    could not begin.
+    folder: where the run would be; a training that was interrupted there has less to do. selection: of a refit. Raises
+    SeqscopeError where the training could not begin.
     """
     kind = MODELS[recipe.family]
     if kind.needs_log and not len(dataset.training.values):
@@ -117,19 +116,9 @@ def estimate(
             tried += sum(len(values) for values in grid.values())
             fitting = tried * (fitting + _ranking(model, judge.cases))
         return Estimate(
-            recipe.name,
-            devices.describe(where),
-            0,
-            0,
-            0,
-            0.0,
-            3 * start,
-            fitting,
-            0.0,
-            evaluate,
-            _export(model, start),
-            tried > 1,
-        )
+            recipe=recipe.name, device=devices.describe(where), start=3 * start, train=fitting, evaluate=evaluate,
+            export=_export(model, start), at_most=tried > 1,
+        )  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="seqscope-estimate-") as temporary:
         trainer = build_trainer(
             recipe, dataset, model, Path(temporary), where, epochs=None if selection is None else selection.epochs

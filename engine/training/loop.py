@@ -339,25 +339,21 @@ class Trainer:
         return self.average.in_the_model() if self.average is not None else contextlib.nullcontext()
 
     def _keep(self) -> None:
-        """The model of this epoch as the training's result: where nothing validates, that is the last one."""
+        """The model of this epoch as the training's result: the best one, or where nothing validates the last one."""
         self.state.best_epoch = self.state.epoch
         if self.world.leads:
             with self._result():
                 checkpoint.save(self.folder / "best.safetensors", self.model, None, self.state)
 
     def _validate(self) -> float:
-        # compiled is what training computes alone: ranking meets too many shapes
-        with self._result(), torch.compiler.set_stance("force_eager" if self.recipe.training.compile else "default"):
-            return self._validate_model()
-
-    def _validate_model(self) -> float:
         state, training = self.state, self.recipe.training
-        score = self.validation(self.model) if self.validation is not None and self.world.leads else 0.0
+        # compiled is what training computes alone: ranking meets too many shapes
+        with self._result(), torch.compiler.set_stance("force_eager" if training.compile else "default"):
+            score = self.validation(self.model) if self.validation is not None and self.world.leads else 0.0
         score = self.world.broadcast([score], self.device)[0]
         if score > state.best:
-            state.best, state.best_epoch, state.worse = score, state.epoch, 0
-            if self.world.leads:
-                checkpoint.save(self.folder / "best.safetensors", self.model, None, state)
+            state.best, state.worse = score, 0
+            self._keep()
         else:
             state.worse = state.worse + 1 if state.total_steps > climb(vars(self.recipe.optimiser)) else 0
             state.finished = bool(training.patience) and state.worse >= training.patience

@@ -24,9 +24,8 @@ from engine.console import note
 from engine.data.dataset import Dataset
 from engine.data.ragged import LONGEST
 from engine.errors import SeqscopeError, UsageError
-from engine.evaluation.negatives import frozen
 from engine.evaluation.protocols import history_excluded, main
-from engine.evaluation.ranks import with_vectors
+from engine.evaluation.ranks import frozen, with_vectors
 from engine.evaluation.tables import COST, ELSEWHERE, EVALUATION
 from engine.files import claimed, contents, read_json, write_json
 from engine.machine import keep_memory, now
@@ -357,7 +356,10 @@ def open_run(
                 f"{recipe.name} needs no training: run `seqscope train {recipe.family}` on {data.path} and evaluate that"
             )
         if elsewhere and MODELS[recipe.family].unseen_items:
-            return _elsewhere(folder, recipe, data), recipe, record, data
+            model = build_model(recipe, data.num_items, data.num_users, read_elsewhere(recipe, data, folder))
+            checkpoint.load(folder / "best.safetensors", model, None, but=model.per_item or None)
+            model.read_items()
+            return model.eval(), recipe, record, data
         hint = (
             " on it: only models that know items by their words answer for other datasets"
             if elsewhere and dataset
@@ -370,13 +372,6 @@ def open_run(
     model = build_model(recipe, data.num_items, data.num_users, of_run(recipe, learnt_from, folder))
     checkpoint.load(folder / "best.safetensors", model, None)
     return model.eval(), recipe, record, data
-
-
-def _elsewhere(folder: Path, recipe: Recipe, data: Dataset) -> Recommender:
-    model = build_model(recipe, data.num_items, data.num_users, read_elsewhere(recipe, data, folder))
-    checkpoint.load(folder / "best.safetensors", model, None, but=model.per_item or None)
-    model.read_items()
-    return model.eval()
 
 
 def _files_of_run(folder: Path) -> list[str]:

@@ -23,6 +23,11 @@ def gather_last(values: Tensor, ends: Tensor, lengths: Tensor, width: int, pad: 
     return torch.where(real, values[(ends[:, None] + column).clamp(min=0)], pad)
 
 
+def owners(offsets: Tensor) -> Tensor:
+    """int64 [events]: the user of each event. offsets: int64 [users + 1], where each user's begin."""
+    return torch.repeat_interleave(torch.arange(len(offsets) - 1, device=offsets.device), offsets.diff())
+
+
 def stride(step: float, size: int) -> int:
     """Events from one window to the next: the share `step` of `size`, one at least; 0 where there are no other windows."""
     return max(1, int(step * size)) if step else 0
@@ -85,8 +90,7 @@ class Taken:
 
     def __init__(self, items: Tensor, offsets: Tensor, num_items: int) -> None:
         self.num_items = num_items
-        users = torch.repeat_interleave(torch.arange(len(offsets) - 1, device=items.device), offsets.diff())
-        self.keys = torch.unique(users * num_items + items)
+        self.keys = torch.unique(owners(offsets) * num_items + items)
         pairs = (len(offsets) - 1) * num_items
         self.table: Tensor | None = None  # looking a pair up takes a tenth of the time of searching for it
         if pairs <= TABLE_BYTES:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
-from engine.doctor import find_chromium
+from engine.commands.doctor import find_chromium
 from tests import clients
 from tests.browser import datasets
 from tests.clients import Server

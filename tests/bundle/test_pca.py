@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.bundle.pca import pca
+from engine.bundle.embedding_spaces import pca
 
 ROWS = np.random.default_rng(0).normal(size=(200, 8)) * np.arange(1, 9) + 3
 

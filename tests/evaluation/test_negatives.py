@@ -10,7 +10,7 @@ import pytest
 
 from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError
-from engine.evaluation.negatives import COUNT, draw, frozen
+from engine.evaluation.ranks import COUNT, draw, frozen
 from tests.evaluation.fakes import cases
 from tests.training.tiny import mixed, write_log
 

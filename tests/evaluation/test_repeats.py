@@ -13,7 +13,7 @@ from engine.data.dataset import Dataset
 from engine.errors import UsageError
 from engine.evaluation import metrics
 from engine.evaluation.evaluate import evaluate
-from engine.evaluation.negatives import COUNT, frozen
+from engine.evaluation.ranks import COUNT, frozen
 from engine.models.popularity import Popularity, PopularityConfig
 from engine.training.run import validation
 from tests.training.tiny import mixed, recipe, write_log

@@ -15,8 +15,7 @@ from engine.data.ragged import Ragged
 from engine.errors import UsageError
 from engine.evaluation import metrics
 from engine.evaluation.evaluate import evaluate
-from engine.evaluation.negatives import frozen
-from engine.evaluation.ranks import full_ranks
+from engine.evaluation.ranks import frozen, full_ranks
 from engine.training.refit import select
 from engine.training.run import open_run, train, validation
 from tests.data.conftest import Bench

@@ -11,7 +11,7 @@ import pytest
 from engine.data.dataset import Cases
 from engine.data.ragged import Ragged
 from engine.evaluation import memorisation
-from engine.evaluation.rank_table import Ranks
+from engine.evaluation.tables import Ranks
 from engine.evaluation.verdict import Contender, Verdict, group_rows, sentences, signed, verdict, without_seed
 
 PEOPLE, ITEMS = 900, 60

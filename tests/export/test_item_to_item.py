@@ -17,8 +17,8 @@ from scipy import sparse
 
 from engine.bundle.errors import BundleError
 from engine.bundle.files import Folder
-from engine.export.counted import write_item_to_item
 from engine.export.staging import file_of
+from engine.export.vectors import write_item_to_item
 from engine.models.item_to_item import LEVELS
 from engine.registry import MODELS
 from engine.runtime import Zoo

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from engine.bundle.pca import pca
+from engine.bundle.embedding_spaces import pca
 from engine.cli import main
 from engine.data.dataset import Dataset
 from engine.data.identifiers import Identifiers

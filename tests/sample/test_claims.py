@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from benchmarks.probes import Held, companions, hit_rate, markov, ndcg, popularity, ranks, storyteller
-from engine.sample.build import Log, scattered, shuffled
+from benchmarks.sample_story import scattered, shuffled
+from engine.sample.build import Log
 from engine.sample.viewers import Reason, World
 
 ASKED = np.arange(0, 4_500, 3)

@@ -7,8 +7,9 @@ import datetime
 import numpy as np
 import pytest
 
+from benchmarks.sample_story import scattered, shuffled
 from engine.errors import UsageError
-from engine.sample.build import Log, scattered, shuffled
+from engine.sample.build import Log
 from engine.sample.films import Film
 from engine.sample.story import Story
 from engine.sample.viewers import SIZES, Reason, World

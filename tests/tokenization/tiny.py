@@ -12,7 +12,7 @@ import pyarrow as pa
 from engine.data.ragged import Ragged
 from engine.tokenizers.base import Learning, LearningConfig, Material, Tokenizer, tokenizers
 from engine.training.optimiser import OptimiserConfig
-from engine.training.settings import build_table
+from engine.training.recipe import build_table
 
 ITEMS, OUTER, INNER = 320, 4, 4
 

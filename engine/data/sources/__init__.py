@@ -7,8 +7,7 @@ from pathlib import Path
 
 from engine.data.sources.amazon import AMAZON
 from engine.data.sources.base import Opened, Source, Workshop, beside, first_lines, listing
-from engine.data.sources.letter import LETTER
-from engine.data.sources.lines import USER_ITEM, USER_ITEMS
+from engine.data.sources.histories import LETTER, USER_ITEM, USER_ITEMS
 from engine.data.sources.movielens import ML_1M, ML_20M, ML_100K, MOVIETWEETINGS
 from engine.data.sources.table import TABLE
 from engine.errors import SeqscopeError

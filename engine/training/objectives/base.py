@@ -44,6 +44,10 @@ class Objective(ABC):
                 f"{type(model).__name__} has no {' and no '.join(missing)}, which its objective asks for (docs/extending.md)"
             )
         self.config, self.batch_size, self.items = config, batch_size, items
+        self.prepare(model, items, offsets)
+
+    def prepare(self, model: Any, items: Tensor, offsets: Tensor) -> None:
+        """Makes of the log what batches are drawn from: `count`, and what else an objective needs."""
 
     @property
     def steps(self) -> int:

@@ -16,7 +16,7 @@ from engine.errors import UsageError
 from engine.generation import Generator
 from engine.generation.language import TASKS, TITLES, Adapted
 from engine.training.objectives.base import Batch, Objective
-from engine.training.sampling import few_of_each, gather_last, stride, windows
+from engine.training.sampling import few_of_each, gather_last, owners, stride, windows
 
 # --- the next item's codes, written after those of the history: cross-entropy at every code (TIGER, LETTER, LC-Rec)
 #
@@ -46,28 +46,26 @@ class Identifier(Objective):
 
     alike: Tensor
 
-    def __init__(
-        self, config: IdentifierConfig, model: Generator, items: Tensor, offsets: Tensor, batch_size: int
-    ) -> None:
-        super().__init__(config, model, items, offsets, batch_size)
+    def prepare(self, model: Generator, items: Tensor, offsets: Tensor) -> None:
         self.pad, self.written, self.shared = model.pad, model.written, model.shares
         starts, size = offsets.cpu(), model.max_length
         if self.shared:
-            ends, lengths = windows(starts, size + 1, stride(config.step, size))
+            ends, lengths = windows(starts, size + 1, stride(self.config.step, size))
             users = torch.searchsorted(starts, ends - 1, right=True) - 1
             # windows of a user stand from the last to the first; each has as targets what the one before it does not reach
             fresh = lengths - 1
             fresh[:-1] = torch.where(users[:-1] == users[1:], ends[:-1] - ends[1:], fresh[:-1])
         else:
-            place = torch.arange(len(items)) - torch.repeat_interleave(starts[:-1], starts.diff())
+            of_events = owners(starts)
+            place = torch.arange(len(items)) - starts[of_events]
             ends = (place > 0).nonzero()[:, 0] + 1
-            users = torch.searchsorted(starts, ends - 1, right=True) - 1
+            users = of_events[ends - 1]
             lengths, fresh = (place[ends - 1] + 1).clamp(max=size + 1), torch.ones_like(ends)
         self.users, self.ends, self.lengths, self.fresh = users, ends, lengths, fresh
         self.alike = fresh * (size + 2) + lengths  # batches hold examples with as many targets, then as many items
         codes = torch.cat([torch.zeros(1, dtype=torch.int64), self.written[items].sum(1).cpu().cumsum(0)])
         self.codes = int((codes[ends] - codes[ends - fresh]).sum())
-        limit = config.per_user if config.per_user and not self.shared else len(items)
+        limit = self.config.per_user if self.config.per_user and not self.shared else len(items)
         self.count = int(torch.bincount(users, minlength=1).clamp(max=limit).sum())
 
     @property
@@ -132,12 +130,9 @@ class Instructions(Objective):
     are padding, question or answer.
     """
 
-    def __init__(
-        self, config: InstructionConfig, model: Adapted, items: Tensor, offsets: Tensor, batch_size: int
-    ) -> None:
-        super().__init__(config, model, items, offsets, batch_size)
+    def prepare(self, model: Adapted, items: Tensor, offsets: Tensor) -> None:
         self.model, self.device = model, items.device
-        chosen = [task.strip() for task in config.tasks.split(",")]
+        chosen = [task.strip() for task in self.config.tasks.split(",")]
         unknown = [task for task in chosen if task not in TASKS]
         if unknown:
             raise UsageError(f"objective.tasks: there is no task {unknown[0]!r}; there are {', '.join(TASKS)}")
@@ -156,8 +151,8 @@ class Instructions(Objective):
             else:
                 self.examples += [(task, u, p) for u, taken in enumerate(self.sequences) for p in range(1, len(taken))]
         order = torch.randperm(len(self.examples), generator=torch.Generator().manual_seed(0)).tolist()
-        if config.examples:
-            self.examples = [self.examples[number] for number in order[: config.examples]]
+        if self.config.examples:
+            self.examples = [self.examples[number] for number in order[: self.config.examples]]
             order = list(range(len(self.examples)))
         self.count = len(self.examples)
         lengths = [len(self._written(self.examples[number], 0.5, 0.5)[1]) for number in order[:MEASURED]]

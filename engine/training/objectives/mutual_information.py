@@ -34,7 +34,7 @@ def mutual_information(
     config: MutualInformationConfig, model: S3Rec, items: Tensor, offsets: Tensor, batch_size: int
 ) -> NextItem | MutualInformation:
     if model.tasks is None:
-        return NextItem(config, model, items, offsets, batch_size)  # type: ignore[arg-type]
+        return NextItem(config, model, items, offsets, batch_size)
     return MutualInformation(config, model, items, offsets, batch_size)
 
 
@@ -44,10 +44,7 @@ class MutualInformation(Objective):
     validated = False
     """What comes next is not learnt, so nothing is chosen by it."""
 
-    def __init__(
-        self, config: MutualInformationConfig, model: S3Rec, items: Tensor, offsets: Tensor, batch_size: int
-    ) -> None:
-        super().__init__(config, model, items, offsets, batch_size)
+    def prepare(self, model: S3Rec, items: Tensor, offsets: Tensor) -> None:
         self.pad, self.mask, self.longest = model.pad, model.mask, model.max_length
         starts = offsets.cpu()
         ends, lengths = windows(starts, int(starts.diff().max()) if len(starts) > 1 else 0, 0)

@@ -20,7 +20,7 @@ from engine.models.windowed import Windowed
 from engine.training import losses
 from engine.training.distributed import processes
 from engine.training.objectives.base import Batch, Objective
-from engine.training.sampling import Taken, gather_last, stride, windows
+from engine.training.sampling import Taken, gather_last, owners, stride, windows
 
 SCORES = 1 << 19
 """Of shared negatives, at a time: what a block of them reads and writes stays in a CPU's cache; a GPU takes more."""
@@ -64,27 +64,26 @@ class NextItem(Objective):
 
     asks = ("hidden", "table")
 
-    def __init__(self, config: NextItemConfig, model: SASRec, items: Tensor, offsets: Tensor, batch_size: int) -> None:
-        super().__init__(config, model, items, offsets, batch_size)
+    def prepare(self, model: SASRec, items: Tensor, offsets: Tensor) -> None:
         self.pad, self.max_length, self.num_items = model.pad, model.max_length, model.num_items
         starts, size = offsets.cpu(), model.max_length
-        ends, lengths = windows(starts, size + 1, stride(config.step, size))
+        ends, lengths = windows(starts, size + 1, stride(self.config.step, size))
         self.users = (torch.searchsorted(starts, ends - 1, right=True) - 1).to(items.device)
         self.count, self.alike = len(ends), lengths
         self.ends, self.lengths = ends.to(items.device), (lengths - 1).to(items.device)
-        self.sampled = config.loss != "cross-entropy"
-        self.together = bool(config.shared_negatives or config.batch_negatives)
+        self.sampled = self.config.loss != "cross-entropy"
+        self.together = bool(self.config.shared_negatives or self.config.batch_negatives)
         if self.together and not self.sampled:
             raise UsageError(
                 "objective.loss=cross-entropy is over the whole catalogue and takes no negatives; "
                 "sampled-softmax is the same over shared_negatives and batch_negatives"
             )
-        if config.consistency and self.sampled:
+        if self.config.consistency and self.sampled:
             raise UsageError(
                 "objective.consistency compares two readings over the whole catalogue: take objective.loss=cross-entropy"
             )
         self.taken = Taken(items, offsets, model.num_items) if self.sampled and not self.together else None
-        self.chances = torch.bincount(items, minlength=model.num_items).double().pow(config.popularity_power)
+        self.chances = torch.bincount(items, minlength=model.num_items).double().pow(self.config.popularity_power)
         times = getattr(model, "times", None)
         self.times = None if times is None else torch.from_numpy(times).to(items.device)
         self.personal = model.trained_users
@@ -247,11 +246,10 @@ class ClozeConfig:
 class Cloze(Objective):
     asks = ("mask_token", "hidden", "transform", "table", "bias")
 
-    def __init__(self, config: ClozeConfig, model: BERT4Rec, items: Tensor, offsets: Tensor, batch_size: int) -> None:
-        super().__init__(config, model, items, offsets, batch_size)
+    def prepare(self, model: BERT4Rec, items: Tensor, offsets: Tensor) -> None:
         self.pad, self.mask, self.num_items = model.pad, model.mask_token, model.num_items
         size = model.config.max_length
-        ends, lengths = windows(offsets.cpu(), size, stride(config.step, size))
+        ends, lengths = windows(offsets.cpu(), size, stride(self.config.step, size))
         self.count, self.alike = len(ends), lengths
         self.ends, self.lengths = ends.to(items.device), lengths.to(items.device)
 
@@ -315,16 +313,14 @@ class WindowConfig:
 class Windows(Objective):
     asks = ("window_scores", "touched", "penalised_matrices")
 
-    def __init__(self, config: WindowConfig, model: Windowed, items: Tensor, offsets: Tensor, batch_size: int) -> None:
-        super().__init__(config, model, items, offsets, batch_size)
+    def prepare(self, model: Windowed, items: Tensor, offsets: Tensor) -> None:
         self.pad, self.size = model.pad, model.config.window
-        lengths = offsets.diff()
-        user = torch.repeat_interleave(torch.arange(len(lengths), device=items.device), lengths)
+        user = owners(offsets)
         place = torch.arange(len(items), device=items.device) - offsets[user]
         first = (place > 0).nonzero().squeeze(1)  # first target of each window
         self.count, self.first, self.user = len(first), first, user[first]
         self.before = place[first]
-        self.after = (offsets[1:][self.user] - first).clamp(max=config.targets)
+        self.after = (offsets[1:][self.user] - first).clamp(max=self.config.targets)
         self.taken = Taken(items, offsets, model.num_items)
 
     @property

@@ -17,7 +17,7 @@ from engine.models.metric import CML
 from engine.models.mult_vae import MultDAE, MultVAE, SetAutoencoder
 from engine.training import losses
 from engine.training.objectives.base import Batch, Objective
-from engine.training.sampling import Taken, gather_last
+from engine.training.sampling import Taken, gather_last, owners
 
 # --- pairs: an item that a user has beside ones that the user has not. Rendle et al., BPR, UAI 2009, 4.1: mean of
 # −log σ(y_ui − y_uj) + λ/2 · (Σ‖·‖² of what the batch touches) / batch, as LightGCN's and NGCF's code has it
@@ -45,8 +45,7 @@ class Pairs(Objective):
     negatives int64 [batch, negatives].
     """
 
-    def __init__(self, config: PairsConfig, model: Comparing, items: Tensor, offsets: Tensor, batch_size: int) -> None:
-        super().__init__(config, model, items, offsets, batch_size)
+    def prepare(self, model: Comparing, items: Tensor, offsets: Tensor) -> None:
         self.taken = Taken(items, offsets, model.num_items)
         self.users, self.items, *self.before = self.examples(items, offsets)
         self.somebody, self.counts = torch.unique_consecutive(self.users, return_counts=True)
@@ -90,7 +89,7 @@ class Transitions(Pairs):
     """An example is an event of a user that has another one before it. A batch ends with that item, int64 [batch]."""
 
     def examples(self, items: Tensor, offsets: Tensor) -> tuple[Tensor, ...]:
-        users = torch.repeat_interleave(torch.arange(len(offsets) - 1, device=items.device), offsets.diff())
+        users = owners(offsets)
         later = (users[1:] == users[:-1]).nonzero()[:, 0] + 1
         return users[later], items[later], items[later - 1]
 
@@ -144,18 +143,9 @@ class WARP(Pairs):
 class _Histories(Objective):
     """A batch begins with histories, int64 [users, width]. Every user weighs the same."""
 
-    def __init__(
-        self,
-        config: MultinomialConfig | DenoisingConfig,
-        model: SetAutoencoder,
-        items: Tensor,
-        offsets: Tensor,
-        batch_size: int,
-    ) -> None:
-        super().__init__(config, model, items, offsets, batch_size)
+    def prepare(self, model: SetAutoencoder, items: Tensor, offsets: Tensor) -> None:
         self.pad = model.pad
-        lengths = offsets.diff()
-        user = torch.repeat_interleave(torch.arange(len(lengths), device=items.device), lengths)
+        user = owners(offsets)
         to_come = offsets[1:][user] - torch.arange(len(items), device=items.device)
         read = to_come <= model.max_length
         users_items = torch.unique(user[read] * model.num_items + items[read])
@@ -184,11 +174,7 @@ class MultinomialConfig:
 class Multinomial(_Histories):
     """A batch ends with each user's β, float32 [users]."""
 
-    def __init__(
-        self, config: MultinomialConfig, model: MultVAE, items: Tensor, offsets: Tensor, batch_size: int
-    ) -> None:
-        super().__init__(config, model, items, offsets, batch_size)
-        self.beta = 0.0
+    beta = 0.0
 
     def begin_step(self, step: int) -> None:
         steps = self.config.anneal_steps

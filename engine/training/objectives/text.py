@@ -22,7 +22,7 @@ from engine.training import losses
 from engine.training.distributed import everywhere
 from engine.training.objectives.base import Batch, Objective
 from engine.training.objectives.sequences import NextItem, NextItemConfig
-from engine.training.sampling import few_of_each, gather_last
+from engine.training.sampling import few_of_each, gather_last, owners
 
 IGNORED = -100
 
@@ -60,19 +60,17 @@ class _Examples(Objective):
     later_half = False
     """Targets of the second half of each history alone."""
 
-    def __init__(self, config: Any, model: Any, items: Tensor, offsets: Tensor, batch_size: int) -> None:
-        super().__init__(config, model, items, offsets, batch_size)
+    def prepare(self, model: Any, items: Tensor, offsets: Tensor) -> None:
         self.pad = model.pad
         starts = offsets.cpu()
-        lengths = starts.diff()
-        user = torch.repeat_interleave(torch.arange(len(lengths)), lengths)
+        user = owners(starts)
         place = torch.arange(len(user)) - starts[user]
-        first = (lengths[user] // 2).clamp(min=1) if self.later_half else 1
+        first = (starts.diff()[user] // 2).clamp(min=1) if self.later_half else 1
         self.targets_at = (place >= first).nonzero()[:, 0]
         self.users = user[self.targets_at]
         self.lengths = place[self.targets_at].clamp(max=model.max_length)
         self.alike = self.tokens(model) if isinstance(model, Recformer) else self.lengths
-        limit = config.per_user or len(user)
+        limit = self.config.per_user or len(user)
         self.count = int(torch.bincount(self.users, minlength=1).clamp(max=limit).sum())
 
     def tokens(self, model: Recformer) -> Tensor:
@@ -204,7 +202,7 @@ def universal(
     config: UniversalConfig, model: UniSRec, items: Tensor, offsets: Tensor, batch_size: int
 ) -> NextItem | Contrasts:
     if not model.config.pretrain:
-        return NextItem(config, model, items, offsets, batch_size)  # type: ignore[arg-type]
+        return NextItem(config, model, items, offsets, batch_size)
     return Contrasts(config, model, items, offsets, batch_size)
 
 
