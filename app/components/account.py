@@ -34,8 +34,7 @@ def sign_in(place: str) -> None:
             key=f"you_sign_in_{place}_{provider}",
             icon=":material/login:",
             width="stretch",
-            on_click=guard.callback(owner.sign_in),
-            args=(provider,),
+            on_click=guard.callback(owner.sign_in, provider),
             help="To upload data of your own, and to save histories and comparisons",
         )
 

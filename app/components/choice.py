@@ -52,7 +52,7 @@ def _one_of(
     chosen = state.get().own.get(name, default)
     st.session_state[key] = chosen = chosen if chosen in options else default
     more = {"help": glossary.tooltip(label), **more}
-    widget(label, options, key=key, on_change=guard.callback(_take), args=(name, key, tuple(options), clears), **more)
+    widget(label, options, key=key, on_change=guard.callback(_take, name, key, tuple(options), clears), **more)
     return chosen
 
 
@@ -84,8 +84,8 @@ def searched(label: str, *, key: str, most: int = MAX_QUERY, clears: tuple[str, 
     if str(st.session_state.get(key) or "").strip() != text:
         st.session_state[key] = text  # only then: it would undo what was typed meanwhile
     more = {"live": "300ms", **more}
-    take = guard.callback(_take_search)
-    st.text_input(label, key=key, type="search", max_chars=most, on_change=take, args=(key, most, clears), **more)
+    take = guard.callback(_take_search, key, most, clears)
+    st.text_input(label, key=key, type="search", max_chars=most, on_change=take, **more)
     return text
 
 
@@ -101,7 +101,7 @@ def paged(pages: int, number: int, *, key: str, clears: tuple[str, ...] = (), **
         return
     if st.session_state.get(key, 1) != number:  # Streamlit warns of a value beside the default
         st.session_state[key] = number
-    st.pagination(pages, key=key, on_change=guard.callback(_turn), args=(key, pages, clears), **more)
+    st.pagination(pages, key=key, on_change=guard.callback(_turn, key, pages, clears), **more)
 
 
 def _turn(key: str, pages: int, clears: tuple[str, ...]) -> None:

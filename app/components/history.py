@@ -104,8 +104,7 @@ def sides() -> None:
             "Discard B",
             key="history_discard",
             icon=":material/undo:",
-            on_click=guard.callback(state.update),
-            kwargs={"variant": None},
+            on_click=guard.callback(state.update, variant=None),
             help="Back to A",
         )
 

@@ -20,8 +20,7 @@ def show(datasets: dict[str, str]) -> None:
         list(datasets),
         format_func=lambda name: clean(datasets.get(name, name), 60),
         key="tray_dataset",
-        on_change=_choose_dataset,
-        args=(tuple(datasets),),
+        on_change=guard.callback(_choose_dataset, tuple(datasets)),
     )
     models = zoo.open_zoo(now.dataset)
     info = models.info

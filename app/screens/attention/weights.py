@@ -81,7 +81,7 @@ def _latest(most: int) -> int:
     """How many positions are drawn, at most `most`."""
     key = f"attention_latest_{most}"
     st.session_state[key] = many = choice.number(state.get().own, "latest", _LATEST, most)
-    st.slider("Latest positions", 2, most, key=key, on_change=guard.callback(_take_latest), args=(key, most))
+    st.slider("Latest positions", 2, most, key=key, on_change=guard.callback(_take_latest, key, most))
     return many
 
 

@@ -154,8 +154,7 @@ def _experiments(models: Zoo, now: tuple[int, ...]) -> None:
             words,
             key=f"compare_{experiment}",
             disabled=len(now) < least,
-            on_click=guard.callback(actions.experiment),
-            args=(experiment,),
+            on_click=guard.callback(actions.experiment, experiment),
         )
     more = st.popover("More …", key="compare_more", on_change="rerun", disabled=not now)
     if more.open:
@@ -194,7 +193,7 @@ def _more(models: Zoo, now: tuple[int, ...]) -> None:
             key="compare_space",
             help=glossary.tooltip("Neighbours"),
         )
-    st.button("Apply", key="compare_do", type="primary", on_click=guard.callback(actions.experiment), args=("chosen",))
+    st.button("Apply", key="compare_do", type="primary", on_click=guard.callback(actions.experiment, "chosen"))
 
 
 # --- models
@@ -239,8 +238,7 @@ def _pills(models: Zoo, label: str, names: list[str], shown: list[str], key: str
         format_func=lambda name: f"{zoo.style(models, name).sign} {md(_title(models, name))}",
         key=key,
         wrap=True,
-        on_change=guard.callback(actions.choose_models),
-        args=(key, tuple(names)),
+        on_change=guard.callback(actions.choose_models, key, tuple(names)),
         **{"label_visibility": "collapsed"} | more,
     )
 

@@ -194,7 +194,7 @@ def show_figure(
             table=table,
             name=f"map {place.slug}",
             height="stretch",
-            on_select=guard.callback(lambda: take(place)),
+            on_select=guard.callback(take, place),
             selection_mode=("points", "box", "lasso"),
             plotly={
                 "scrollZoom": True,

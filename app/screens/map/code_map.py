@@ -87,15 +87,13 @@ def about(page: MapChoices) -> None:
             )
         st.button(
             "Select its items", key="map_code_select", icon=":material/select_all:", disabled=not len(items),
-            on_click=guard.callback(select), args=(f"prefix.{tokenization.name}~{prefix}",),
+            on_click=guard.callback(select, f"prefix.{tokenization.name}~{prefix}"),
         )  # fmt: skip
         st.button(
-            "Zoom to them", key="map_code_zoom", disabled=not len(items), on_click=guard.callback(zoom_to),
-            args=(tuple(items.tolist()),),
+            "Zoom to them", key="map_code_zoom", disabled=not len(items), on_click=guard.callback(zoom_to, tuple(items.tolist())),
         )  # fmt: skip
         st.button(
-            "Deselect", key="map_code_clear", type="tertiary", on_click=guard.callback(state.choose),
-            kwargs={"code": None},
+            "Deselect", key="map_code_clear", type="tertiary", on_click=guard.callback(state.choose, code=None),
         )  # fmt: skip
     if level:
         st.caption(

@@ -175,10 +175,8 @@ def selected_items(page: MapChoices) -> None:
     if is_held():
         st.caption("This selection is too long for a link: a reload forgets it.")
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.button("Zoom to them", key="map_area_zoom", on_click=guard.callback(zoom_to), args=(tuple(items),))
-        st.button(
-            "Clear selection", key="map_area_clear", type="tertiary", on_click=guard.callback(select), args=(None,)
-        )
+        st.button("Zoom to them", key="map_area_zoom", on_click=guard.callback(zoom_to, tuple(items)))
+        st.button("Clear selection", key="map_area_clear", type="tertiary", on_click=guard.callback(select, None))
     item_table(page, list(items), key="map_area", name=f"{page.models.info.title} selected")
 
 
@@ -203,8 +201,7 @@ def item_table(page: MapChoices, items: list[int], *, key: str, name: str) -> No
                 "",
                 key=f"{key}_row",
                 type="tertiary",
-                on_click=guard.callback(_add_row),
-                args=(f"{key}_row", tuple(order[:SHOWN])),
+                on_click=guard.callback(_add_row, f"{key}_row", tuple(order[:SHOWN])),
             )
         },
     )

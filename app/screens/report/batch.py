@@ -134,7 +134,7 @@ def _map(seen: Look, named: dict[str, str], key: str) -> None:
             st.selectbox(
                 label, ["", *seen.samples], key=widget, width=260,
                 format_func=lambda name: f"{clean(name, 40)}: {clean(seen.samples[name], 60)}" if name else "none",
-                on_change=guard.callback(_name), args=(named, role, widget),
+                on_change=guard.callback(_name, named, role, widget),
             )  # fmt: skip
 
 

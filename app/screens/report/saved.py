@@ -42,8 +42,7 @@ def opened() -> Report | None:
             icon=":material/bookmark:",
         )
         st.button(
-            "Close it", key="report_close", icon=":material/close:", on_click=guard.callback(state.choose),
-            kwargs={SAVED: None},
+            "Close it", key="report_close", icon=":material/close:", on_click=guard.callback(state.choose, **{SAVED: None}),
         )  # fmt: skip
     return read(json.dumps(entry.document).encode(), f"The saved report “{clean(entry.name, 60)}”")
 
@@ -62,8 +61,7 @@ def show(report: Report) -> None:
             key="report_save",
             icon=":material/bookmark_add:",
             help="As it is now: it stays the same when models or data change",
-            on_click=guard.callback(_save),
-            args=(store, who.id, report, False),
+            on_click=guard.callback(_save, store, who.id, report, False),
         )
     saved.ask_to_replace(_TAKEN, _name(report), _save, store, who.id, report, True, key="report_save_replace")
     saved.show_outcome()
@@ -82,8 +80,7 @@ def _entry(entry: records.Report) -> None:
         key=f"saved_go_{entry.id}",
         type="tertiary",
         icon=":material/description:",
-        on_click=guard.callback(_open),
-        args=(entry.id,),
+        on_click=guard.callback(_open, entry.id),
     )
     st.caption(f"{entry.changed:%-d %b %Y, %H:%M} UTC")
 

@@ -63,8 +63,7 @@ def _path(page: Selection, tokenization: Tokenization, item: int) -> None:
                 str(code),
                 key=f"semantic_chip_{tokenization.name}_{depth}",
                 help=f"Level {depth}: list the items that begin with {semantic_ids.spelled(codes[:depth])}",
-                on_click=guard.callback(choose_prefix),
-                args=(tokenization.name, codes[:depth]),
+                on_click=guard.callback(choose_prefix, tokenization.name, codes[:depth]),
             )
         rest = tokenizers.disambiguating(tokenization, item)
         if rest:
@@ -85,8 +84,7 @@ def _path(page: Selection, tokenization: Tokenization, item: int) -> None:
                     key=f"semantic_sibling_{tokenization.name}_{depth}_{sibling}",
                     type="tertiary",
                     wrap=False,
-                    on_click=guard.callback(state.select),
-                    args=(models.item_ids[sibling],),
+                    on_click=guard.callback(state.select, models.item_ids[sibling]),
                 )
             if len(new) > len(order):
                 st.caption(f"and {len(new) - len(order):,} more" + (", less popular" if models.has_log else ""))

@@ -77,8 +77,7 @@ def _breadcrumb(page: Selection, tokenization: Tokenization, prefix: tuple[int, 
                 str(prefix[depth - 1]) if depth else "All items",
                 type="tertiary",
                 key=f"semantic_crumb_{depth}",
-                on_click=guard.callback(choose_prefix),
-                args=(tokenization.name, prefix[:depth]),
+                on_click=guard.callback(choose_prefix, tokenization.name, prefix[:depth]),
             )
             st.markdown("›", width="content")
         st.markdown(f"**{prefix[-1]}**", width="content")
@@ -99,7 +98,7 @@ def _tree(page: Selection, tokenization: Tokenization, column: str, prefix: tupl
         f"branches as wide as they have items, coloured by {caption(column).lower()}.",
         table=lambda: tokenizers.tree_table(branch, colours),
         name=f"prefix tree {tokenization.name} {'-'.join(map(str, prefix))}",
-        on_select=guard.callback(functools.partial(_clicked, key, tokenization.name, branch)),
+        on_select=guard.callback(_clicked, key, tokenization.name, branch),
     )
 
 
@@ -171,8 +170,7 @@ def _next_code(tokenization: Tokenization, prefix: tuple[int, ...]) -> None:
         format_func=functools.partial(_called, items),
         key=key,
         width=220,
-        on_change=guard.callback(_take),
-        args=(tokenization.name, key, prefix),
+        on_change=guard.callback(_take, tokenization.name, key, prefix),
     )
 
 

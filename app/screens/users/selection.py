@@ -84,7 +84,7 @@ def _length(models: Zoo, selection: users.UserFilter) -> None:
     key = f"users_length_{state.get().dataset}"
     bounds = sorted((max(low, selection.least), max(low, most)))
     st.session_state[key] = (bounds[0], bounds[1])
-    st.select_slider("Items in the history", steps, key=key, on_change=guard.callback(_bounded), args=(key, low, high))
+    st.select_slider("Items in the history", steps, key=key, on_change=guard.callback(_bounded, key, low, high))
 
 
 def _bounded(key: str, low: int, high: int) -> None:
@@ -120,8 +120,7 @@ def _hits(models: Zoo, selection: users.UserFilter) -> None:
         required=True,
         key=key,
         wrap=True,
-        on_change=guard.callback(_take_hits),
-        args=(key,),
+        on_change=guard.callback(_take_hits, key),
     )
     unknown = listed & ~np.any(list(parts.values()), axis=0)
     if unknown.any():

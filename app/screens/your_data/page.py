@@ -155,29 +155,24 @@ def _buttons(dataset: StoredDataset, ready: bool, *, busy: bool, adding: bool) -
         st.button(
             "Open in Compare", key=f"data_open_{dataset.id}", type="primary", icon=":material/compare_arrows:",
             disabled=not ready, help=None if ready else "Nothing is ready to be looked at yet",
-            on_click=guard.callback(_ask), args=("open", dataset.id),
+            on_click=guard.callback(_ask, "open", dataset.id),
         )  # fmt: skip
         if adding:
-            st.button(
-                "Add no log", key=f"data_nolog_{dataset.id}", on_click=guard.callback(_no_log), args=(dataset.id,)
-            )
+            st.button("Add no log", key=f"data_nolog_{dataset.id}", on_click=guard.callback(_no_log, dataset.id))
         elif upload.can_add_log(dataset):
             st.button(
                 "Add a log", key=f"data_addlog_{dataset.id}", icon=":material/playlist_add:", disabled=busy,
                 help="When its preparation has ended" if busy else "Who interacted with what: models learn from it",
-                on_click=guard.callback(_ask), args=("log", dataset.id),
+                on_click=guard.callback(_ask, "log", dataset.id),
             )  # fmt: skip
         if ready:
             st.button(
                 "Add semantic IDs", key=f"data_index_{dataset.id}", icon=":material/account_tree:", disabled=busy,
-                help="From an index.json of TIGER, LETTER or MiniOneRec", on_click=guard.callback(_ask),
-                args=("index", dataset.id),
+                help="From an index.json of TIGER, LETTER or MiniOneRec", on_click=guard.callback(_ask, "index", dataset.id),
             )  # fmt: skip
         for action, icon in (("Rename", ":material/edit:"), ("Delete", ":material/delete:")):
-            st.button(
-                action, key=f"data_{action.lower()}_{dataset.id}", icon=icon, on_click=guard.callback(_ask),
-                args=(action.lower(), dataset.id),
-            )  # fmt: skip
+            key = f"data_{action.lower()}_{dataset.id}"
+            st.button(action, key=key, icon=icon, on_click=guard.callback(_ask, action.lower(), dataset.id))
 
 
 def _ask(action: str, id: str) -> None:
@@ -222,8 +217,7 @@ def _rename(owner: str, dataset: StoredDataset) -> None:
             "Save",
             key=f"data_renamed_{dataset.id}",
             type="primary",
-            on_click=guard.callback(_renamed),
-            args=(owner, dataset.id),
+            on_click=guard.callback(_renamed, owner, dataset.id),
         )
         st.button("Cancel", key=f"data_unnamed_{dataset.id}", on_click=_leave)
 
@@ -242,10 +236,8 @@ def _delete(owner: str, dataset: StoredDataset, busy: bool) -> None:
         icon=":material/delete:",
     )
     with st.container(horizontal=True, gap="small"):
-        st.button(
-            "Delete it all", key=f"data_deleted_{dataset.id}", type="primary", on_click=guard.callback(_deleted),
-            args=(owner, dataset.id),
-        )  # fmt: skip
+        delete = guard.callback(_deleted, owner, dataset.id)
+        st.button("Delete it all", key=f"data_deleted_{dataset.id}", type="primary", on_click=delete)
         st.button("Keep it", key=f"data_kept_{dataset.id}", on_click=_leave)
 
 
