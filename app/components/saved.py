@@ -1,6 +1,6 @@
 """What the visitor has saved under a name: histories, and comparisons, which are addresses. Opened, renamed, deleted, linked to.
 
-Reports are saved on their own page (report_saved). A link with ?saved=<id> opens any of them for its owner; everybody else reads
+Reports are saved on their own page. A link with ?saved=<id> opens any of them for its owner; everybody else reads
 that there is no such thing.
 """
 

@@ -7,11 +7,12 @@ from datetime import UTC, datetime
 import streamlit as st
 
 from app import batches, guard, home, owner, received, work, zoo
-from app.components import account, widgets
+from app.components import sidebar, widgets
 from app.components.jobs import batches_of
 from app.owner import Owner
 from app.screens.your_data import abilities, jobs, training, upload
 from app.session import state
+from app.store import records
 from app.store.records import MAX_NAME, StoredDataset
 from app.store.server import open_store
 from app.text import amount, clean, count, md
@@ -37,7 +38,7 @@ def show() -> None:
             "Upload a catalogue and a log of interactions, or one file of transactions, which is split into both."
         )
         st.info("What you bring belongs to your account: sign in first.", icon=":material/login:")
-        account.sign_in("page")
+        sidebar.sign_in("page")
         return
     try:
         open_store()
@@ -60,7 +61,7 @@ def show() -> None:
 def _whose(who: Owner) -> str:
     if who.kind == "account":
         return "What you bring belongs to your account. It is kept until you delete it, and nobody else sees it."
-    lifetime = account.kept_for()
+    lifetime = records.kept_for()
     if who.kind == "session":
         return (
             "This browser sent no cookie, so what you bring belongs to this tab alone and is lost to you when it is closed; "
