@@ -73,6 +73,20 @@ def numbered(label: str, name: str, many: int, default: int, *, key: str) -> int
     return int(ask(label, name, {str(at): str(at) for at in range(1, many + 1)}, str(number), key=key))
 
 
+def mean_or_numbered(label: str, name: str, many: int, default: str, *, key: str) -> int | None:
+    """As `numbered`, from 0; None for the mean over all of them. default: mean, or a number from 1."""
+    if many > 1:
+        options = {"mean": "Mean", **{str(at): str(at) for at in range(1, many + 1)}}
+        (segmented if many <= 6 else selected)(label, name, options, default, key=key)
+    return mean_or_number(name, many, default)
+
+
+def mean_or_number(name: str, many: int, default: str) -> int | None:
+    """What `mean_or_numbered` has, where the choice is drawn elsewhere."""
+    chosen = state.get().own.get(name, default)
+    return 0 if many < 2 else None if chosen == "mean" else min(int(chosen), many) - 1
+
+
 def number(choices: Own, name: str, default: int, most: int) -> int:
     """A number that was chosen, at most `most`: a link may have been made with a longer history."""
     return min(int(choices.get(name, default)), most)
