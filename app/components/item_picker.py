@@ -123,9 +123,10 @@ MOST_ADDED = 20  # items that are added at once
 
 
 def add_button(
-    ids: Sequence[str], *, key: str, most: str, on_add: Callable[[tuple[str, ...]], None], why_not: str | None = None
+    ids: Sequence[str], *, key: str, most: str = "", why_not: str | None = None, alone: bool = False
 ) -> None:
-    """ids: by item_id, the first ones are taken where there are too many; most: what those are called. why_not: why it waits."""
+    """ids: by item_id, the first ones are taken where there are too many; most: what those are called. why_not: why it waits.
+    alone: as of `add`."""
     known = set(state.get().current)
     new = [item_id for item_id in ids if item_id not in known]
     some, there = tuple(new[:MOST_ADDED]), len(ids) - len(new)
@@ -136,8 +137,16 @@ def add_button(
         key=key,
         disabled=not some or why_not is not None,
         help=why_not or words,
-        on_click=guard.callback(on_add, some),
+        on_click=guard.callback(add, some, alone=alone),
     )
+
+
+def add(ids: tuple[str, ...], *, alone: bool = False) -> None:
+    """Puts items into the history. alone: of a click in a fragment, which alone would be drawn anew otherwise."""
+    for item_id in ids:
+        state.add(item_id)
+    if alone:
+        st.rerun()
 
 
 def add_label(added: int, new: int, there: int, most: str) -> str:

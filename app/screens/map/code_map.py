@@ -17,6 +17,7 @@ from app.screens.map.chart import (
     MapChoices,
     as_shown,
     chart_key,
+    clicked,
     draw_around,
     quality,
     select,
@@ -137,14 +138,12 @@ def _legend(page: MapChoices, codes: views.Codes, marks: views.Marks) -> None:
 
 def _take(place: Place) -> None:
     """A click chooses a code, a box or a lasso selects the items of some."""
-    models, name = zoo.open_zoo(state.get().dataset), chart_key(place)
-    event = st.session_state.get(name)
-    chosen = event.get("selection", {}) if isinstance(event, dict) else {}
+    models, chosen = zoo.open_zoo(state.get().dataset), clicked(place)
     codes = spaces.codes(models, place)
     rows = map_points.selected(chosen, codes.points, codes.rows.get, sampled=False)
     outlines: list[map_points.Outline] = map_points.areas(chosen)
     if outlines:
-        draw_around(models, place, name, outlines, rows)
+        draw_around(models, place, outlines, rows)
     elif len(rows) == 1:
         state.choose(code=f"{place.owner.name}.{codes.name(rows[0])}")
     elif not rows:

@@ -34,7 +34,7 @@ def show(page: Selection) -> None:
     item_id = models.item_ids[item]
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"**{md(zoo.titled(models, item), 200)}**", width="content")
-        item_picker.add_button([item_id], key="semantic_item_add", most="", on_add=lambda ids: state.add(*ids))
+        item_picker.add_button([item_id], key="semantic_item_add")
     if now.item is None:
         st.caption("The latest item of the history. Look up another one above.")
     for place, tokenization in zip(page.columns(), page.shown, strict=True):

@@ -202,7 +202,6 @@ def _listed(page: Selection, tokenization: Tokenization, prefix: tuple[int, ...]
             [models.item_ids[item] for item in order.tolist()],
             key="semantic_add",
             most=most,
-            on_add=_add,
             why_not=None if prefix else "Choose a code first",
         )
         if st.button(
@@ -238,8 +237,3 @@ def _items_table(page: Selection, tokenization: Tokenization, order: np.ndarray)
     ]
     table.insert(0, "Codes", [semantic_ids.spelled(path) for path in paths])
     return table
-
-
-def _add(ids: tuple[str, ...]) -> None:
-    for item_id in ids:
-        state.add(item_id)
