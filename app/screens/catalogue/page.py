@@ -11,9 +11,8 @@ from app.analysis import item_card
 from app.components import choice, item_picker, widgets
 from app.screens.catalogue import ROWS, chosen_filters, parameters_of
 from app.session import state
-from app.store.attributes import caption
+from app.store.attributes import Among, Between, Facet, Filters, caption
 from app.store.catalogue import Catalogue
-from app.store.facets import Among, Between, Facet, Filters
 from app.text import clean, count, md
 from engine.runtime import Zoo
 
