@@ -172,11 +172,5 @@ def up_to(name: str, least: int, most: Callable[[Zoo, Own], int]) -> Check:
     return check
 
 
-def page_of(rows: Callable[[Zoo], int], most: int) -> Parameter:
-    """Which page of a list is shown; app.components.choice.paged draws them. most: rows of a page."""
-    last = up_to("page of the list", 1, lambda models, parameters: max(1, -(-rows(models) // most)))
-    return Parameter("page", "of the list", last)
-
-
 def refused(name: str, text: str, possible: str) -> str:
     return f"The link asks for the {name} “{short(text, 20)}”; possible is {possible}."

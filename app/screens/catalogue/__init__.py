@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from app.session.address import decode, decode_values, encode, encode_values
-from app.session.pages import Own, Page, Parameter, is_search, page_of, refused, script
+from app.session.pages import Own, Page, Parameter, is_search, refused, script, up_to
 from app.store.attributes import EXACT, Among, Between, Filters
 from app.text import short
 from engine.runtime import Zoo
@@ -80,6 +80,10 @@ def _is_order(text: str, models: Zoo, parameters: Own) -> str:
     return refused("order of items", text, "relevance, title, or an attribute with -up or -down")
 
 
+def _pages(models: Zoo, parameters: Own) -> int:
+    return max(1, -(-len(models) // ROWS))
+
+
 PAGE = Page(
     name="catalogue",
     title="Catalogue",
@@ -97,6 +101,6 @@ PAGE = Page(
             _are_ranges,
         ),
         Parameter("sort", "relevance, title, or <attribute>-up or -down", _is_order),
-        page_of(len, ROWS),
+        Parameter("page", "of the list", up_to("page of the list", 1, _pages)),
     ),
 )

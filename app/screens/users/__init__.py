@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app import examples
 from app.analysis import users
-from app.session.pages import Own, Page, Parameter, one_of, page_of, script, up_to
+from app.session.pages import Own, Page, Parameter, one_of, script, up_to
 from app.text import short
 from engine.runtime import Zoo
 
@@ -15,6 +15,10 @@ PER_PAGE = 20
 
 def _longest(models: Zoo, parameters: Own) -> int:
     return int(users.table(models).length.max(initial=0))
+
+
+def _many(models: Zoo, parameters: Own) -> int:
+    return max(1, -(-models.users.num_rows // PER_PAGE))
 
 
 def _is_text(text: str, models: Zoo, parameters: Own) -> str:
@@ -62,7 +66,7 @@ PAGE = Page(
         Parameter("hits", "which of the two have the held-out item in their top k", one_of("hits", users.HITS)),
         Parameter("sort", "user, length, difference, or rank.<model>", _order),
         Parameter("order", "down where the largest comes first", one_of("order", ("up", "down"))),
-        page_of(lambda models: models.users.num_rows, PER_PAGE),
+        Parameter("page", "of the list", up_to("page of the list", 1, _many)),
         Parameter("user", "who is looked at, by user_id", _is_user),
     ),
 )
