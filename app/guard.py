@@ -3,13 +3,12 @@
 with guard.watch("the page Compare"):
     …                                      # a page, or a part of it that the rest can do without
 
-st.button("Add", on_click=guard.callback(add))
+st.button("Add", on_click=guard.callback(add, item_id))
 """
 
 from __future__ import annotations
 
 import errno
-import functools
 import logging
 import secrets
 from collections.abc import Callable, Iterator
@@ -46,11 +45,10 @@ def spinner(text: str) -> AbstractContextManager[object]:
     return nullcontext() if get_script_run_ctx(suppress_warning=True) is None else st.spinner(text)
 
 
-def callback(function: Callable[P, None]) -> Callable[P, None]:
-    """A widget's callback whose failure is shown on the page by the next `pending()`."""
+def callback(function: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> Callable[[], None]:
+    """A widget's callback, with all that it is called with; its failure is shown on the page by the next `pending()`."""
 
-    @functools.wraps(function)
-    def safe(*args: P.args, **kwargs: P.kwargs) -> None:
+    def safe() -> None:
         try:
             function(*args, **kwargs)
         except Exception as error:

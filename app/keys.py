@@ -5,7 +5,7 @@
     keys.owner(key)                        # who it stands for: a hash, which the store and the file system know
 
 The server keeps no list of keys. Whatever has the form of one stands for an owner, with or without data.
-A key is in no log and in no page; the app shows it only where it is asked for (app/components/account.py).
+A key is in no log and in no page; the app shows it only where it is asked for (app/components/sidebar.py).
 
 Streamlit's own pages cannot set a cookie that scripts cannot read, so this is done where the server answers: a middleware gives
 every page that it sends the cookie (again, so that it does not run out while it is used), and the route /key takes a form, by

@@ -15,7 +15,7 @@ import streamlit as st
 
 from app import guard, owner, run_queue, work, zoo
 from app.analysis.cache import show_waiting
-from app.components import account, item_panel, jobs, saved, sidebar, widgets
+from app.components import item_panel, jobs, saved, sidebar, widgets
 from app.screens import PAGES
 from app.session import state
 from app.session.pages import Page
@@ -58,7 +58,7 @@ def main() -> None:
             sidebar.show(datasets)
             with st.container(horizontal=True, gap="xsmall"):
                 saved.show(page.url_path, pages)
-                account.show(who)
+                sidebar.account(who)
         for problem in state.get().problems:
             st.warning(md(problem, 2_000), icon=":material/link_off:")
         with guard.watch(f"the page {page.title}"):
@@ -74,7 +74,7 @@ def _nothing(page: Any, declared: Page, who: owner.Owner | None) -> None:
     if declared.without_datasets:
         guard.pending()
         with st.sidebar, guard.watch("whose data these are"):
-            account.show(who)
+            sidebar.account(who)
         with guard.watch(f"the page {page.title}"):
             page.run()
         return

@@ -2,7 +2,7 @@
 
     who = owner.get()
     if who is None:                         # sign-in is configured, and nobody has signed in
-        account.sign_in()                       # app/components/account.py
+        sidebar.sign_in("page")             # app/components/sidebar.py
     else:
         store.datasets.of(who.id)
 

@@ -140,6 +140,12 @@ def titled(zoo: Zoo, item: int) -> str:
     return _titles(zoo)[item] if len(zoo) <= FEW else _titled(zoo, item)
 
 
+def entry(zoo: Zoo, item: int, most: int) -> dict[str, str]:
+    """An item as widgets take it: "id", "title" of at most so many letters, and "detail", what `titled` has behind it."""
+    title, full = zoo.titles[item], titled(zoo, item)
+    return {"id": zoo.item_ids[item], "title": clean(title, most), "detail": full.removeprefix(title).strip()}
+
+
 @cached(8, by=of_opened)
 def _titles(zoo: Zoo) -> list[str]:
     return [_titled(zoo, item) for item in range(len(zoo))]

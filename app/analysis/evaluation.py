@@ -44,7 +44,10 @@ def references(models: Zoo, protocol: str) -> tuple[pd.DataFrame, str]:
     """Figures from elsewhere that the dataset names for a protocol, beside those of the same methods here; and who measured them
     over which held-out items, in a sentence. Columns: Method, Here (the model beside it), and of each metric "NDCG@10, elsewhere"
     and "NDCG@10, here", NaN where no bundle has it. Empty where the dataset names none."""
-    named = [entry for entry in models.info.references if _whole(entry.protocol) == naming.parse(protocol)]
+    whole = naming.parse(protocol)
+    named = [
+        each for each in models.info.references if dataclasses.replace(naming.parse(each.protocol), part="") == whole
+    ]
     rows = []
     for entry in named:
         bundle = models.bundles.get(entry.model)
@@ -66,10 +69,6 @@ def _as_here(bundle: Bundle | None) -> str:
     sizes = bundle.manifest.training.recipe.get("model")
     dim = sizes.get("dim") if isinstance(sizes, dict) else None
     return clean(bundle.manifest.title) + (f", {dim} dimensions" if isinstance(dim, int) else "")
-
-
-def _whole(protocol: str) -> naming.Protocol:
-    return dataclasses.replace(naming.parse(protocol), part="")
 
 
 @cached(20, by=of_content)

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 import pyarrow as pa
 
-from app.store.attributes import PROSE, caption, is_place, is_year, names_items
-from app.store.facets import Among, Between, Facet
+from app.store.attributes import PROSE, Among, Between, Facet, caption, is_place, is_year, names_items
 from app.text import clean, md, title_words, words_and_numbers, words_of
 from engine.tabular.columns import RESERVED
 

@@ -56,7 +56,6 @@ def description(items: pa.Table, item: int) -> str:
 class Series(NamedTuple):
     """The items of one series."""
 
-    column: str
     name: str
     members: list[tuple[int, str]]
     """(item, its place in words or ""), in order."""
@@ -77,7 +76,7 @@ def series_of(items: pa.Table, item: int) -> Series | None:
     by = order or ("year" if "year" in items.column_names else None)
     places = {member: items[by][member].as_py() if by else None for member in members}
     members.sort(key=lambda member: (*_in_order(places[member]), member))
-    return Series(column, name, [(m, value_words(places[m]) if order else "") for m in members[:_SIBLINGS]])
+    return Series(name, [(m, value_words(places[m]) if order else "") for m in members[:_SIBLINGS]])
 
 
 def _in_order(place: Any) -> tuple[bool, Any, str]:

@@ -226,6 +226,11 @@ def tie_words(models: Zoo, others: Sequence[int]) -> str:
     return f"Has the same codes as {listed([*names, *more])}: the model cannot tell them apart and scores them alike"
 
 
+def read_words(read: int, length: int) -> list[str]:
+    """That not all of a history is read, where that is so. read: the latest so many, of `length`."""
+    return [] if read >= length else ["reads the last item" if read == 1 else f"reads the latest {read} of {length:,}"]
+
+
 def _note(models: Zoo, name: str, length: int) -> str:
     bundle = models.bundles[name]
     quality = bundle.manifest.metrics.get(bundle.protocol, {}).get("NDCG@10")
@@ -238,8 +243,7 @@ def _note(models: Zoo, name: str, length: int) -> str:
     if bundle.manifest.family in SAME_FOR_EVERYBODY:
         words.append("the same for everybody")
     else:
-        if read < length:
-            words.append("reads the last item" if read == 1 else f"reads the latest {read} of {length:,}")
+        words += read_words(read, length)
         if bundle.cannot("reads_order") is not None:
             words.append("does not read order")
     if bundle.cannot("probability") is not None:

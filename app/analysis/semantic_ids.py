@@ -76,7 +76,6 @@ def path(codes: Ints, item: int) -> tuple[int, ...]:
 class Labels(NamedTuple):
     """A column of a catalogue as one category per item."""
 
-    column: str
     names: tuple[str, ...]
     """Not escaped; the most frequent first."""
     of: npt.NDArray[np.int32]
@@ -89,13 +88,13 @@ def labels(items: pa.Table, column: str) -> Labels:
     counts = Counter(text for text in texts if text is not None)
     names = sorted(counts, key=lambda name: (-counts[name], name))
     place = {name: number for number, name in enumerate(names)}
-    return Labels(column, tuple(names), np.array([-1 if text is None else place[text] for text in texts], np.int32))
+    return Labels(tuple(names), np.array([-1 if text is None else place[text] for text in texts], np.int32))
 
 
 def coloured(items: pa.Table, column: str) -> Labels:
     """The category of every item as the map colours it: of a list its most frequent value."""
     names, of = by_frequency(items, column)
-    return Labels(column, tuple(names), of)
+    return Labels(tuple(names), of)
 
 
 class Popular(NamedTuple):
@@ -116,28 +115,11 @@ def popularity(codes: Ints, level: int, events: Ints) -> Popular:
     return Popular(used, counts[used], sums[used] / counts[used])
 
 
-class Third(NamedTuple):
-    """A third of the catalogue by training events."""
-
-    name: str
-    items: int
-    events: int
-    perplexity: float
-    """Of its first codes."""
-    sharing: float
-    """Share of its items whose codes are another item's as well."""
-
-
-def thirds(codes: Ints, events: Ints) -> list[Third]:
-    """Whether rarely taken items are squeezed into few codes: the most taken third, the middle one and the rarest."""
-    sharing = _shared(codes)
-    parts = np.array_split(np.argsort(-events, kind="stable"), 3)
-    measured = []
-    for name, rows in zip(("most popular", "middle", "rarest"), parts, strict=True):
-        first = Usage(np.bincount(codes[rows, 0]).astype(np.int64))
-        shared = float(sharing[rows].mean()) if len(rows) else 0.0
-        measured.append(Third(name, len(rows), int(events[rows].sum()), first.perplexity, shared))
-    return measured
+def perplexities_by_popularity(codes: Ints, events: Ints) -> list[float]:
+    """Whether rarely taken items are squeezed into few codes: the perplexity of the first codes of the most taken third of the
+    items, of the middle one and of the rarest."""
+    thirds = np.array_split(np.argsort(-events, kind="stable"), 3)
+    return [Usage(np.bincount(codes[rows, 0]).astype(np.int64)).perplexity for rows in thirds]
 
 
 class Bias(NamedTuple):

@@ -40,8 +40,6 @@ _POINTS = 80  # of a curve
 class UserTable:
     """Arrays over the users."""
 
-    protocol: str
-    """That the ranks are of; "" where no model was evaluated."""
     models: tuple[str, ...]
     """Those that were evaluated, in the zoo's order."""
     ranks: Floats
@@ -71,7 +69,7 @@ def table(models: Zoo) -> UserTable:
     ranks = [_by_user(evaluated[name], users) for name in names]
     length = pc.list_value_length(models.users["history"]).to_numpy().astype(np.int64)
     widths = tuple(evaluated[name].width for name in names)
-    return UserTable(protocol, names, np.array(ranks).reshape(len(names), len(users)), widths, length)
+    return UserTable(names, np.array(ranks).reshape(len(names), len(users)), widths, length)
 
 
 def _by_user(ranks: judge.Ranks, users: npt.NDArray[np.integer]) -> Floats:

@@ -52,7 +52,7 @@ def _one_of(
     chosen = state.get().own.get(name, default)
     st.session_state[key] = chosen = chosen if chosen in options else default
     more = {"help": glossary.tooltip(label), **more}
-    widget(label, options, key=key, on_change=guard.callback(_take), args=(name, key, tuple(options), clears), **more)
+    widget(label, options, key=key, on_change=guard.callback(_take, name, key, tuple(options), clears), **more)
     return chosen
 
 
@@ -73,6 +73,20 @@ def numbered(label: str, name: str, many: int, default: int, *, key: str) -> int
     return int(ask(label, name, {str(at): str(at) for at in range(1, many + 1)}, str(number), key=key))
 
 
+def mean_or_numbered(label: str, name: str, many: int, default: str, *, key: str) -> int | None:
+    """As `numbered`, from 0; None for the mean over all of them. default: mean, or a number from 1."""
+    if many > 1:
+        options = {"mean": "Mean", **{str(at): str(at) for at in range(1, many + 1)}}
+        (segmented if many <= 6 else selected)(label, name, options, default, key=key)
+    return mean_or_number(name, many, default)
+
+
+def mean_or_number(name: str, many: int, default: str) -> int | None:
+    """What `mean_or_numbered` has, where the choice is drawn elsewhere."""
+    chosen = state.get().own.get(name, default)
+    return 0 if many < 2 else None if chosen == "mean" else min(int(chosen), many) - 1
+
+
 def number(choices: Own, name: str, default: int, most: int) -> int:
     """A number that was chosen, at most `most`: a link may have been made with a longer history."""
     return min(int(choices.get(name, default)), most)
@@ -84,8 +98,8 @@ def searched(label: str, *, key: str, most: int = MAX_QUERY, clears: tuple[str, 
     if str(st.session_state.get(key) or "").strip() != text:
         st.session_state[key] = text  # only then: it would undo what was typed meanwhile
     more = {"live": "300ms", **more}
-    take = guard.callback(_take_search)
-    st.text_input(label, key=key, type="search", max_chars=most, on_change=take, args=(key, most, clears), **more)
+    take = guard.callback(_take_search, key, most, clears)
+    st.text_input(label, key=key, type="search", max_chars=most, on_change=take, **more)
     return text
 
 
@@ -101,7 +115,7 @@ def paged(pages: int, number: int, *, key: str, clears: tuple[str, ...] = (), **
         return
     if st.session_state.get(key, 1) != number:  # Streamlit warns of a value beside the default
         st.session_state[key] = number
-    st.pagination(pages, key=key, on_change=guard.callback(_turn), args=(key, pages, clears), **more)
+    st.pagination(pages, key=key, on_change=guard.callback(_turn, key, pages, clears), **more)
 
 
 def _turn(key: str, pages: int, clears: tuple[str, ...]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from app import examples, guard, zoo
+from app import examples, guard, styles, zoo
 from app.components import item_picker, widgets
 from app.session import history_edits, state
 from app.text import clean, count, label, md
@@ -44,7 +44,10 @@ def show(beside: Callable[[], None] | None = None, on_add: Callable[[str], None]
 def chips(models: Zoo, now: state.State) -> dict[str, Any]:
     """The history that is looked at, for `widgets.history`."""
     return {
-        "items": [_entry(models, item) for item in state.numbers(models, now.current)],
+        "items": [
+            {**styles.entry(models, item, 120), "event": label(zoo.titled(models, item), 200)}
+            for item in state.numbers(models, now.current)
+        ],
         "label": f"History {now.a_or_b}".strip(),
         "empty": "The history is empty: add an item, or choose an example.",
     }
@@ -104,8 +107,7 @@ def sides() -> None:
             "Discard B",
             key="history_discard",
             icon=":material/undo:",
-            on_click=guard.callback(state.update),
-            kwargs={"variant": None},
+            on_click=guard.callback(state.update, variant=None),
             help="Back to A",
         )
 
@@ -137,16 +139,6 @@ def _user(models: Zoo) -> None:
         unknown = st.session_state.pop("history_unknown", None)
         if unknown:
             st.caption(f"There is no user “{md(unknown, 40)}”.")
-
-
-def _entry(models: Zoo, item: int) -> dict[str, str]:
-    title, full = models.titles[item], zoo.titled(models, item)
-    return {
-        "id": models.item_ids[item],
-        "title": clean(title, 120),
-        "detail": full.removeprefix(title).strip(),
-        "event": label(full, 200),
-    }
 
 
 # --- what a click does; nothing that comes from the browser is believed

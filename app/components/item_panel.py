@@ -52,26 +52,20 @@ def _panel(page: str) -> None:
         if item is None:
             return
         known = contents.card(models, zoo.open_catalogue(now.dataset), item)
+        without = set() if models.bundles else {"ranks", "why"}
+        without |= set() if models.tokenizations else {"codes"}
+        without |= set() if spaces.with_neighbours(models) else {"near"}
         data = {
             **known,
             "added": now.current.count(known["id"]),
             "links": _links(models, page),
-            "sections": {name: {**_titled(name), **_section(name, models, now, item)} for name in _possible(models)},
+            "sections": {
+                name: {"title": title, "help": glossary.tooltip(title), **_section(name, models, now, item)}
+                for name, title in SECTIONS.items()
+                if name not in without
+            },
         }
         widgets.item_panel(data, key=_ACT, on_act=act)
-
-
-def _possible(models: Zoo) -> list[str]:
-    without = set() if models.bundles else {"ranks", "why"}
-    if not models.tokenizations:
-        without.add("codes")
-    if not spaces.with_neighbours(models):
-        without.add("near")
-    return [name for name in SECTIONS if name not in without]
-
-
-def _titled(name: str) -> dict[str, str]:
-    return {"title": SECTIONS[name], "help": glossary.tooltip(SECTIONS[name])}
 
 
 def _section(name: str, models: Zoo, now: state.State, item: int) -> dict[str, Any]:

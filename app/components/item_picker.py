@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -54,8 +53,7 @@ def search(label: str, *, key: str, act: str, on_pick: Callable[[str], None], ic
                     icon=icon,
                     type="tertiary",
                     wrap=False,
-                    on_click=guard.callback(_pick),
-                    args=(f"{key}_search", on_pick, hit.item_id),
+                    on_click=guard.callback(_pick, f"{key}_search", on_pick, hit.item_id),
                 )
 
 
@@ -94,8 +92,7 @@ def titles(models: Zoo, items: Sequence[int], *, key: str) -> None:
             md(zoo.titled(models, item), 80),
             key=f"{key}_{place}",
             type="tertiary",
-            on_click=guard.callback(state.select),
-            args=(models.item_ids[item],),
+            on_click=guard.callback(state.select, models.item_ids[item]),
         )
 
 
@@ -106,7 +103,7 @@ def table(rows: pd.DataFrame, ids: Sequence[str], *, key: str, **more: Any) -> N
     marked = [ids.index(chosen)] if chosen in ids else []
     if _marked(key) != marked:  # the details were closed, say, or show another item
         st.session_state[key] = {"selection": {"rows": marked, "columns": [], "cells": []}}
-    clicked = guard.callback(functools.partial(select_row, key, ids))
+    clicked = guard.callback(select_row, key, ids)
     widgets.table(rows, key=key, on_select=clicked, selection_mode="single-row", **more)
 
 
@@ -126,9 +123,10 @@ MOST_ADDED = 20  # items that are added at once
 
 
 def add_button(
-    ids: Sequence[str], *, key: str, most: str, on_add: Callable[[tuple[str, ...]], None], why_not: str | None = None
+    ids: Sequence[str], *, key: str, most: str = "", why_not: str | None = None, alone: bool = False
 ) -> None:
-    """ids: by item_id, the first ones are taken where there are too many; most: what those are called. why_not: why it waits."""
+    """ids: by item_id, the first ones are taken where there are too many; most: what those are called. why_not: why it waits.
+    alone: as of `add`."""
     known = set(state.get().current)
     new = [item_id for item_id in ids if item_id not in known]
     some, there = tuple(new[:MOST_ADDED]), len(ids) - len(new)
@@ -139,9 +137,16 @@ def add_button(
         key=key,
         disabled=not some or why_not is not None,
         help=why_not or words,
-        on_click=guard.callback(on_add),
-        args=(some,),
+        on_click=guard.callback(add, some, alone=alone),
     )
+
+
+def add(ids: tuple[str, ...], *, alone: bool = False) -> None:
+    """Puts items into the history. alone: of a click in a fragment, which alone would be drawn anew otherwise."""
+    for item_id in ids:
+        state.add(item_id)
+    if alone:
+        st.rerun()
 
 
 def add_label(added: int, new: int, there: int, most: str) -> str:
@@ -199,8 +204,7 @@ def choose_explained(models: Zoo, name: str, history: tuple[int, ...], *, key: s
             format_func=called,
             key=at,
             filter_mode=None,
-            on_change=guard.callback(_take_explained),
-            args=(at,),
+            on_change=guard.callback(_take_explained, at),
             help="The model's best items, by rank; then the held-out item, where there is one, and the item you chose.",
         )
     with searched:

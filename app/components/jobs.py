@@ -38,7 +38,7 @@ def cancel(owner: str, job: Work) -> None:
     label = "Cancelling …" if job.cancelling else _CANCEL.get(job.row.kind, "Cancel")
     st.button(
         label, key=f"data_cancel_{job.row.id}", icon=":material/cancel:",
-        disabled=job.cancelling, on_click=guard.callback(work.cancel), args=(owner, job.row.id),
+        disabled=job.cancelling, on_click=guard.callback(work.cancel, owner, job.row.id),
     )  # fmt: skip
 
 
@@ -134,7 +134,6 @@ def _batch_ended(owner: str, job: Work) -> None:
                 key=f"batch_download_{row.id}",
             )
         st.button(
-            "Delete", key=f"batch_delete_{row.id}", icon=":material/delete:", on_click=guard.callback(work.forget),
-            args=(owner, row.id),
+            "Delete", key=f"batch_delete_{row.id}", icon=":material/delete:", on_click=guard.callback(work.forget, owner, row.id),
         )  # fmt: skip
         log(owner, job)

@@ -1,6 +1,6 @@
 """What the visitor has saved under a name: histories, and comparisons, which are addresses. Opened, renamed, deleted, linked to.
 
-Reports are saved on their own page (report_saved). A link with ?saved=<id> opens any of them for its owner; everybody else reads
+Reports are saved on their own page. A link with ?saved=<id> opens any of them for its owner; everybody else reads
 that there is no such thing.
 """
 
@@ -92,15 +92,13 @@ def _save(store: Store, who: str, page: str) -> None:
             key="saved_history",
             disabled=not now.current,
             help=f"Its {count(len(now.current), 'item')}",
-            on_click=guard.callback(_save_this),
-            args=(store, who, "history", page, False),
+            on_click=guard.callback(_save_this, store, who, "history", page, False),
         )
         st.button(
             "Save the comparison",
             key="saved_comparison",
             help="This page: dataset, history, models and what is chosen on it",
-            on_click=guard.callback(_save_this),
-            args=(store, who, "comparison", page, False),
+            on_click=guard.callback(_save_this, store, who, "comparison", page, False),
         )
     kind = st.session_state.get(_TAKEN, ("", ""))[0]
     ask_to_replace(_TAKEN, (name or "").strip(), _save_this, store, who, kind, page, True, key="saved_replace")
@@ -146,7 +144,7 @@ def ask_to_replace(taken: str, name: str, on_replace: Callable[..., None], *args
     if kind and taken_name == name:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f"There is a {kind} named “{md(name, 60)}” already.")
-            st.button("Replace it", key=key, on_click=guard.callback(on_replace), args=args)
+            st.button("Replace it", key=key, on_click=guard.callback(on_replace, *args))
 
 
 # --- what is there
@@ -238,8 +236,7 @@ def row(store: Store, who: str, record: Saved, entry: Callable[[], None]) -> Non
             key=f"saved_do_{record.id}",
             type="tertiary",
             help=f"Rename or delete {md(record.name, 40)}, or copy a link to it",
-            on_click=guard.callback(_choose_doing),
-            args=(store, who, record),
+            on_click=guard.callback(_choose_doing, store, who, record),
         )
     if st.session_state.get(DOING) == (_LINK, record.id):
         address = (st.context.url or "").partition("?")[0].partition("#")[0]
@@ -258,7 +255,7 @@ def _rename(store: Store, who: str, entry: Saved) -> None:
         label_visibility="collapsed",
         width="stretch",
     )
-    st.button("Rename", key=f"saved_rename_{entry.id}", on_click=guard.callback(_renamed), args=(store, who, entry))
+    st.button("Rename", key=f"saved_rename_{entry.id}", on_click=guard.callback(_renamed, store, who, entry))
     st.button("Cancel", key=f"saved_cancel_{entry.id}", on_click=end_doing)
 
 

@@ -34,7 +34,7 @@ def opened(titles: Mapping[str, str], *, key: str, default: str = "") -> Iterato
     chosen = chosen if chosen in titles else next(iter(titles))
     st.session_state[key] = titles[chosen]
     # browser.css and browser.js hold the row in view, as they do every st.tabs
-    tabs = st.tabs(list(titles.values()), key=key, on_change=guard.callback(_take), args=(key, dict(titles)))
+    tabs = st.tabs(list(titles.values()), key=key, on_change=guard.callback(_take, key, dict(titles)))
     with tabs[list(titles).index(chosen)]:
         widgets.reveal_tab(key, key=key, tab=chosen)
         yield chosen

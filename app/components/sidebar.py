@@ -1,14 +1,16 @@
-"""The sidebar's tray, on every page: which dataset, how long the lists, and the link to all that is shown."""
+"""The sidebar on every page: which dataset, how long the lists, the link to all that is shown, and whose things these are."""
 
 from __future__ import annotations
 
 import streamlit as st
 
-from app import guard, zoo
+from app import guard, owner, zoo
 from app.components import widgets
 from app.limits import MAX_K
+from app.links import base_path
 from app.session import state
-from app.text import clean, count
+from app.store import records
+from app.text import clean, count, md
 
 
 def show(datasets: dict[str, str]) -> None:
@@ -20,8 +22,7 @@ def show(datasets: dict[str, str]) -> None:
         list(datasets),
         format_func=lambda name: clean(datasets.get(name, name), 60),
         key="tray_dataset",
-        on_change=_choose_dataset,
-        args=(tuple(datasets),),
+        on_change=guard.callback(_choose_dataset, tuple(datasets)),
     )
     models = zoo.open_zoo(now.dataset)
     info = models.info
@@ -60,3 +61,65 @@ def _choose_k() -> None:
     k = st.session_state.get("tray_k")
     if isinstance(k, int) and 1 <= k <= MAX_K:
         state.update(k=k)
+
+
+# --- whose things these are
+
+
+_SHOWN = "you_key_shown"
+
+
+def account(who: owner.Owner | None) -> None:
+    """Whose uploads and saved things these are: the key of this browser, or the account that is signed in; at the end of the
+    sidebar. who: the owner; None where one must sign in first."""
+    if who is None:
+        sign_in("sidebar")
+    elif who.kind == "account":
+        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+            st.caption(f"Signed in as {md(who.name or 'you', 60)}", width="content")
+            st.button("Sign out", key="you_sign_out", type="tertiary", on_click=guard.callback(st.logout))
+    else:
+        if st.button("Access key", key="you", icon=":material/key:", width="stretch", help="Whose uploads these are"):
+            st.session_state.pop(_SHOWN, None)
+            _dialog(who.kind == "browser")
+
+
+def sign_in(place: str) -> None:
+    """A button for every provider that is configured. place: of a page, which may have such buttons in several."""
+    for provider in owner.providers() or []:
+        st.button(
+            f"Sign in with {md(provider, 40)}" if provider else "Sign in",
+            key=f"you_sign_in_{place}_{provider}",
+            icon=":material/login:",
+            width="stretch",
+            on_click=guard.callback(owner.sign_in, provider),
+            help="To upload data of your own, and to save histories and comparisons",
+        )
+
+
+@st.dialog("Access key", icon=":material/key:")
+def _dialog(has_key: bool) -> None:
+    with guard.watch("your key"):
+        _key() if has_key else _session()
+
+
+def _key() -> None:
+    st.markdown("What you upload and save belongs to this browser.")
+    st.caption(
+        f"It is kept for {records.kept_for()} after it was last used. With the key you have it in another browser, too."
+    )
+    if st.session_state.get(_SHOWN):
+        st.code(owner.key() or "", language=None, wrap_lines=True)
+        st.caption("Keep it as you keep a password: whoever has it sees all this.")
+    else:
+        st.button("Show the key", key="you_show", icon=":material/visibility:", on_click=_show)
+    st.markdown(f"[Bring a key from another browser]({base_path()}/key)")
+
+
+def _show() -> None:
+    st.session_state[_SHOWN] = True
+
+
+def _session() -> None:
+    st.markdown("What you upload and save belongs to this tab.")
+    st.caption("This browser sent no cookie, so it is lost when the tab is closed.")

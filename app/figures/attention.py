@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from app.analysis.attention import Float, Names, Profile, distances, moves
-from app.figures.style import AGAINST, FOR, QUIET, SIGNED
+from app.figures.style import AGAINST, FOR, QUIET, SIGNED, laid_out
 from app.styles import DASHES, SCALE, SERIES
 from app.text import count, label, ordinal, short_title, wide
 from engine.runtime import judge
@@ -372,7 +372,8 @@ def by_distance(profile: Profile) -> go.Figure:
         dtick=1 if len(profile.back) <= 10 else 2,
     )
     fig.update_yaxes(rangemode="tozero", title="mean weight")
-    return laid_out(fig, 340, legend={"orientation": "h", "y": 1.12, "x": 0}, margin={"l": 8, "r": 8, "t": 8, "b": 44})
+    legend = {"orientation": "h", "y": 1.12, "x": 0}
+    return laid_out(fig, 340, showlegend=True, legend=legend, margin={"l": 8, "r": 8, "t": 8, "b": 44})
 
 
 def by_position(profile: Profile) -> go.Figure:
@@ -436,7 +437,3 @@ def rows_downwards(fig: go.Figure, names: Sequence[str], **more: object) -> None
         tickvals=list(range(len(names))), ticktext=names, autorange="reversed", automargin=True, showgrid=False,
         zeroline=False, **more,
     )  # fmt: skip
-
-
-def laid_out(fig: go.Figure, height: int, **more: object) -> go.Figure:
-    return fig.update_layout(height=height, dragmode=False, modebar={"orientation": "h"}, **more)

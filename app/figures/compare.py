@@ -117,15 +117,7 @@ def _cell(rank: float, before: float | None) -> dict[str, Any] | None:
 
 
 def _row(models: Zoo, item: int, rank: int | str, **more: Any) -> dict[str, Any]:
-    title, full = models.titles[item], styles.titled(models, item)
-    return {
-        "item": item,
-        "id": models.item_ids[item],
-        "rank": str(rank),
-        "title": clean(title, 160),
-        "detail": full.removeprefix(title).strip(),
-        **more,
-    }
+    return {"item": item, "rank": str(rank), **styles.entry(models, item, 160), **more}
 
 
 def flows(models: Zoo, answers: Sequence[Answer], history: tuple[int, ...]) -> list[dict[str, Any]]:

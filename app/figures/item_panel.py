@@ -22,7 +22,6 @@ _SHADED = 3.0  # powers of ten of a rank, or of its move, from the palest colour
 def card(models: Zoo, catalogue: Catalogue, item: int) -> dict[str, Any]:
     """What the catalogue and the log know. "filters": whether the catalogue can be filtered by the attribute's values."""
     items, facets = catalogue.items, {facet.name: facet.kind for facet in catalogue.facets}
-    title, full = models.titles[item], styles.titled(models, item)
     standing = ""
     if models.has_log:
         place = item_card.standing(models.popularity, item)
@@ -31,9 +30,7 @@ def card(models: Zoo, catalogue: Catalogue, item: int) -> dict[str, Any]:
         )
     series = item_card.series_of(items, item)
     return {
-        "id": models.item_ids[item],
-        "title": clean(title, 300),
-        "detail": full.removeprefix(title).strip(),
+        **styles.entry(models, item, 300),
         "standing": standing,
         "description": clean(item_card.description(items, item), 4_000),
         "attributes": [

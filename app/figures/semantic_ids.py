@@ -145,7 +145,7 @@ def popularity(popularities: Sequence[tuple[Named, Popular]]) -> go.Figure:
     return laid_out(fig, 360, showlegend=True, legend=LEGEND)
 
 
-def plane(table: pa.Table, level: int, counts: np.ndarray, named: Named) -> go.Figure:
+def plane(table: pa.Table, level: int, counts: np.ndarray) -> go.Figure:
     """The vectors of one level's codes on a plane, coloured by cluster; the larger, the more items. Hollow: nobody's."""
     part = table.filter(pc.equal(table["level"], level))
     codes, cluster = part["code"].to_numpy(), part["cluster"].to_numpy()

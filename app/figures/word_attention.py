@@ -6,8 +6,8 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from app.analysis.word_attention import Parts
-from app.figures.attention import OF_ATTRIBUTES, ROW, events_of, hovers, laid_out, rows_downwards, ticks
-from app.figures.style import AGAINST, FOR, QUIET
+from app.figures.attention import OF_ATTRIBUTES, ROW, events_of, hovers, rows_downwards, ticks
+from app.figures.style import AGAINST, FOR, QUIET, laid_out
 from app.styles import SERIES
 from app.text import label, short
 
@@ -58,6 +58,7 @@ def items(parts: Parts, narrow: bool = False) -> go.Figure:
         meta={"rows": events_of(parts.numbers, parts.titles)},
         barmode="stack",
         bargap=0.3,
+        showlegend=len(parts.attributes) > 1,
         legend={**OF_ATTRIBUTES, "y": 1, "yanchor": "top"},
         margin={"l": 8, "r": 24, "t": 40, "b": 8},
     )
@@ -88,4 +89,4 @@ def token_ablation(shown: pd.DataFrame) -> go.Figure:
     fig.update_xaxes(nticks=6, zeroline=True, zerolinecolor=QUIET, showgrid=False, title="effect on the score")
     rows_downwards(fig, names)
     margin = {"l": 8, "r": 12, "t": 8, "b": 44}
-    return laid_out(fig, 64 + ROW * len(shown), bargap=0.3, showlegend=False, margin=margin)
+    return laid_out(fig, 64 + ROW * len(shown), bargap=0.3, margin=margin)

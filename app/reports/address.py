@@ -10,7 +10,7 @@ from app.analysis.metrics import protocols, variant
 from app.limits import MAX_HISTORY, MAX_K
 from app.reports.document import PARTS, Asked
 from app.session import pages
-from app.session.address import VERSION, Address, Ids, decode, encode, quoted
+from app.session.address import VERSION, Address, Ids, decode, encode
 from app.session.pages import Check, Own, Parameter, is_model, one_of
 from app.text import short
 from engine.errors import SeqscopeError
@@ -109,19 +109,16 @@ def request_of(
 
 def query(request: Asked, dataset: str, parameters: Mapping[str, str]) -> str:
     """The parameters of the page that shows the same. A person is named only where rows of the data are wanted."""
-    entries = {"v": VERSION, "ds": dataset}
-    if request.rows and request.user is not None:
-        entries["u"] = quoted(request.user)
-    else:
-        entries["h"] = encode(request.history or ())
-    entries["k"] = str(request.k)
-    if request.models is not None:
-        entries["m"] = encode(request.models)
-    if request.edited is not None:
-        entries["b"] = encode(request.edited)
-    if request.item is not None:
-        entries["item"] = request.item
-    return urlencode({**entries, **parameters})
+    address = Address(
+        dataset=dataset,
+        history=tuple(request.history or ()),
+        user=request.user if request.rows else None,
+        k=str(request.k),
+        models=None if request.models is None else tuple(request.models),
+        variant=None if request.edited is None else tuple(request.edited),
+        item=request.item,
+    )
+    return urlencode({**address.write(), **parameters})
 
 
 def parameters_of(request: Asked) -> dict[str, str]:

@@ -17,6 +17,7 @@ from typing import Any
 
 import typst
 
+from app.analysis.cache import cached
 from app.reports import provenance
 from app.reports.blocks import Block
 from app.reports.document import Report
@@ -97,6 +98,15 @@ def unshown(strings: Iterable[str], *, system_fonts: bool = True) -> dict[str, s
             scripts[script] = "".join(c for c in letters if _script(c) == script)
             letters = [c for c in letters if _script(c) != script]
     return scripts
+
+
+@cached(50, by=lambda report: report.seal)
+def lacks(report: Report) -> str:
+    """The scripts of a report that no font here has, in words; "" where all its letters can be shown."""
+    try:
+        return listed(list(unshown(texts(report))))
+    except SeqscopeError as reason:
+        return str(reason)
 
 
 def _folders() -> list[str]:

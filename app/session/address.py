@@ -62,6 +62,18 @@ class Address:
             item=parameters.get("item"),
         )
 
+    def write(self) -> dict[str, str]:
+        """The opposite of `read`: the address's parameters."""
+
+        def ids(chosen: Ids | None) -> str | None:
+            return None if chosen is None else encode(chosen)
+
+        texts = {"v": self.version, "ds": self.dataset}
+        texts |= {"h": ids(self.history)} if self.user is None else {"u": quoted(self.user)}
+        texts |= {"k": self.k, "m": ids(self.models), "b": ids(self.variant)}
+        texts |= {"s": "a" if self.shows_a and self.variant is not None else None, "item": self.item}
+        return {name: text for name, text in texts.items() if text is not None}
+
     @property
     def length(self) -> int | None:
         """k as a number; None where it is none that lists can have."""

@@ -79,12 +79,7 @@ def edited(history: Ids, models: Zoo, settings: Mapping[str, Any]) -> Ids:
 
     settings: kind (one of `KINDS`), first and second (places), count, space (a model's name). Comes from outside: checked here.
     """
-    kind, first, second, count = (
-        settings.get("kind"),
-        settings.get("first"),
-        settings.get("second"),
-        settings.get("count"),
-    )
+    kind, first, second, count = (settings.get(name) for name in ("kind", "first", "second", "count"))
     if kind == "Reverse":
         return history[::-1]
     if kind == "Keep the latest" and isinstance(count, int):

@@ -27,7 +27,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from app import examples
 from app.limits import MAX_HISTORY, MAX_K
 from app.session import history_edits, pages
-from app.session.address import DEFAULT_K, PARAMETERS, VERSION, Address, Ids, encode, quoted
+from app.session.address import DEFAULT_K, PARAMETERS, VERSION, Address, Ids
 from app.session.pages import Own, Page
 from app.text import clean, count, short
 from engine.errors import SeqscopeError
@@ -303,18 +303,9 @@ def link_to(page: str, **changes: str) -> dict[str, str]:
 
 def params(now: State) -> dict[str, str]:
     """The address parameters of a state."""
-    address = {"v": VERSION, "ds": now.dataset}
-    address |= {"h": encode(now.history)} if now.user is None else {"u": quoted(now.user)}
-    address["k"] = str(now.k)
-    if now.models is not None:
-        address["m"] = encode(now.models)
-    if now.variant is not None:
-        address["b"] = encode(now.variant)
-        if now.shows_a:
-            address["s"] = "a"
-    if now.item is not None:
-        address["item"] = now.item
-    return {**address, **now.own}
+    shared = ("dataset", "history", "user", "variant", "shows_a", "models", "item")
+    address = Address(k=str(now.k), **{name: getattr(now, name) for name in shared})
+    return {**address.write(), **now.own}
 
 
 def parse(parameters: Mapping[str, str], datasets: Sequence[str], open_zoo: OpenZoo, page: Page | None = None) -> State:

@@ -22,8 +22,7 @@ from typing import Any, NamedTuple
 import duckdb
 import pyarrow as pa
 
-from app.store.attributes import tidied
-from app.store.facets import MAX_VALUES, Facet, Filters, Values, conditions, facets_of, quoted
+from app.store.attributes import MAX_VALUES, Facet, Filters, Values, conditions, facets_of, quoted, tidied
 from app.store.search import KINDS, Hit, Query, meant, searched, texts
 from engine.bundle.items import mapped, rows
 from engine.errors import SeqscopeError

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, TypeVar
 
 from app import home
-from app.text import clean
+from app.text import clean, count
 from engine.errors import SeqscopeError
 from engine.machine import number
 
@@ -128,6 +128,12 @@ def now() -> datetime:
 def keep_days() -> float:
     """How long a browser's data are kept after they were last used: SEQSCOPE_KEEP_DAYS, 7 days otherwise."""
     return number("SEQSCOPE_KEEP_DAYS", 7.0)
+
+
+def kept_for() -> str:
+    """`keep_days` in words: 30 days."""
+    days = keep_days()
+    return count(int(days), "day") if days == int(days) else f"{days:g} days"
 
 
 def until(owner: str) -> datetime | None:

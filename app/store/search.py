@@ -9,8 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
 
-from app.store.attributes import PROSE, is_year, names_items
-from app.store.facets import Values, column
+from app.store.attributes import PROSE, Values, column, is_year, names_items
 from app.text import MAX_QUERY, WORD, fold, spaced, title_words, words_and_numbers, words_of
 from engine.bundle.tables import is_list, is_text
 from engine.tabular.columns import RESERVED

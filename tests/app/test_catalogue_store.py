@@ -10,8 +10,8 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from app.store.attributes import Among, Between
 from app.store.catalogue import Catalogue
-from app.store.facets import Among, Between
 
 TITLES = [
     "Star Wars", "The Empire Strikes Back", "Return of the Jedi", "Schindler's List", "The Godfather", "Amélie", "기생충",

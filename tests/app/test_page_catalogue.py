@@ -13,9 +13,8 @@ from streamlit.testing.v1 import AppTest
 from app.analysis import facets as views
 from app.analysis import item_card
 from app.screens.catalogue import chosen_filters, parameters_of
-from app.store.attributes import is_year, prose, series, tidied
+from app.store.attributes import Among, Between, Facet, is_year, prose, series, tidied
 from app.store.catalogue import Catalogue
-from app.store.facets import Among, Between, Facet
 from tests.app.conftest import Open, at_page, run_without_fault
 from tests.runtime.bundles import make_zoo
 

@@ -508,21 +508,21 @@ def test_a_selection_is_said_in_the_shortest_way_that_is_true(shown: Path, monke
     monkeypatch.setattr(chart.state, "get", lambda: state.State("toys"))
     places, box = spaces.able(models), [([-99.0, 99.0], [-99.0, 99.0])]
     everything = list(range(40))
-    chart.draw_around(models, places["alpha"], "map_alpha", box, everything)
+    chart.draw_around(models, places["alpha"], box, everything)
     assert said[-1] is not None and said[-1].startswith("alpha~-99_-99_99_99") and chart.drawn_on("map_alpha")
     assert chart.items_within(models, said[-1]).tolist() == everything
     # of what is inside, some points were hidden
-    chart.draw_around(models, places["alpha"], "map_alpha", box, [3, 9])
+    chart.draw_around(models, places["alpha"], box, [3, 9])
     assert said[-1] == "item.ids~toy-3~toy-9" and chart.items_within(models, said[-1]).tolist() == [3, 9]
     codes = spaces.codes(models, places["codes.rqvae"])
     row = codes.rows["1-2"]
-    chart.draw_around(models, places["codes.rqvae"], "map_codes-rqvae", box, [row])
+    chart.draw_around(models, places["codes.rqvae"], box, [row])
     assert chart.items_within(models, str(said[-1])).tolist() == np.flatnonzero(toy_codes()[:, 0] == 2).tolist()
-    chart.draw_around(models, places["alpha"], "map_alpha", box, [])
+    chart.draw_around(models, places["alpha"], box, [])
     assert said[-1] is None
     # too many to name: it is held without an address
     monkeypatch.setattr(chart.map_points, "LISTED", 1)
-    chart.draw_around(models, places["alpha"], "map_alpha", box, [3, 9])
+    chart.draw_around(models, places["alpha"], box, [3, 9])
     assert said[-1] is None and chart.selected(models) == (3, 9) and chart.is_held()
 
 

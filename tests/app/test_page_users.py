@@ -82,7 +82,7 @@ def test_who_is_meant_comes_first(changed: Path) -> None:
 
 def test_whose_rank_is_unknown_beyond_a_beam_is_no_miss() -> None:
     ranks = np.array([[1.0, 1.0, 90.0], [np.inf, 3.0, np.inf]])
-    table = users.UserTable("full", ("exact", "beam"), ranks, (None, 50), np.ones(3, np.int64))
+    table = users.UserTable(("exact", "beam"), ranks, (None, 50), np.ones(3, np.int64))
     told = {k: {name: rows.tolist() for name, rows in users.hits(table, table.models, k).items()} for k in (50, 100)}
     assert told[50]["first"] == [True, False, False] and told[50]["neither"] == [False, False, True]
     assert told[100]["both"] == [False, True, False]
@@ -91,7 +91,7 @@ def test_whose_rank_is_unknown_beyond_a_beam_is_no_miss() -> None:
 
 def test_ranks_that_are_known_are_compared_as_they_are_and_one_beyond_a_beam_as_its_next_place() -> None:
     ranks = np.array([[49.0, np.inf, np.inf, 2.0, np.nan], [2000.0, 2.0, 900.0, 5.0, 3.0]])
-    table = users.UserTable("full", ("beam", "exact"), ranks, (50, None), np.ones(5, np.int64))
+    table = users.UserTable(("beam", "exact"), ranks, (50, None), np.ones(5, np.int64))
     expected = [2000 / 49, 2 / 51, 1, 5 / 2, np.nan]
     assert 2 ** users.difference(table, table.models) == pytest.approx(expected, nan_ok=True)
 

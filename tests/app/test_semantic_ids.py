@@ -94,10 +94,7 @@ def test_purity_and_popularity_of_codes_by_hand() -> None:
     assert found.code.tolist() == [0, 1, 2] and found.items.tolist() == [4, 2, 1]
     assert found.events.tolist() == [4, 1, 16]
     codes = np.array([[n] for n in (0, 1, 2, 3, 0, 1, 7, 7, 7)])
-    head, middle, tail = semantic_ids.thirds(codes, np.arange(9, 0, -1))
-    assert (head.items, head.events, tail.events) == (3, 24, 6)
-    assert head.perplexity == pytest.approx(3) and tail.perplexity == pytest.approx(1)
-    assert tail.sharing == 1 and middle.sharing == pytest.approx(2 / 3)
+    assert semantic_ids.perplexities_by_popularity(codes, np.arange(9, 0, -1)) == pytest.approx([3, 3, 1])
 
 
 def test_bias_is_the_share_that_would_have_to_move() -> None:
@@ -148,7 +145,7 @@ def test_a_large_tree_is_cut_and_loses_nobody() -> None:
 
 def test_colours_of_the_tree_are_those_of_the_map() -> None:
     tree = prefix_tree.build(CODES)
-    kinds = semantic_ids.Labels("kind", ("a", "b"), np.array([0, 0, 1, 1, -1, 1, 0], np.int32))
+    kinds = semantic_ids.Labels(("a", "b"), np.array([0, 0, 1, 1, -1, 1, 0], np.int32))
     found = prefix_tree.by_category(tree, kinds)
     words = dict(zip(tree.prefix, found.words, strict=True))
     assert words[0, 1] == "100% a" and words[0,] == "75% a" and words[1,] == "100% b"
@@ -182,7 +179,7 @@ def test_titles_in_figures_are_text() -> None:
     assert kinds.of[4] == -1
     level = codes_of.usage(CODES, (4, 3))[0]
     codes = {"level": [0, 0, 1], "code": [0, 1, 0], "x": [0.0, 1, 2], "y": [0.0, 1, 2], "cluster": [0, 0, 1]}
-    plane = figures.plane(pa.table(codes), 0, np.array([3, 0]), NAMED)
+    plane = figures.plane(pa.table(codes), 0, np.array([3, 0]))
     assert plane.data[0].marker.symbol == ("circle", "circle-open")  # a code that no item has is hollow
     text = plane.to_json()
     for fig in (

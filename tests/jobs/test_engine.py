@@ -15,8 +15,8 @@ import tests.exporter  # noqa: F401 (for what it does)
 from app.jobs import kinds
 from app.jobs.spec import Job
 from app.jobs.status import Status
+from app.store.attributes import Among, Between
 from app.store.catalogue import Catalogue
-from app.store.facets import Among, Between
 from app.uploads import files
 from app.uploads import runner as uploads
 from app.uploads.limits import MB, UploadLimits

@@ -16,8 +16,8 @@ import pytest
 
 from app import home
 from app.store import prepared
+from app.store.attributes import Among, Between
 from app.store.catalogue import DATABASE, Catalogue
-from app.store.facets import Among, Between
 from engine.bundle import items
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from app.analysis import beam_search
-from app.analysis.recommend import BARS, NO_BARS, SAME_FOR_EVERYBODY, Answer
+from app.analysis.recommend import BARS, NO_BARS, SAME_FOR_EVERYBODY, Answer, read_words
 from app.analysis.recommend import bar as relative
 from app.reports.blocks import Block, Table, grid, quiet, sign
 from app.reports.fields import Item, ItemId, Name, ReportModel, number
@@ -165,8 +165,8 @@ def note(listing: Listing, report: Report) -> str:
     words = []
     if report.model(listing.model).family in SAME_FOR_EVERYBODY:
         words.append("the same for everybody")
-    elif 0 < listing.read < length:
-        words.append("reads the last item" if listing.read == 1 else f"reads the latest {listing.read} of {length:,}")
+    elif listing.read:
+        words += read_words(listing.read, length)
     if any(item.share is None for item in listing.items):
         words.append(NO_BARS)
     if listing.target_rank is not None:

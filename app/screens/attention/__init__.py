@@ -43,20 +43,17 @@ def attended(models: Zoo, parameters: Own) -> str:
     return parameters["model"] if parameters.get("model") in names else (able or names)[0]
 
 
-def _layers(models: Zoo, parameters: Own) -> int:
-    """Of the model that is looked into; 1 where it does not attend."""
-    shape = models.bundles[attended(models, parameters)].manifest.attention if models.bundles else None
-    return shape.layers if shape is not None else 1
+def _many(part: str, things: str) -> Callable[[Zoo, Own], int]:
+    """How many layers or heads a part of the model has that is looked into; 1 where it has no such part."""
+
+    def many(models: Zoo, parameters: Own) -> int:
+        shape = getattr(models.bundles[attended(models, parameters)].manifest, part) if models.bundles else None
+        return getattr(shape, things) if shape is not None else 1
+
+    return many
 
 
-def _heads(models: Zoo, parameters: Own) -> int:
-    shape = models.bundles[attended(models, parameters)].manifest.attention if models.bundles else None
-    return shape.heads if shape is not None else 1
-
-
-def _decoder_layers(models: Zoo, parameters: Own) -> int:
-    writes = models.bundles[attended(models, parameters)].manifest.generator if models.bundles else None
-    return writes.layers if writes is not None else 1
+_LAYERS, _HEADS = _many("attention", "layers"), _many("attention", "heads")
 
 
 def compared(models: Zoo, name: str) -> list[str]:
@@ -112,18 +109,18 @@ PAGE = Page(
         Parameter(
             "decoder",
             "mean over the layers of the decoder, or one, counted from 1",
-            _mean_or("decoder layer", _decoder_layers),
+            _mean_or("decoder layer", _many("generator", "layers")),
         ),
         Parameter("view", "what the map shows", one_of("view", VIEWS)),
-        Parameter("layer", "counted from 1", up_to("layer", 1, _layers)),
-        Parameter("head", "counted from 1", up_to("head", 1, _heads)),
+        Parameter("layer", "counted from 1", up_to("layer", 1, _LAYERS)),
+        Parameter("head", "counted from 1", up_to("head", 1, _HEADS)),
         Parameter(
             "word_layer",
             "of a model that reads words: mean, or counted from 1",
-            _mean_or("layer for the words", _layers),
+            _mean_or("layer for the words", _LAYERS),
         ),
         Parameter(
-            "word_head", "of a model that reads words: mean, or counted from 1", _mean_or("head for the words", _heads)
+            "word_head", "of a model that reads words: mean, or counted from 1", _mean_or("head for the words", _HEADS)
         ),
         Parameter("scale", "where the colours end", one_of("colours", SCALES)),
         Parameter(

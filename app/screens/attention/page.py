@@ -189,8 +189,7 @@ def _choose(models: Zoo) -> str:
                     key=f"attention_other_{other}",
                     type="tertiary",
                     help=glossary.tooltip("Leave-one-out effect"),
-                    on_click=guard.callback(state.choose),
-                    kwargs={"model": other},
+                    on_click=guard.callback(state.choose, model=other),
                 )
     return name
 

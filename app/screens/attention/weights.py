@@ -81,7 +81,7 @@ def _latest(most: int) -> int:
     """How many positions are drawn, at most `most`."""
     key = f"attention_latest_{most}"
     st.session_state[key] = many = choice.number(state.get().own, "latest", _LATEST, most)
-    st.slider("Latest positions", 2, most, key=key, on_change=guard.callback(_take_latest), args=(key, most))
+    st.slider("Latest positions", 2, most, key=key, on_change=guard.callback(_take_latest, key, most))
     return many
 
 
@@ -163,13 +163,9 @@ _DRAWN = 60  # positions; the table has all
 
 def by_event(models: Zoo, name: str, history: tuple[int, ...], item: int) -> dict[int, float]:
     """Place in the history → what the codes that were generated looked at there, of the decoder's layer that is chosen."""
-    layer = _layer_index(state.get().own.get("decoder", "mean"))
+    writes = models.bundles[name].manifest.generator
+    layer = choice.mean_or_number("decoder", writes.layers if writes is not None else 1, "mean")
     return beam_search.by_event(beam_search.cross_attention(models, name, history, item), layer)
-
-
-def _layer_index(chosen: str) -> int | None:
-    """From 0; None for the mean."""
-    return None if chosen == "mean" else int(chosen) - 1
 
 
 def generated_codes(models: Zoo, name: str, history: tuple[int, ...], item: int, by_code: bool) -> None:
@@ -179,16 +175,13 @@ def generated_codes(models: Zoo, name: str, history: tuple[int, ...], item: int,
     writes = bundle.manifest.generator
     assert writes is not None
     cross_attention = beam_search.cross_attention(models, name, history, item)
-    layers = {"mean": "Mean", **{str(layer): str(layer) for layer in range(1, writes.layers + 1)}}
-    layer = "mean"
-    if writes.layers > 1:
-        layer = choice.segmented("Layer of the decoder", "decoder", layers, "mean", key=f"attention_decoder_{name}")
+    key = f"attention_decoder_{name}"
+    layer = choice.mean_or_numbered("Layer of the decoder", "decoder", writes.layers, "mean", key=key)
     titles = {event: zoo.titled(models, event) for event in cross_attention.items}
-    layer_index = _layer_index(layer)
-    whole, events, _ = beam_search.weights(cross_attention, titles, layer_index, False)  # type: ignore[arg-type]
+    whole, events, _ = beam_search.weights(cross_attention, titles, layer, False)  # type: ignore[arg-type]
     shares, called = whole, events
     if by_code:
-        shares, called, _ = beam_search.weights(cross_attention, titles, layer_index, True)  # type: ignore[arg-type]
+        shares, called, _ = beam_search.weights(cross_attention, titles, layer, True)  # type: ignore[arg-type]
     title = bundle.manifest.title
     st.markdown(beam_search.sentence(title, zoo.titled(models, item), whole, events))
     rows = beam_search.steps(cross_attention, writes.names)
@@ -201,7 +194,7 @@ def generated_codes(models: Zoo, name: str, history: tuple[int, ...], item: int,
         columns={"mean": widgets.FOUR_DIGITS},
     )
     note = "One column per code that was generated, first to last; the attention of the decoder, mean over heads"
-    note += f", layer {layer}." if layer != "mean" else " and layers."
+    note += " and layers." if layer is None or writes.layers < 2 else f", layer {layer + 1}."
     if by_code:
         note += " a, b, c, …: the codes of an item."
         if len(called) > _DRAWN:

@@ -8,7 +8,6 @@ from app import export, zoo
 from app.analysis import word_attention
 from app.components import choice, item_picker, sections, widgets
 from app.figures import word_attention as figures
-from app.session import state
 from app.text import clean, md
 from engine.runtime import WordAttention, Zoo
 
@@ -19,14 +18,8 @@ def parts(models: Zoo, name: str, history: tuple[int, ...]) -> word_attention.Pa
     """What each item of the history got, of the layer and head that are chosen."""
     attention = word_attention.word_attention(models, name, history)
     layers, heads = attention.weights.shape[:2]
-    choices = state.get().own
-    return _parts(
-        models,
-        name,
-        attention,
-        _index(choices.get("word_layer", str(layers)), layers),
-        _index(choices.get("word_head", "mean"), heads),
-    )[1]
+    layer = choice.mean_or_number("word_layer", layers, str(layers))
+    return _parts(models, name, attention, layer, choice.mean_or_number("word_head", heads, "mean"))[1]
 
 
 def _parts(
@@ -49,8 +42,9 @@ def show(models: Zoo, name: str, history: tuple[int, ...]) -> None:
     sections.heading("What the prediction looked at")
     sentence = st.empty()
     with st.container(horizontal=True):
-        layer = _number("Layer", "word_layer", layers, str(layers))
-        head = _number("Head", "word_head", heads, "mean")
+        layer_key = f"attention_word_layer_{layers}"
+        layer = choice.mean_or_numbered("Layer", "word_layer", layers, str(layers), key=layer_key)
+        head = choice.mean_or_numbered("Head", "word_head", heads, "mean", key=f"attention_word_head_{heads}")
     weights, shares = _parts(models, name, attention, layer, head)
     sentence.markdown(word_attention.sentence(title, attention, weights, shares))
     layer_and_head = f"layer {'mean' if layer is None else layer + 1} head {'mean' if head is None else head + 1}"
@@ -93,21 +87,6 @@ def show(models: Zoo, name: str, history: tuple[int, ...]) -> None:
     rest = word_attention.left_out(attention, shares, _CARDS, reads.max_tokens, reads.limit if shortened else 0)
     if rest:
         st.caption(md(rest))
-
-
-def _number(label: str, name: str, many: int, default: str) -> int | None:
-    """One of `many`, counted from 0, or None for the mean over all of them."""
-    if many < 2:
-        return 0
-    options = {"mean": "Mean", **{str(at): str(at) for at in range(1, many + 1)}}
-    ask = choice.segmented if many <= 6 else choice.selected
-    chosen = ask(label, name, options, default, key=f"attention_{name}_{many}")
-    return _index(chosen, many)
-
-
-def _index(chosen: str, many: int) -> int | None:
-    """Of a layer or head as the address has it, from 0; None for the mean over `many` of them."""
-    return 0 if many < 2 else None if chosen == "mean" else int(chosen) - 1
 
 
 _WORDS = 20  # words that are drawn; the table has all

@@ -6,8 +6,7 @@ import math
 
 from app.session.address import decode, decode_values, encode, encode_values
 from app.session.pages import Own, Page, Parameter, is_search, refused, script, up_to
-from app.store.attributes import EXACT
-from app.store.facets import Among, Between, Filters
+from app.store.attributes import EXACT, Among, Between, Filters
 from app.text import short
 from engine.runtime import Zoo
 from engine.tabular.columns import RESERVED

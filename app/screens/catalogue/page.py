@@ -11,9 +11,8 @@ from app.analysis import item_card
 from app.components import choice, item_picker, widgets
 from app.screens.catalogue import ROWS, chosen_filters, parameters_of
 from app.session import state
-from app.store.attributes import caption
+from app.store.attributes import Among, Between, Facet, Filters, caption
 from app.store.catalogue import Catalogue
-from app.store.facets import Among, Between, Facet, Filters
 from app.text import clean, count, md
 from engine.runtime import Zoo
 
@@ -105,8 +104,7 @@ def rows(models: Zoo, facets: list[Facet], hits: list[dict[str, object]], text: 
                         key=f"catalogue_open_{row['item']}",
                         type="tertiary",
                         wrap=False,
-                        on_click=guard.callback(item_picker.choose),
-                        args=(item_id,),
+                        on_click=guard.callback(item_picker.choose, item_id),
                     )
                     words = [*views.matched(row, searched, text), *views.row_words(row, facets)]
                     if models.has_log:
@@ -121,8 +119,7 @@ def rows(models: Zoo, facets: list[Facet], hits: list[dict[str, object]], text: 
                     help="Open its details to remove it or add it again"
                     if there
                     else "Put it at the end of the history",
-                    on_click=guard.callback(add),
-                    args=(item_id,),
+                    on_click=guard.callback(add, item_id),
                 )
 
 
@@ -135,8 +132,7 @@ def nothing(models: Zoo, text: str, filters: Filters) -> None:
     )
     st.button(
         "Clear search and filters",
-        on_click=guard.callback(state.choose),
-        kwargs={"find": None, **_NO_FILTERS},
+        on_click=guard.callback(state.choose, find=None, **_NO_FILTERS),
         key="catalogue_clear_nothing",
     )
 
@@ -201,8 +197,7 @@ def facet_widget(catalogue: Catalogue, facet: Facet, text: str, filters: Filters
             selection_mode="multi",
             format_func=lambda value: md(options.get(value, value)),
             key=key,
-            on_change=guard.callback(choose_values),
-            args=(facet.name, key),
+            on_change=guard.callback(choose_values, facet.name, key),
         )
     else:
         st.multiselect(
@@ -211,8 +206,7 @@ def facet_widget(catalogue: Catalogue, facet: Facet, text: str, filters: Filters
             format_func=lambda value: options.get(value, str(value)),
             key=key,
             placeholder=f"One or several of {len(options):,}",
-            on_change=guard.callback(choose_values),
-            args=(facet.name, key),
+            on_change=guard.callback(choose_values, facet.name, key),
         )
     if facet.missing:
         st.caption(md(f"{count(facet.missing, 'item')} without a value."))
@@ -233,8 +227,7 @@ def range_widget(catalogue: Catalogue, facet: Facet, text: str, filters: Filters
         high,
         format="%d" if cast is int else None,
         key=key,
-        on_change=guard.callback(choose_range),
-        args=(facet.name, key, low, high),
+        on_change=guard.callback(choose_range, facet.name, key, low, high),
     )
     if views.years(facet):
         options = views.decades(catalogue.steps(facet.name, 10, text, filters))
@@ -246,8 +239,7 @@ def range_widget(catalogue: Catalogue, facet: Facet, text: str, filters: Filters
             list(options),
             format_func=lambda year: options.get(year, str(year)),
             key=decade,
-            on_change=guard.callback(choose_decade),
-            args=(facet.name, decade),
+            on_change=guard.callback(choose_decade, facet.name, decade),
         )
     if facet.missing:
         st.caption(md(f"{count(facet.missing, 'item')} without a value are left out by this filter."))
@@ -264,15 +256,13 @@ def chips(filters: Filters) -> None:
                 icon=":material/close:",
                 icon_position="right",
                 help="Remove this filter",
-                on_click=guard.callback(set_filter),
-                args=(name, None),
+                on_click=guard.callback(set_filter, name, None),
             )
         st.button(
             "Clear all",
             type="tertiary",
             key="catalogue_clear_filters",
-            on_click=guard.callback(state.choose),
-            kwargs=_NO_FILTERS,
+            on_click=guard.callback(state.choose, **_NO_FILTERS),
         )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import streamlit as st
 
@@ -12,7 +13,7 @@ from app.analysis import model_card, next_in_log, recommend
 from app.analysis.recommend import BARS
 from app.components import choice, history, sections, widgets
 from app.figures import compare
-from app.screens.compare import SECTIONS, VIEWS, actions, lists
+from app.screens.compare import SECTIONS, VIEWS, actions
 from app.screens.compare import beam_search as beams
 from app.session import history_edits, state
 from app.text import clean, count, md
@@ -22,7 +23,7 @@ from engine.runtime import Zoo
 def show() -> None:
     now = state.get()
     models = zoo.open_zoo(now.dataset)
-    question = lists.Question.of(models, now)
+    question = Question.of(models, now)
     current, pinned, target = question
     looked_at = state.numbers(models, now.current)
 
@@ -37,7 +38,7 @@ def show() -> None:
         st.info("No model of this dataset can be opened, so there is nothing to compare.", icon=":material/info:")
         return
     names, view = _chosen_models(models)
-    answers = lists.ask(models, names, now, question)
+    answers = ask(models, names, now, question)
     if target is not None:
         next_item.markdown(compare.truth_words(models, answers, target, side="" if pinned is None else "B"))
     with st.container(key="compare_answers"):
@@ -48,7 +49,7 @@ def show() -> None:
     actions.reveal_answers("compare_answers")
 
 
-def _lists(models: Zoo, answers: list[recommend.Answer], question: lists.Question, view: str) -> None:
+def _lists(models: Zoo, answers: list[recommend.Answer], question: Question, view: str) -> None:
     """Side by side, or as one table of ranks."""
     now, key = state.get(), f"compare_{view}"
     if question.pinned is not None:
@@ -57,9 +58,9 @@ def _lists(models: Zoo, answers: list[recommend.Answer], question: lists.Questio
             "ranks": "Ranks for B; arrows compare with A",
         }
         st.caption(f"{sides[view]}. The sections below look at B.")
-    shown = lists.for_widget(models, answers, now, question, view)
+    shown = for_widget(models, answers, now, question, view)
     names = [answer.name for answer in answers]
-    answered = partial(lists.after, folder=zoo.folder(now.dataset), names=names, now=now, view=view)
+    answered = partial(after, folder=zoo.folder(now.dataset), names=names, now=now, view=view)
     address = early.LINKS.offer("compare", answered)
     if view == "lists":
         widgets.recommendations(shown["models"], key=key, on_act=actions.act, early=address)
@@ -142,6 +143,56 @@ def _refused(models: Zoo) -> None:
         st.warning(lines, title=title, icon=":material/error:")
 
 
+# --- what the models say: for a run of the page, and for an edit before it (app/early.py)
+
+
+class Question(NamedTuple):
+    """What the models are asked, as a state has it."""
+
+    history: tuple[int, ...]
+    """B where there is one, whichever is looked at."""
+    pinned: tuple[int, ...] | None
+    """A, where there is a B."""
+    target: int | None
+
+    @classmethod
+    def of(cls, models: Zoo, now: state.State) -> Question:
+        whole = state.numbers(models, now.history)
+        if now.variant is None:
+            return cls(whole, None, state.target(models, now))
+        return cls(state.numbers(models, now.variant), whole, state.target(models, now))
+
+
+def ask(models: Zoo, names: Sequence[str], now: state.State, question: Question) -> list[recommend.Answer]:
+    return recommend.ask(models, names, question.history, now.k, pinned=question.pinned, target=question.target)
+
+
+def for_widget(
+    models: Zoo, answers: Sequence[recommend.Answer], now: state.State, question: Question, view: str
+) -> dict[str, Any]:
+    """The answers for `widgets.recommendations` ({"models"}) or, with the view "ranks", for `widgets.item_ranks`."""
+    read, pinned, target = question
+    chosen = None if now.item is None else models.position(now.item)
+    if view == "lists":
+        return {"models": compare.cards(models, answers, read, target=target, chosen=chosen)}
+    table = recommend.rank_table(models, answers, read, now.k, pinned=pinned, target=target)
+    return compare.rank_table(models, table, read, now.k, target=target, chosen=chosen)
+
+
+def after(
+    act: Mapping[str, Any], folder: str, names: Sequence[str], now: state.State, view: str
+) -> dict[str, Any] | None:
+    """The lists and the chips after a click that edits the history of this state; None where it edits none. folder: that of the
+    models."""
+    models, edited = zoo.open_folder(folder), history_edits.clicked(now.current, act)
+    if edited is None or models.position(str(act.get("id"))) is None:
+        return None
+    now = state.edited(now, edited)
+    question = Question.of(models, now)
+    answers = ask(models, [name for name in names if name in models.bundles], now, question)
+    return {"lists": for_widget(models, answers, now, question, view), "chips": history.chips(models, now)}
+
+
 # --- what if
 
 
@@ -154,8 +205,7 @@ def _experiments(models: Zoo, now: tuple[int, ...]) -> None:
             words,
             key=f"compare_{experiment}",
             disabled=len(now) < least,
-            on_click=guard.callback(actions.experiment),
-            args=(experiment,),
+            on_click=guard.callback(actions.experiment, experiment),
         )
     more = st.popover("More …", key="compare_more", on_change="rerun", disabled=not now)
     if more.open:
@@ -194,7 +244,7 @@ def _more(models: Zoo, now: tuple[int, ...]) -> None:
             key="compare_space",
             help=glossary.tooltip("Neighbours"),
         )
-    st.button("Apply", key="compare_do", type="primary", on_click=guard.callback(actions.experiment), args=("chosen",))
+    st.button("Apply", key="compare_do", type="primary", on_click=guard.callback(actions.experiment, "chosen"))
 
 
 # --- models
@@ -239,8 +289,7 @@ def _pills(models: Zoo, label: str, names: list[str], shown: list[str], key: str
         format_func=lambda name: f"{zoo.style(models, name).sign} {md(_title(models, name))}",
         key=key,
         wrap=True,
-        on_change=guard.callback(actions.choose_models),
-        args=(key, tuple(names)),
+        on_change=guard.callback(actions.choose_models, key, tuple(names)),
         **{"label_visibility": "collapsed"} | more,
     )
 

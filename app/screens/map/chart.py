@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -114,9 +115,9 @@ def select(area: str | None) -> None:
     state.choose(area=area, **({} if area else {"isolate": None}))
 
 
-def draw_around(models: Zoo, place: Place, key: str, outlines: list[map_points.Outline], carried: list[int]) -> None:
-    """Selects what was drawn around in the figure `key`. carried: the points that the browser says are inside, which may be fewer
-    than those inside the outlines where some were hidden."""
+def draw_around(models: Zoo, place: Place, outlines: list[map_points.Outline], carried: list[int]) -> None:
+    """Selects what was drawn around in the figure of a place. carried: the points that the browser says are inside, which may be
+    fewer than those inside the outlines where some were hidden."""
     points = spaces.points(models, place)
     text = map_points.outline_text(points, outlines)
     if text is not None and map_points.within(points, outlines).tolist() == carried:
@@ -129,16 +130,10 @@ def draw_around(models: Zoo, place: Place, key: str, outlines: list[map_points.O
         else:
             select(None)
             st.session_state[_HELD_SELECTION] = (state.get().dataset, tuple(items))
-    st.session_state[_DRAWN_ON] = key
+    st.session_state[_DRAWN_ON] = chart_key(place)
 
 
 # --- what is chosen
-
-
-def add(ids: tuple[str, ...]) -> None:
-    for item_id in ids:
-        state.add(item_id)
-    st.rerun()  # the map alone would be drawn anew otherwise, and the history is beside it
 
 
 @dataclass(frozen=True)
@@ -194,7 +189,7 @@ def show_figure(
             table=table,
             name=f"map {place.slug}",
             height="stretch",
-            on_select=guard.callback(lambda: take(place)),
+            on_select=guard.callback(take, place),
             selection_mode=("points", "box", "lasso"),
             plotly={
                 "scrollZoom": True,
@@ -230,6 +225,12 @@ def quality(models: Zoo, place: Place, drawn: int, every: int, singular: str) ->
             f"{how.method}, made once at export: {settings}"
         )
         st.caption(md(words, 1_000), help=md(meaning, 600))
+
+
+def clicked(place: Place) -> dict[str, Any]:
+    """What the browser says is selected in the figure of a place."""
+    event = st.session_state.get(chart_key(place))
+    return event.get("selection", {}) if isinstance(event, dict) else {}
 
 
 def times_moved(name: str) -> int:

@@ -17,6 +17,7 @@ from app.screens.map.chart import (
     MapChoices,
     as_shown,
     chart_key,
+    clicked,
     draw_around,
     quality,
     select,
@@ -87,15 +88,13 @@ def about(page: MapChoices) -> None:
             )
         st.button(
             "Select its items", key="map_code_select", icon=":material/select_all:", disabled=not len(items),
-            on_click=guard.callback(select), args=(f"prefix.{tokenization.name}~{prefix}",),
+            on_click=guard.callback(select, f"prefix.{tokenization.name}~{prefix}"),
         )  # fmt: skip
         st.button(
-            "Zoom to them", key="map_code_zoom", disabled=not len(items), on_click=guard.callback(zoom_to),
-            args=(tuple(items.tolist()),),
+            "Zoom to them", key="map_code_zoom", disabled=not len(items), on_click=guard.callback(zoom_to, tuple(items.tolist())),
         )  # fmt: skip
         st.button(
-            "Deselect", key="map_code_clear", type="tertiary", on_click=guard.callback(state.choose),
-            kwargs={"code": None},
+            "Deselect", key="map_code_clear", type="tertiary", on_click=guard.callback(state.choose, code=None),
         )  # fmt: skip
     if level:
         st.caption(
@@ -139,14 +138,12 @@ def _legend(page: MapChoices, codes: views.Codes, marks: views.Marks) -> None:
 
 def _take(place: Place) -> None:
     """A click chooses a code, a box or a lasso selects the items of some."""
-    models, name = zoo.open_zoo(state.get().dataset), chart_key(place)
-    event = st.session_state.get(name)
-    chosen = event.get("selection", {}) if isinstance(event, dict) else {}
+    models, chosen = zoo.open_zoo(state.get().dataset), clicked(place)
     codes = spaces.codes(models, place)
     rows = map_points.selected(chosen, codes.points, codes.rows.get, sampled=False)
     outlines: list[map_points.Outline] = map_points.areas(chosen)
     if outlines:
-        draw_around(models, place, name, outlines, rows)
+        draw_around(models, place, outlines, rows)
     elif len(rows) == 1:
         state.choose(code=f"{place.owner.name}.{codes.name(rows[0])}")
     elif not rows:

@@ -54,8 +54,7 @@ def show(models: Zoo, catalogue: Catalogue) -> MapChoices:
             icon=":material/zoom_out_map:",
             type="tertiary",
             key="map_whole",
-            on_click=guard.callback(zoom_to),
-            args=(None,),
+            on_click=guard.callback(zoom_to, None),
         )
     meant = catalogue.meant(text)
     hits = catalogue.search(meant, MATCHES, everywhere=True)
@@ -111,8 +110,7 @@ def _layers(of_models: bool) -> frozenset[str]:
         selection_mode="multi",
         format_func=_LAYERS.__getitem__,
         key=key,
-        on_change=guard.callback(_layered),
-        args=(key, offered),
+        on_change=guard.callback(_layered, key, offered),
     )
     return layers
 
@@ -141,16 +139,14 @@ def _told(models: Zoo, catalogue: Catalogue, text: str, meant: str, hits: list[H
                 md(zoo.titled(models, hit.item), 50) + item_picker.reason(catalogue, hit, meant),
                 key=f"map_hit_{hit.item}",
                 type="tertiary",
-                on_click=guard.callback(_choose_found),
-                args=(hit.item, hit.item_id),
+                on_click=guard.callback(_choose_found, hit.item, hit.item_id),
             )
         st.button(
             "Zoom to all",
             key="map_found_zoom",
             type="tertiary",
             icon=":material/center_focus_strong:",
-            on_click=guard.callback(zoom_to),
-            args=(tuple(hit.item for hit in hits),),
+            on_click=guard.callback(zoom_to, tuple(hit.item for hit in hits)),
         )
 
 

@@ -13,9 +13,9 @@ from app.figures import map as views
 from app.screens.map import filters
 from app.screens.map.chart import (
     MapChoices,
-    add,
     as_shown,
     chart_key,
+    clicked,
     draw_around,
     is_held,
     quality,
@@ -143,9 +143,7 @@ def _source(place: Place) -> None:
 
 def _take(place: Place) -> None:
     """A click chooses an item, a box or a lasso selects some."""
-    models, name = zoo.open_zoo(state.get().dataset), chart_key(place)
-    event = st.session_state.get(name)
-    chosen = event.get("selection", {}) if isinstance(event, dict) else {}
+    models, chosen = zoo.open_zoo(state.get().dataset), clicked(place)
     points = spaces.points(models, place)
     sampled = len(points) > map_points.ALL
     items = map_points.selected(chosen, points, models.position, sampled=sampled)
@@ -153,7 +151,7 @@ def _take(place: Place) -> None:
         items = [item for item in items if shown[item]]
     outlines = map_points.areas(chosen)
     if outlines:
-        draw_around(models, place, name, outlines, items)
+        draw_around(models, place, outlines, items)
     elif len(items) == 1:
         item_picker.choose(models.item_ids[items[0]])
     elif not items:
@@ -175,10 +173,8 @@ def selected_items(page: MapChoices) -> None:
     if is_held():
         st.caption("This selection is too long for a link: a reload forgets it.")
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.button("Zoom to them", key="map_area_zoom", on_click=guard.callback(zoom_to), args=(tuple(items),))
-        st.button(
-            "Clear selection", key="map_area_clear", type="tertiary", on_click=guard.callback(select), args=(None,)
-        )
+        st.button("Zoom to them", key="map_area_zoom", on_click=guard.callback(zoom_to, tuple(items)))
+        st.button("Clear selection", key="map_area_clear", type="tertiary", on_click=guard.callback(select, None))
     item_table(page, list(items), key="map_area", name=f"{page.models.info.title} selected")
 
 
@@ -190,7 +186,7 @@ def item_table(page: MapChoices, items: list[int], *, key: str, name: str) -> No
     more = f", the {SHOWN} {most} listed" if len(order) > SHOWN else ""
     st.caption(f"{count(len(order), 'item')}{more}.")
     with st.container(horizontal=True, vertical_alignment="center"):
-        item_picker.add_button([models.item_ids[item] for item in order], key=f"{key}_add", most=most, on_add=add)
+        item_picker.add_button([models.item_ids[item] for item in order], key=f"{key}_add", most=most, alone=True)
         export.table_buttons(lambda: facets.table(page.catalogue.rows(order)), name, key=key)
     table = facets.table(page.catalogue.rows(order[:SHOWN]))
     table.insert(0, "Add", "Add")
@@ -203,8 +199,7 @@ def item_table(page: MapChoices, items: list[int], *, key: str, name: str) -> No
                 "",
                 key=f"{key}_row",
                 type="tertiary",
-                on_click=guard.callback(_add_row),
-                args=(f"{key}_row", tuple(order[:SHOWN])),
+                on_click=guard.callback(_add_row, f"{key}_row", tuple(order[:SHOWN])),
             )
         },
     )
@@ -214,4 +209,4 @@ def _add_row(key: str, order: tuple[int, ...]) -> None:
     click = st.session_state.get(key)
     row = click["row"] if click else None
     if isinstance(row, int) and 0 <= row < len(order):
-        add((zoo.open_zoo(state.get().dataset).item_ids[order[row]],))
+        item_picker.add((zoo.open_zoo(state.get().dataset).item_ids[order[row]],), alone=True)

@@ -5,25 +5,19 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from app import glossary, guard, zoo
+from app import export, glossary, guard, zoo
 from app.analysis import evaluation, floor, metrics
-from app.components import sections, widgets
-from app.screens.metrics import SECTIONS, comparison, protocol, slices, studies, training_runs
+from app.analysis.model_card import split_words
+from app.components import choice, sections, widgets
+from app.figures import metrics as figures
+from app.screens.metrics import SECTIONS, comparison, studies, training_runs
 from app.screens.metrics.choices import MetricsChoices, choose
 from app.session import state
 from app.text import clean, count, md
+from engine.runtime import judge
+from engine.runtime import protocols as naming
 
 _ROW = 30  # pixels
-
-DRAWN = {
-    "comparison": comparison.show,
-    "beyond": comparison.beyond,
-    "slices": slices.show,
-    "ablations": studies.ablations,
-    "sweeps": studies.sweeps,
-    "runs": training_runs.show,
-    "protocol": protocol.show,
-}
 
 
 def page() -> None:
@@ -52,7 +46,7 @@ def page() -> None:
     with guard.watch("the metrics"):
         _table(this)
     with sections.opened(_sections(this), key="metrics") as section, guard.watch(SECTIONS[section].lower()):
-        DRAWN[section](this)
+        _SHOWN[section](this)
 
 
 def _sections(this: MetricsChoices) -> dict[str, str]:
@@ -126,5 +120,152 @@ def _bold(table: pd.DataFrame, best: list[tuple[str, str]], rows: list[str]) -> 
         styles.loc[rows.index(row), metric] = "font-weight: bold"
     return styles
 
+
+# --- slices: users grouped by their held-out item or by their history
+
+
+_DRAWN = 8
+"""So many models at once: with more, a slice is taller than a screen."""
+
+
+def _slices(this: MetricsChoices) -> None:
+    options = evaluation.sliceable(this.models, this.protocol)
+    by = choice.selected(
+        "Group users by",
+        "by",
+        {by: clean(words, 80) for by, words in options.items()},
+        next(iter(options)),
+        key=f"metrics_slice_{this.models.info.name}",
+        width=420,
+    )
+    table = this.of_kind(evaluation.slices(this.models, this.protocol, by, this.metric))
+    if table.empty:
+        st.info(f"No held-out item has a value here, so there are no groups. Choose another attribute. {this.beams()}")
+        return
+    drawn = _few(this)
+    export.figure(
+        export.shared_figure(
+            figures.slices, table[table["model"].isin(drawn)], this.metric, this.titles, this.looks, widgets.on_phone()
+        ),
+        key="metrics_slices",
+        alt=f"{this.metric} of {len(drawn)} models by {clean(options[by], 80).lower()}, with 95% intervals.",
+        table=this.named(table),
+        name=f"slices {by} {this.metric}",
+        columns={"mean": widgets.FOUR_DIGITS, "low": widgets.FOUR_DIGITS, "high": widgets.FOUR_DIGITS},
+    )
+    note = (
+        "Slices overlap: a user whose held-out item has several values counts in each of them."
+        if evaluation.overlap(this.models, by)
+        else "By the value of the held-out item."
+        if by.startswith("attribute:")
+        else "Only models that read item text, or semantic IDs made from it, can know an item unseen in training."
+        if by == evaluation.COLD
+        else "Whether the user returns to an item or moves to a new one; only users whose histories are exported."
+        if by == evaluation.REPEATED
+        else "Groups of about equal size."
+    )
+    if len(drawn) < len(this.people):
+        note = (
+            f"Shown: the {len(drawn)} best of {len(this.people)}, including one without training. The table under the figure has "
+            f"all; choose others by kind above. {note}"
+        )
+    if table["few"].any():
+        note += f" Grey: fewer than {metrics.FEW} users."
+    if (table["high"] == 0).any():
+        note += " Where no item was found the interval has no width; up to 3 in n are still possible (rule of three)."
+    st.caption(note)
+    _groups_of_the_verdict(this)
+
+
+def _few(this: MetricsChoices) -> list[str]:
+    """The rows that are drawn: the best, and the best of those that need no training."""
+    rows = [row for row in this.rows if row in this.people]
+    if len(rows) <= _DRAWN:
+        return rows
+    counted = floor.best(this.means(), this.families)
+    return [*([counted[0]] if counted else []), *floor.learned(rows, this.families)][:_DRAWN]
+
+
+def _groups_of_the_verdict(this: MetricsChoices) -> None:
+    verdict = evaluation.verdict(this.models, this.protocol, this.metric)
+    if verdict is None or not verdict.groups or verdict.neural is None or verdict.untrained is None:
+        return
+    ours, theirs = clean(verdict.neural.title), clean(verdict.untrained.title)
+    sections.heading(f"{md(ours)} against {md(theirs)}")
+    st.table(
+        pd.DataFrame(judge.group_rows(verdict), columns=[column.capitalize() for column in judge.GROUP_COLUMNS]),
+        border="horizontal",
+        hide_index=True,
+        alt=f"Difference in {this.metric} of {ours} to {theirs} by group of users and items.",
+    )
+
+
+# --- what the numbers are of, and how they were made
+
+
+def _protocol(this: MetricsChoices) -> None:
+    known = {term: md(words, 2_000) for term, words in _facts(this).items() if words}
+    widgets.terms(known, alt="The protocol of the evaluation.")
+    _references(this)
+
+
+def _references(this: MetricsChoices) -> None:
+    table, source = evaluation.references(this.models, this.protocol)
+    if table.empty:
+        return
+    sections.heading("Reference points")
+    st.caption(md(source, 2_000))
+    numbers = {
+        column: st.column_config.NumberColumn(format="%.4f", help=glossary.tooltip(column.partition(",")[0]))
+        for column in table.columns[2:]
+    }
+    widgets.table(table, alt="Figures from elsewhere, and those of the same methods here.", column_config=numbers)
+
+
+def _facts(this: MetricsChoices) -> dict[str, str]:
+    """Term → words, not escaped."""
+    info = this.models.info
+    users = next(ranks.people for ranks in this.people.values())
+    more = set(map(metrics.more_of, this.people))
+    return {
+        "Ranking": naming.sentence(this.protocol, len(this.models)),
+        "Split": split_words(info.split),
+        "Users": f"{metrics.users_words(users, this.protocol)}{', simulated' if info.simulated else ''}."
+        f"{metrics.left_out(this.left_out)}",
+        "Held-out items": " ".join(metrics.held_out_words(info)),
+        "Intervals": f"{metrics.INTERVALS} {evaluation.over_seeds(this.models, this.protocol)}",
+        "Significance": metrics.SIGNIFICANCE,
+        "Model selection": metrics.SELECTION,
+        "User vectors": "The trained user's own vector, in place of what the model makes of the history alone."
+        if metrics.USERS in more
+        else "",
+        "Told the times": "The model is told when the items of the history were, never when the held-out one was. Lists of the "
+        "pages are made without times, and the verdict is over models that were told none."
+        if metrics.TIMES in more
+        else "",
+        "Beam search": " ".join(_beams(this)),
+        "Dataset": f"{info.title}, fingerprint {info.fingerprint}",
+    }
+
+
+def _beams(this: MetricsChoices) -> list[str]:
+    """Where the ranks of generative models come from; models of which the same is said together."""
+    alike: dict[str, list[str]] = {}
+    for bundle in this.models.bundles.values():
+        if bundle.cannot("identifiers") is None and bundle.name in this.people:
+            words = metrics.beam_words("", this.protocol, bundle.manifest.metrics, len(this.models))
+            alike.setdefault(words, []).append(bundle.manifest.title)
+    return [", ".join(titles) + words for words, titles in alike.items()]
+
+
+_SHOWN = {
+    "comparison": comparison.show,
+    "beyond": comparison.beyond,
+    "slices": _slices,
+    "ablations": studies.ablations,
+    "sweeps": studies.sweeps,
+    "runs": training_runs.show,
+    "protocol": _protocol,
+}
 
 page()

@@ -57,13 +57,12 @@ def sweeps(this: MetricsChoices) -> None:
     """Variants along a number."""
     studies = [study for study in this.models.studies.found.values() if study.axis is not None]
     st.caption(_ALIKE)
-    for these, draw, words in (
-        ([study for study in studies if views.ranked(study)], _ranked, "the sweeps"),
-        ([study for study in studies if not views.ranked(study)], _of_codes, "the sweeps of tokenizers"),
-    ):
-        if these:
-            with guard.watch(words):
-                draw(this.models, these, _metric(this))
+    if ranked := [study for study in studies if views.ranked(study)]:
+        with guard.watch("the sweeps"):
+            _ranked(this.models, ranked, _metric(this))
+    if of_codes := [study for study in studies if not views.ranked(study)]:
+        with guard.watch("the sweeps of tokenizers"):
+            _of_codes(of_codes)
     published = [study for study in studies if study.published]
     if published:
         with guard.watch("the papers' figures"):
@@ -200,7 +199,7 @@ def _ranked(models: Zoo, studies: list[Study], metric: str) -> None:
     )
 
 
-def _of_codes(models: Zoo, studies: list[Study], metric: str) -> None:
+def _of_codes(studies: list[Study]) -> None:
     sections.heading("Of the tokenizer")
     names = [name for name in views.OF_CODES if all(name in study.figures for study in studies)]
     tables = {study.name: views.measured(study, names) for study in studies}

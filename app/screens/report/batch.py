@@ -8,11 +8,12 @@ from typing import Any
 import streamlit as st
 
 from app import batches, guard, home, owner, received, zoo
-from app.components import account, jobs, sections
+from app.components import jobs, sections
 from app.export import file_name
 from app.owner import Owner
 from app.reports.histories import Look
 from app.session import state
+from app.store import records
 from app.text import clean, count, md
 from app.uploads.limits import UploadLimits
 from engine.errors import SeqscopeError
@@ -97,7 +98,7 @@ def _kept(who: Owner) -> str:
         return "as long as this tab is open"
     if who.kind == "account":
         return "until you delete it"
-    return f"for {account.kept_for()}"
+    return f"for {records.kept_for()}"
 
 
 def _columns(who: str, upload: Any) -> dict[str, str] | None:
@@ -134,7 +135,7 @@ def _map(seen: Look, named: dict[str, str], key: str) -> None:
             st.selectbox(
                 label, ["", *seen.samples], key=widget, width=260,
                 format_func=lambda name: f"{clean(name, 40)}: {clean(seen.samples[name], 60)}" if name else "none",
-                on_change=guard.callback(_name), args=(named, role, widget),
+                on_change=guard.callback(_name, named, role, widget),
             )  # fmt: skip
 
 

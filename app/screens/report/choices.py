@@ -57,8 +57,7 @@ def _parts(parameters: Mapping[str, str], offered: list[str]) -> None:
         selection_mode="multi",
         format_func=lambda part: PARTS[part].title,
         key="report_parts",
-        on_change=guard.callback(_take_parts),
-        args=(len(offered),),
+        on_change=guard.callback(_take_parts, len(offered)),
         wrap=True,
     )
 
@@ -93,24 +92,21 @@ def _details(models: Zoo, parameters: Mapping[str, str]) -> None:
         if protocols:
             options = {name: name for name in protocols}
             choice.selected("Protocol of the metrics", "protocol", options, protocols[0], key="report_protocol")
-        st.session_state["report_slow"] = "slow" in parameters
         if any(models.bundles[name].manifest.generator is not None for name in shown):
-            st.toggle(
-                "Effects of slow models, too",
-                key="report_slow",
-                on_change=guard.callback(_switch),
-                args=("slow", "asked", "report_slow"),
-                help="Generative models score every item anew for each event left out, which takes a while.",
-            )
-        st.session_state["report_rows"] = "rows" in parameters
-        st.toggle(
-            "Rows of the data may go in",
-            key="report_rows",
-            on_change=guard.callback(_switch),
-            args=("rows", "yes", "report_rows"),
-            help="Adds categories and titles to the map's points, and the name of the history's user with the item that "
-            "came next. Otherwise a report holds only the history, the lists and aggregates.",
+            words = "Generative models score every item anew for each event left out, which takes a while."
+            _toggle("Effects of slow models, too", "slow", "asked", parameters, words)
+        words = (
+            "Adds categories and titles to the map's points, and the name of the history's user with the item that "
+            "came next. Otherwise a report holds only the history, the lists and aggregates."
         )
+        _toggle("Rows of the data may go in", "rows", "yes", parameters, words)
+
+
+def _toggle(label: str, name: str, text: str, parameters: Mapping[str, str], words: str) -> None:
+    """text: of the parameter where it is on; it is missing else."""
+    key = f"report_{name}"
+    st.session_state[key] = name in parameters
+    st.toggle(label, key=key, on_change=guard.callback(_switch, name, text, key), help=words)
 
 
 def _several(
@@ -131,8 +127,7 @@ def _several(
         key=key,
         help=glossary.tooltip(label.removesuffix(" of")),
         placeholder=f"None of {count(len(options), 'one', 'these')}",
-        on_change=guard.callback(_take_several),
-        args=(name, key, options),
+        on_change=guard.callback(_take_several, name, key, options),
         wrap=True,
     )
 

@@ -71,12 +71,13 @@ def _popularity(page: Selection, level: int) -> None:
     )
     words = []
     for tokenization in there:
-        head, _, tail = semantic_ids.thirds(tokenization.learned, events)
-        ratio = tail.perplexity / max(head.perplexity, 1e-9)
-        verdict = "concentrated in fewer first codes" if ratio < 0.9 else "not concentrated in few codes"
+        head, _, tail = semantic_ids.perplexities_by_popularity(tokenization.learned, events)
+        verdict = (
+            "concentrated in fewer first codes" if tail < 0.9 * max(head, 1e-9) else "not concentrated in few codes"
+        )
         words.append(
             f"{clean(tokenization.about.title)}: long-tail items are {verdict} (perplexity of the first "
-            f"code {tail.perplexity:.1f} in the least popular third, {head.perplexity:.1f} in the most popular)"
+            f"code {tail:.1f} in the least popular third, {head:.1f} in the most popular)"
         )
     st.caption(md(". ".join(words) + ".", 1_000))
 
@@ -96,13 +97,7 @@ def _plane(page: Selection, level: int) -> None:
                 continue
             counts = tokenizers.usage(tokenization)
             export.figure(
-                export.shared_figure(
-                    figures.plane,
-                    table,
-                    level,
-                    counts[level].counts,
-                    page.named(tokenization),
-                ),
+                export.shared_figure(figures.plane, table, level, counts[level].counts),
                 key=f"semantic_plane_{tokenization.name}",
                 alt=f"Vectors of the codes of level {level + 1} of {clean(tokenization.about.title)} on a plane, "
                 "coloured by cluster.",

@@ -6,7 +6,7 @@ import streamlit as st
 
 from app import glossary, guard, zoo
 from app.components import choice, sections
-from app.screens.semantic_ids import NOBODY, SECTIONS, codebook_use, item, measures, opens_with, prefixes, tokenizers
+from app.screens.semantic_ids import NOBODY, SECTIONS, codebook_use, measures, opens_with, prefixes, tokenizers
 from app.screens.semantic_ids.selection import Selection
 from app.session import state
 from app.text import md
@@ -17,7 +17,7 @@ DRAWN = {
     "codebooks": codebook_use.show,
     "tree": prefixes.show,
     "collisions": measures.collisions,
-    "item": item.show,
+    "item": prefixes.look_up,
     "generated": measures.generation_bias,
 }
 

@@ -10,7 +10,7 @@ from app import export, guard, zoo
 from app.analysis import users
 from app.components import sections, widgets
 from app.figures import metrics as figures
-from app.screens.users import listing, selection, user
+from app.screens.users import listing, user
 from app.session import state
 from app.text import clean, count, md
 from engine.runtime import Zoo
@@ -36,12 +36,12 @@ def page() -> None:
     st.markdown(
         f"{some} with a held-out item that no model saw{drawn}: where each model ranks it, and on whom models differ."
     )
-    shown = selection.chosen(models)
+    shown = listing.chosen(models)
     rows = users.rows(models, shown)
     choices, figure = st.columns(2, gap="medium")
     listed, beside = st.columns([2, 1], gap="medium")
     with choices, guard.watch("the choice of users"):
-        selection.controls(models, shown)
+        listing.controls(models, shown)
     row = user.chosen_row(models, listing.on_page(rows)[0])
     with listed, guard.watch("the list of users"):
         listing.show(models, shown, rows, row)

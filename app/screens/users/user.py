@@ -98,8 +98,7 @@ def _similar(models: Zoo, row: int) -> None:
                 f"{md(other_id, 60)} :gray[· {count(int(shared), 'item')} shared, {percent(float(similarity))}]",
                 key=f"users_like_{other}",
                 type="tertiary",
-                on_click=guard.callback(choose),
-                args=(other_id,),
+                on_click=guard.callback(choose, other_id),
             )
 
 

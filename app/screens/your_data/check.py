@@ -31,8 +31,7 @@ def show(draft: Draft, use: Callable[[str], None], discard: Callable[[], None]) 
                 icon=":material/fact_check:",
                 disabled=stopped,
                 help="Looks at every row; nothing is used yet",
-                on_click=guard.callback(_check),
-                args=(draft, dict(draft.readings)),
+                on_click=guard.callback(_check, draft, dict(draft.readings)),
             )
             st.button("Start over", key=draft.key("discard"), on_click=guard.callback(discard))
         if draft.fault:
@@ -106,9 +105,7 @@ def _held_out(draft: Draft, checked: CheckResult, held_out: HeldOut) -> None:
         for offer in views.offers(held_out, reading):
             key = draft.key("offer", offer.field)
             st.session_state[key] = offer.chosen
-            st.checkbox(
-                offer.label, key=key, help=offer.help, on_change=guard.callback(_choose), args=(draft, offer, key)
-            )
+            st.checkbox(offer.label, key=key, help=offer.help, on_change=guard.callback(_choose, draft, offer, key))
         ratings = views.minimum_ratings(checked, reading)
         if ratings:
             key = draft.key("offer", "min_rating")
@@ -116,7 +113,7 @@ def _held_out(draft: Draft, checked: CheckResult, held_out: HeldOut) -> None:
             st.selectbox(
                 "Minimum rating", ratings, key=key, width=180, filter_mode=None, placeholder="none",
                 format_func=lambda rating: "none" if rating is None else f"{rating:g}",
-                on_change=guard.callback(_rate), args=(draft, key, ratings),
+                on_change=guard.callback(_rate, draft, key, ratings),
             )  # fmt: skip
 
 
@@ -146,7 +143,7 @@ def _go_on(draft: Draft, checked: CheckResult, use: Callable[[str], None], disca
                 readings: dict[FileKind, Reading] = {"catalogue": draft.readings["catalogue"]}
                 st.button(
                     "Go on with the catalogue alone", key=draft.key("alone"), type="primary",
-                    on_click=guard.callback(_check), args=(draft, readings),
+                    on_click=guard.callback(_check, draft, readings),
                 )  # fmt: skip
             st.button("Start over", key=draft.key("discard"), on_click=guard.callback(discard))
         return
@@ -160,8 +157,7 @@ def _go_on(draft: Draft, checked: CheckResult, use: Callable[[str], None], disca
     label = f"Use it without the {count(checked.bad_rows, 'bad row')}" if checked.bad_rows else "Use it"
     with st.container(horizontal=True, gap="small"):
         st.button(
-            label, key=draft.key("use"), type="primary", icon=":material/check:", on_click=guard.callback(_take),
-            args=(use, key),
+            label, key=draft.key("use"), type="primary", icon=":material/check:", on_click=guard.callback(_take, use, key),
         )  # fmt: skip
         st.button("Start over", key=draft.key("discard"), on_click=guard.callback(discard))
     st.caption(md(f"The dataset will have {views.usable_words(checked)}."))

@@ -68,8 +68,7 @@ def _choice(draft: Draft, kind: FileKind, choice: ReadingChoice) -> None:
         format_func=lambda value: "another pattern …" if value == _PATTERN else views.called(choice.about, str(value)),
         key=key,
         filter_mode=None,
-        on_change=guard.callback(_fix),
-        args=(draft, kind, choice.about, key, tuple(options)),
+        on_change=guard.callback(_fix, draft, kind, choice.about, key, tuple(options)),
     )
     _sure(choice)
     if choice.about == "time" and draft.fixed.get(kind, {}).get("time") == _PATTERN:
@@ -80,8 +79,7 @@ def _choice(draft: Draft, kind: FileKind, choice: ReadingChoice) -> None:
             max_chars=60,
             placeholder="%d.%m.%Y %H:%M",
             help="%Y year, %m month, %d day, %H:%M:%S time, %b name of the month, %z zone",
-            on_change=guard.callback(_fix),
-            args=(draft, kind, "time", text, None),
+            on_change=guard.callback(_fix, draft, kind, "time", text, None),
         )
 
 
@@ -132,8 +130,7 @@ def _columns(draft: Draft, kind: FileKind, reading: Reading, seen: dict[str, See
                     [_NONE, *names],
                     format_func=lambda name: views.column_words(str(name), seen) if name else "none",
                     key=key,
-                    on_change=guard.callback(_map),
-                    args=(draft, kind, role, key),
+                    on_change=guard.callback(_map, draft, kind, role, key),
                 )
     if kind == "catalogue" or (reading.column("title") is not None and "catalogue" in draft.kinds):
         if "catalogue" not in draft.names:
@@ -190,8 +187,7 @@ def _attributes(draft: Draft, kind: FileKind, reading: Reading, seen: dict[str, 
         format_func=lambda name: called.get(name) or clean(name, 40),
         key=key,
         placeholder="None",
-        on_change=guard.callback(_use),
-        args=(draft, kind, key),
+        on_change=guard.callback(_use, draft, kind, key),
         help="What else is known about the items. Models read them as text; pages filter and colour by them.",
     )
     if used:
@@ -212,19 +208,19 @@ def _attribute(draft: Draft, kind: FileKind, reading: Reading, place: int, seen:
         st.session_state[keys["role"]] = column.role
         st.selectbox(
             "Holds", list(_KINDS), format_func=lambda role: _KINDS.get(role, str(role)), key=keys["role"], width=170,
-            on_change=guard.callback(_change), args=(draft, kind, place, "role", keys["role"]), filter_mode=None,
+            on_change=guard.callback(_change, draft, kind, place, "role", keys["role"]), filter_mode=None,
         )  # fmt: skip
         if column.role == "list":
             st.session_state[keys["separator"]] = column.separator
             st.selectbox(
                 "Between them", list(SEPARATORS), format_func=lambda sign: SEPARATORS.get(sign, str(sign)), width=160,
-                key=keys["separator"], on_change=guard.callback(_change), filter_mode=None,
-                args=(draft, kind, place, "separator", keys["separator"]),
+                key=keys["separator"], filter_mode=None,
+                on_change=guard.callback(_change, draft, kind, place, "separator", keys["separator"]),
             )  # fmt: skip
         st.session_state[keys["called"]] = column.called
         st.text_input(
             "Called", key=keys["called"], max_chars=_LONGEST_NAME, placeholder=clean(column.name, 40), width=200,
-            on_change=guard.callback(_change), args=(draft, kind, place, "called", keys["called"]),
+            on_change=guard.callback(_change, draft, kind, place, "called", keys["called"]),
         )  # fmt: skip
 
 

@@ -48,8 +48,8 @@ def _begin(owner: str, dataset: StoredDataset, label: str) -> None:
     if words := work.refusal(dataset.id):
         st.warning(md(f"It could not begin by itself. {words}", 1_000), icon=":material/block:")
     st.button(
-        label, key=f"data_prepare_{dataset.id}", icon=":material/play_arrow:", on_click=guard.callback(_began),
-        args=(owner, dataset.id), help="Models that need no training or read texts, semantic IDs and maps",
+        label, key=f"data_prepare_{dataset.id}", icon=":material/play_arrow:", on_click=guard.callback(_began, owner, dataset.id),
+        help="Models that need no training or read texts, semantic IDs and maps",
     )  # fmt: skip
 
 
@@ -140,8 +140,8 @@ def _ended(owner: str, job: Work) -> None:
         failed = row.state != "done" or any(part.state == "failed" for part in job.status.parts)
         if failed and (job.job is not None or row.kind != "prepare"):
             st.button(
-                "Try again", key=f"data_retry_{row.id}", icon=":material/refresh:", on_click=guard.callback(work.retry),
-                args=(owner, row.id),
+                "Try again", key=f"data_retry_{row.id}", icon=":material/refresh:",
+                on_click=guard.callback(work.retry, owner, row.id),
                 help="Goes on from the step that failed" if job.job is not None else "From the beginning",
             )  # fmt: skip
         jobs.log(owner, job)

@@ -7,11 +7,12 @@ from datetime import UTC, datetime
 import streamlit as st
 
 from app import batches, guard, home, owner, received, work, zoo
-from app.components import account, widgets
+from app.components import sidebar, widgets
 from app.components.jobs import batches_of
 from app.owner import Owner
 from app.screens.your_data import abilities, jobs, training, upload
 from app.session import state
+from app.store import records
 from app.store.records import MAX_NAME, StoredDataset
 from app.store.server import open_store
 from app.text import amount, clean, count, md
@@ -37,7 +38,7 @@ def show() -> None:
             "Upload a catalogue and a log of interactions, or one file of transactions, which is split into both."
         )
         st.info("What you bring belongs to your account: sign in first.", icon=":material/login:")
-        account.sign_in("page")
+        sidebar.sign_in("page")
         return
     try:
         open_store()
@@ -60,7 +61,7 @@ def show() -> None:
 def _whose(who: Owner) -> str:
     if who.kind == "account":
         return "What you bring belongs to your account. It is kept until you delete it, and nobody else sees it."
-    lifetime = account.kept_for()
+    lifetime = records.kept_for()
     if who.kind == "session":
         return (
             "This browser sent no cookie, so what you bring belongs to this tab alone and is lost to you when it is closed; "
@@ -155,29 +156,24 @@ def _buttons(dataset: StoredDataset, ready: bool, *, busy: bool, adding: bool) -
         st.button(
             "Open in Compare", key=f"data_open_{dataset.id}", type="primary", icon=":material/compare_arrows:",
             disabled=not ready, help=None if ready else "Nothing is ready to be looked at yet",
-            on_click=guard.callback(_ask), args=("open", dataset.id),
+            on_click=guard.callback(_ask, "open", dataset.id),
         )  # fmt: skip
         if adding:
-            st.button(
-                "Add no log", key=f"data_nolog_{dataset.id}", on_click=guard.callback(_no_log), args=(dataset.id,)
-            )
+            st.button("Add no log", key=f"data_nolog_{dataset.id}", on_click=guard.callback(_no_log, dataset.id))
         elif upload.can_add_log(dataset):
             st.button(
                 "Add a log", key=f"data_addlog_{dataset.id}", icon=":material/playlist_add:", disabled=busy,
                 help="When its preparation has ended" if busy else "Who interacted with what: models learn from it",
-                on_click=guard.callback(_ask), args=("log", dataset.id),
+                on_click=guard.callback(_ask, "log", dataset.id),
             )  # fmt: skip
         if ready:
             st.button(
                 "Add semantic IDs", key=f"data_index_{dataset.id}", icon=":material/account_tree:", disabled=busy,
-                help="From an index.json of TIGER, LETTER or MiniOneRec", on_click=guard.callback(_ask),
-                args=("index", dataset.id),
+                help="From an index.json of TIGER, LETTER or MiniOneRec", on_click=guard.callback(_ask, "index", dataset.id),
             )  # fmt: skip
         for action, icon in (("Rename", ":material/edit:"), ("Delete", ":material/delete:")):
-            st.button(
-                action, key=f"data_{action.lower()}_{dataset.id}", icon=icon, on_click=guard.callback(_ask),
-                args=(action.lower(), dataset.id),
-            )  # fmt: skip
+            key = f"data_{action.lower()}_{dataset.id}"
+            st.button(action, key=key, icon=icon, on_click=guard.callback(_ask, action.lower(), dataset.id))
 
 
 def _ask(action: str, id: str) -> None:
@@ -222,8 +218,7 @@ def _rename(owner: str, dataset: StoredDataset) -> None:
             "Save",
             key=f"data_renamed_{dataset.id}",
             type="primary",
-            on_click=guard.callback(_renamed),
-            args=(owner, dataset.id),
+            on_click=guard.callback(_renamed, owner, dataset.id),
         )
         st.button("Cancel", key=f"data_unnamed_{dataset.id}", on_click=_leave)
 
@@ -242,10 +237,8 @@ def _delete(owner: str, dataset: StoredDataset, busy: bool) -> None:
         icon=":material/delete:",
     )
     with st.container(horizontal=True, gap="small"):
-        st.button(
-            "Delete it all", key=f"data_deleted_{dataset.id}", type="primary", on_click=guard.callback(_deleted),
-            args=(owner, dataset.id),
-        )  # fmt: skip
+        delete = guard.callback(_deleted, owner, dataset.id)
+        st.button("Delete it all", key=f"data_deleted_{dataset.id}", type="primary", on_click=delete)
         st.button("Keep it", key=f"data_kept_{dataset.id}", on_click=_leave)
 
 

@@ -66,8 +66,7 @@ def show(owner: str, dataset: StoredDataset, busy: bool) -> None:
         # by a callback: a job that draws the page anew in the moment of the click takes what st.button returns with it
         st.button(
             "How long would that take?", key=f"data_estimate_{dataset.id}", disabled=not chosen, icon=":material/timer:",
-            type="secondary" if estimates else "primary", on_click=guard.callback(_estimate),
-            args=(dataset.id, offered),
+            type="secondary" if estimates else "primary", on_click=guard.callback(_estimate, dataset.id, offered),
         )  # fmt: skip
         if estimates is not None:
             if left := chosen[len(estimates.tried) :]:
@@ -157,7 +156,7 @@ def _answer(owner: str, dataset: StoredDataset, estimates: _Estimates, busy: boo
         )
     st.button(
         f"Train {count(len(able), 'model')}", key=f"data_train_{dataset.id}", type="primary", icon=":material/play_arrow:",
-        on_click=guard.callback(_train), args=(owner, dataset.id, estimates),
+        on_click=guard.callback(_train, owner, dataset.id, estimates),
         help="It waits until the job before it has ended." if busy else None,
     )  # fmt: skip
 

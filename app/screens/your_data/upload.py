@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import streamlit as st
 
@@ -97,12 +96,12 @@ def _work(draft: Draft) -> None:
         bar = st.progress(0.0, text=md(draft.doing))
         # Any click draws the page anew, which ends the work.
         st.button("Cancel", key=draft.key("cancel"), icon=":material/close:")
-    todo(lambda done, words: _tell(bar, done, words))
+
+    def tell(done: float, words: str) -> None:
+        bar.progress(min(1.0, max(0.0, done)), text=md(f"{words} …"))
+
+    todo(tell)
     st.rerun()
-
-
-def _tell(bar: Any, done: float, words: str) -> None:
-    bar.progress(min(1.0, max(0.0, done)), text=md(f"{words} …"))
 
 
 def _use(draft: Draft, title: str, use: Use) -> None:

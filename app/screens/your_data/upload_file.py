@@ -116,8 +116,7 @@ def show(draft: Draft, kind: FileKind) -> None:
                 key=draft.key("other", kind),
                 type="tertiary",
                 icon=":material/swap_horiz:",
-                on_click=guard.callback(draft.forget),
-                args=(kind,),
+                on_click=guard.callback(draft.forget, kind),
             )
         if guess is not None:
             st.caption(md(views.file_words(guess)))
@@ -201,9 +200,7 @@ def _begin(draft: Draft, kind: FileKind) -> None:
                 if kind == "catalogue"
                 else "user,item,time\nanna,A100,2024-03-31",
             )
-            st.button(
-                "Read it", key=draft.key("pasted", kind), on_click=guard.callback(_paste), args=(draft, kind, key)
-            )
+            st.button("Read it", key=draft.key("pasted", kind), on_click=guard.callback(_paste, draft, kind, key))
         for label, make in (("Template", samples.template), ("Sample", samples.sample)):
             downloads.button(
                 label,
