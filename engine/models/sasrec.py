@@ -156,8 +156,8 @@ class SelfAttentive(LastState):
     """Histories read by causal self-attention. The configuration has blocks, heads and dropout."""
 
     def encoded(self, x: Tensor, items: Tensor, blocks: nn.ModuleList, weights: list[Tensor] | None) -> Tensor:
-        """States after the last of `blocks`, float32 [batch, length, d]; zeros at padding, but in training. x: what is read, of the
-        same shape; items: int64 [batch, length]."""
+        """States after the last of `blocks`, float32 [batch, length, d]; zeros at padding, but in training. x: what is read,
+        of the same shape; items: int64 [batch, length]."""
         x = dropout(x, self.config.dropout, self.training)
         # in training nobody looks at what becomes of padding
         real = None if self.training else (items != self.pad).unsqueeze(-1).float()
