@@ -22,13 +22,13 @@ from engine.cards import Card, OnPage, Variant, added
 from engine.models.base import AttentionShape, ItemIndex, Recommender
 from engine.models.layers import (
     NO_RESIDUAL,
+    Mask,
     attend,
     check_heads,
     dropout,
     initialise,
     join_heads,
     split_heads,
-    visible,
 )
 
 
@@ -73,11 +73,11 @@ class TransformerLayer(nn.Module):
             self.inner, self.outer = nn.Linear(d, config.inner * d), nn.Linear(config.inner * d, d)
             self.forward_norm = nn.LayerNorm(d, eps=1e-12) if config.norm else nn.Identity()
 
-    def forward(self, x: Tensor, mask: Tensor, weights: list[Tensor] | None) -> Tensor:
-        """x: [batch, length, d]; mask: from `visible`"""
+    def forward(self, x: Tensor, mask: Mask, weights: list[Tensor] | None) -> Tensor:
+        """x: [batch, length, d]; mask: what may be looked at"""
         q, k, v = (split_heads(project(x), self.heads) for project in (self.query, self.key, self.value))
         rate = self.attention_dropout if self.training else 0.0
-        attended = attend(q, k, v, mask, rate, causal=False, weights=weights)
+        attended = attend(q, k, v, mask, rate, weights)
         x = self._added(x, self.project(join_heads(attended)), self.attention_norm)
         if not self.feed_forward:
             return x
@@ -133,7 +133,7 @@ class BERT4Rec(Recommender):
             place = ((tokens != self.pad).cumsum(dim=1) - 1).clamp(min=0)
             x = x + self.positions(place)
         x = dropout(self.norm(x), self.config.dropout, self.training)
-        mask = visible(tokens, self.pad, causal=False)
+        mask = Mask(tokens, self.pad, causal=False)
         for layer in self.layers:
             x = layer(x, mask, weights)
         return x

@@ -21,15 +21,15 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.cards import Card, OnPage, Variant
-from engine.models.layers import attend, check_heads, dropout, join_heads, split_heads, visible
+from engine.models.layers import Mask, attend, check_heads, dropout, join_heads, split_heads
 from engine.models.sasrec import LastState, SelfAttentive
 
 
 class NextItemNetwork(LastState):
     """Item vectors with learned positions through causal blocks; the last state is matched with the item table.
 
-    The configuration has dim, blocks, heads, dropout and max_length. A block is called with x [batch, length, dim], the mask of
-    `visible`, a list for its attention weights, or None, and what `states` is given beside them, and returns x.
+    The configuration has dim, blocks, heads, dropout and max_length. A block is called with x [batch, length, dim], what may be
+    looked at, a list for its attention weights, or None, and what `states` is given beside them, and returns x.
     """
 
     kind = "sequential"
@@ -58,7 +58,7 @@ class NextItemNetwork(LastState):
         """What the last block returns; arguments as of `hidden`, beside: for the blocks."""
         x = self.items(items) * self.item_scale + self.positions.weight[self.max_length - items.shape[1] :]
         x = dropout(x, self.config.dropout, self.training)
-        mask = visible(items, self.pad, causal=True)
+        mask = Mask(items, self.pad, causal=True)
         for block in self.blocks:
             x = block(x, mask, weights, *beside)
         return x
@@ -98,11 +98,11 @@ class LiGRLayer(nn.Module):
         for module in (self.query, self.key, self.value, self.out, self.attention_gate, self.forward_gate):
             nn.init.zeros_(module.bias)
 
-    def forward(self, x: Tensor, mask: Tensor, weights: list[Tensor] | None) -> Tensor:
-        """x: [batch, length, d]; mask: from `visible`."""
+    def forward(self, x: Tensor, mask: Mask, weights: list[Tensor] | None) -> Tensor:
+        """x: [batch, length, d]; mask: what may be looked at."""
         normed = self.attention_norm(x)
         q, k, v = (split_heads(project(normed), self.heads) for project in (self.query, self.key, self.value))
-        attended = attend(q, k, v, mask, self.dropout if self.training else 0.0, causal=True, weights=weights)
+        attended = attend(q, k, v, mask, self.dropout if self.training else 0.0, weights)
         x = x + torch.sigmoid(self.attention_gate(x)) * self._dropped(self.out(join_heads(attended)))
         normed = self.forward_norm(x)
         inner = self._dropped(F.silu(self.gated(normed)) * self.linear(normed))

@@ -29,7 +29,7 @@ from torch import Tensor, nn
 from engine.cards import Card, OnPage, Variant, added
 from engine.models.base import NO_TIME, score
 from engine.models.esasrec import NextItemNetwork
-from engine.models.layers import dropout, join_heads, looked_up, split_heads
+from engine.models.layers import Mask, dropout, join_heads, looked_up, split_heads
 
 BUCKETS, WIDTH = 128, 0.301
 """Of the time between two items, as the authors': bucket b begins at e^(WIDTH b) seconds, the first at 0; the last never ends."""
@@ -80,15 +80,15 @@ class HSTULayer(nn.Module):
             nn.init.normal_(self.time_bias, std=0.02, generator=generator)
         nn.init.zeros_(self.outer.bias)
 
-    def forward(self, x: Tensor, mask: Tensor, weights: list[Tensor] | None, apart: Tensor | None = None) -> Tensor:
-        """x: [batch, length, d]; mask: from `visible`; apart: from `buckets`, None where no time is known."""
+    def forward(self, x: Tensor, mask: Mask, weights: list[Tensor] | None, apart: Tensor | None = None) -> Tensor:
+        """x: [batch, length, d]; mask: what may be looked at; apart: from `buckets`, None where no time is known."""
         d, place = x.shape[-1:], torch.arange(x.shape[1], device=x.device)
         gate, *projected = F.silu(self.inner(F.layer_norm(x, d, eps=self.eps))).chunk(4, dim=-1)
         v, q, k = (split_heads(part, self.heads) for part in projected)
         before = looked_up(self.bias, (place[:, None] - place[None, :]).clamp(min=0))
         if self.time_bias is not None:
             before = before + (self.time_bias[BUCKETS] if apart is None else looked_up(self.time_bias, apart)[:, None])
-        share = F.silu(q @ k.transpose(-1, -2) + before) / self.longest * (mask == 0)
+        share = F.silu(q @ k.transpose(-1, -2) + before) / self.longest * (mask.added == 0)
         if weights is not None:
             weights.append(share)
         attended = F.layer_norm(join_heads(share @ v), d, eps=self.eps) * gate

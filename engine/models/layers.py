@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -29,13 +30,23 @@ def dropout(x: Tensor, rate: float, training: bool = True) -> Tensor:
 def dropout_mask(like: Tensor, rate: float) -> Tensor:
     """What `dropout` multiplies with, of the shape and dtype of `like`, a CPU tensor: 0 with probability `rate`, else
     1 / (1 − rate)."""
+    return kept_bits(like, rate).mul_(kept_scale(rate))
+
+
+def kept_bits(like: Tensor, rate: float) -> Tensor:
+    """0 with probability `rate`, else 1, of the shape and dtype of `like`, a CPU tensor."""
     dropped = round(rate * 65536)
     if dropped == 65536:
         return torch.zeros_like(like)
     words = torch.empty((like.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
     bits = words.view(torch.int16)[: like.numel()].view(like.shape)
-    mask = torch.ge(bits, dropped - 32768, out=torch.empty(like.shape, dtype=like.dtype))
-    return mask.mul_(65536 / (65536 - dropped))
+    return torch.ge(bits, dropped - 32768, out=torch.empty(like.shape, dtype=like.dtype))
+
+
+def kept_scale(rate: float) -> float:
+    """1 / (1 − rate), of the rate that `kept_bits` has."""
+    dropped = round(rate * 65536)
+    return 65536 / (65536 - dropped) if dropped < 65536 else 1.0
 
 
 def initialise(network: nn.Module, matrices: Callable[[Tensor], object], tables: Callable[[Tensor], object]) -> None:
@@ -123,18 +134,28 @@ def visible(items: Tensor, pad: int, causal: bool) -> Tensor:
     return torch.zeros(allowed.shape, device=items.device).masked_fill(~allowed, -torch.inf)
 
 
-def attend(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor, dropout: float, causal: bool, weights: list[Tensor] | None = None
-) -> Tensor:
-    """Weighted values, [batch, heads, length, dim] like q, k and v; mask: from `visible`; weights: where given, those of
-    `attend_with_weights` are appended to it, and there is no dropout."""
+class Mask:
+    """What queries may look at: no padding, and where `causal` nothing after their own place. items: int64 [batch, length]."""
+
+    def __init__(self, items: Tensor, pad: int, causal: bool) -> None:
+        self.items, self.pad, self.causal = items, pad, causal
+
+    @functools.cached_property
+    def added(self) -> Tensor:
+        """`visible`, made when it is first needed: `attend_by_blocks` needs none."""
+        return visible(self.items, self.pad, self.causal)
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor, mask: Mask, dropout: float, weights: list[Tensor] | None = None) -> Tensor:
+    """Weighted values, [batch, heads, length, dim] like q, k and v; weights: where given, those of `attend_with_weights` are
+    appended to it, and there is no dropout."""
     if weights is not None:
-        attended, seen = attend_with_weights(q, k, v, mask)
+        attended, seen = attend_with_weights(q, k, v, mask.added)
         weights.append(seen)
         return attended
     if dropout == 0 or q.device.type != "cpu":
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask.to(q.dtype), dropout_p=dropout)
-    return attend_by_blocks(q, k, v, mask, dropout, causal)
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask.added.to(q.dtype), dropout_p=dropout)
+    return attend_by_blocks(q, k, v, mask, dropout)
 
 
 def attend_with_weights(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
@@ -173,25 +194,40 @@ LOGITS = 1 << 20
 """Logits per block: what a block reads and writes stays in the cache."""
 
 
-def attend_by_blocks(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, dropout: float, causal: bool) -> Tensor:
-    """Weighted values, [batch, heads, length, dim] like q, k and v; mask: as in `attend`."""
+def attend_by_blocks(q: Tensor, k: Tensor, v: Tensor, mask: Mask, dropout: float) -> Tensor:
+    """As `attend`, but that what padding is answered is any number: nobody looks at it."""
     if torch.is_autocast_enabled("cpu"):
         # autocast would take the weights to float32 and back; a softmax adds in float32 whatever its input is
         low = torch.get_autocast_dtype("cpu")
         q, k, v = q.to(low), k.to(low), v.to(low)
-    weighted: Tensor = _Attend.apply(q, k, v, mask.to(q.dtype), dropout, causal)
+    weighted: Tensor = _Attend.apply(q, k, v, mask.items != mask.pad, dropout, mask.causal)
     return weighted
 
 
-def _blocks(shape: torch.Size, causal: bool) -> Iterator[tuple[slice, slice, slice]]:
-    """Which rows of the batch, which queries and which keys; a causal block ends with its last query."""
+def _blocks(shape: torch.Size, causal: bool) -> list[tuple[slice, slice, slice]]:
+    """Which rows of the batch, which queries and which keys, in blocks of about the same size; a causal block ends with its last
+    query."""
     batch, heads, length, _ = shape
-    size = QUERIES if causal else length
-    rows = max(1, LOGITS // (heads * size * length))
-    for first in range(0, batch, rows):
-        for start in range(0, length, size):
-            end = min(start + size, length)
-            yield slice(first, first + rows), slice(start, end), slice(0, end)
+    size = _even(length, QUERIES) if causal else length
+    rows = _even(batch, max(1, LOGITS // (heads * size * length)))
+    return [
+        (slice(first, first + rows), slice(start, end), slice(0, end))
+        for first in range(0, batch, rows)
+        for start in range(0, length, size)
+        for end in (min(start + size, length),)
+    ]
+
+
+def _even(count: int, most: int) -> int:
+    """How many are in each part of `count` where none has more than `most` and all are about alike."""
+    return -(-count // -(-count // most))
+
+
+def _product(a: Tensor, b: Tensor, scale: float, place: Tensor | None = None, added: bool = False) -> Tensor:
+    """scale · a @ b, all [rows, heads, ·, ·]; where `place` is given, it is put there, or added to what is there."""
+    total = a.new_empty(*a.shape[:3], b.shape[3]) if place is None else place
+    total.view(-1, *total.shape[2:]).baddbmm_(a.flatten(0, 1), b.flatten(0, 1), beta=int(added), alpha=scale)
+    return total
 
 
 class _Attend(torch.autograd.Function):
@@ -199,34 +235,50 @@ class _Attend(torch.autograd.Function):
     appendix B.4)."""
 
     @staticmethod
-    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor, dropout: float, causal: bool) -> Tensor:
-        scaled = q / math.sqrt(q.shape[-1])
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, real: Tensor, dropout: float, causal: bool) -> Tensor:
+        ctx.causal, ctx.scale, ctx.kept = causal, q.shape[-1] ** -0.5, kept_scale(dropout)
+        nothing = q.new_zeros(())
+        away = torch.where(real, nothing, -torch.inf)
         out = torch.empty_like(q)
+        blocks = _blocks(q.shape, causal)
+        later = torch.full([blocks[0][1].stop] * 2, -torch.inf, dtype=q.dtype).triu_(1)
         weights = []
-        for rows, queries, keys in _blocks(q.shape, causal):
-            logits = scaled[rows, :, queries] @ k[rows, :, keys].transpose(-1, -2)
-            shares = F.softmax(logits.add_(mask[rows, :, queries, keys]), dim=-1)
-            used = shares * dropout_mask(shares, dropout)
-            out[rows, :, queries] = used @ v[rows, :, keys]
+        for rows, queries, keys in blocks:
+            start, padded = None, not real[rows, keys].all()
+            if padded:  # which looks at everything, so that no row of a softmax is empty
+                start = torch.where(real[rows, None, queries, None], away[rows, None, None, keys], nothing)
+                start = start.expand(-1, q.shape[1], -1, -1).contiguous()
+            logits = _product(q[rows, :, queries], k[rows, :, keys].transpose(-1, -2), ctx.scale, start, padded)
+            if causal:
+                count = logits.shape[2]
+                logits[..., queries].add_(later[:count, :count])
+            shares = F.softmax(logits, dim=-1)
+            used = shares * kept_bits(shares, dropout)
+            out[rows, :, queries] = _product(used, v[rows, :, keys], ctx.kept)
             weights += [shares, used]
-        ctx.save_for_backward(scaled, k, v, out, *weights)
-        ctx.causal = causal
+        ctx.save_for_backward(q, k, v, out, *weights)
         return out
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        scaled, k, v, out, *weights = ctx.saved_tensors
-        grad_q, grad_k, grad_v = torch.empty_like(k), torch.zeros_like(k), torch.zeros_like(v)
+        q, k, v, out, *weights = ctx.saved_tensors
+        grad_q, grad_k, grad_v = (torch.empty(q.shape, dtype=q.dtype) for _ in range(3))  # dense, whatever q is
         whole = (grad * out).sum(-1, keepdim=True)
-        for number, (rows, queries, keys) in enumerate(_blocks(k.shape, ctx.causal)):
+        blocks = _blocks(q.shape, ctx.causal)
+        for number in reversed(range(len(blocks))):
+            rows, queries, keys = blocks[number]
             shares, used = weights[2 * number : 2 * number + 2]
             arriving = grad[rows, :, queries]
-            slope = arriving @ v[rows, :, keys].transpose(-1, -2)
+            slope = _product(arriving, v[rows, :, keys].transpose(-1, -2), ctx.kept)
             slope.mul_(used).addcmul_(shares, whole[rows, :, queries], value=-1)
-            grad_q[rows, :, queries] = slope @ k[rows, :, keys]
-            grad_k[rows, :, keys] += slope.transpose(-1, -2) @ scaled[rows, :, queries]
-            grad_v[rows, :, keys] += used.transpose(-1, -2) @ arriving
-        return grad_q.div_(math.sqrt(k.shape[-1])), grad_k, grad_v, None, None, None
+            grad_q[rows, :, queries] = _product(slope, k[rows, :, keys], ctx.scale)
+            whose = (slope, q[rows, :, queries], ctx.scale, grad_k), (used, arriving, ctx.kept, grad_v)
+            for by_query, vectors, scale, total in whose:
+                if keys.stop == q.shape[2]:  # of these rows the first, and of all keys
+                    _product(by_query.transpose(-1, -2), vectors, scale, total[rows])
+                else:
+                    total[rows, :, keys] += _product(by_query.transpose(-1, -2), vectors, scale)
+        return grad_q, grad_k, grad_v, None, None, None
 
 
 # --- self-attention in a sliding window with one global token, at a cost linear in length (Longformer, Beltagy et al. 2020, 3.1)

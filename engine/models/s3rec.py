@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from engine.cards import Card, OnPage, Variant
 from engine.models.bert4rec import BERT4RecConfig, TransformerLayer
 from engine.models.item_to_item import Attributes
-from engine.models.layers import check_heads, dropout, initialise, visible
+from engine.models.layers import Mask, check_heads, dropout, initialise
 from engine.models.sasrec import SelfAttentive
 from engine.text.attributes import keys_of
 
@@ -145,7 +145,7 @@ class S3Rec(SelfAttentive):
         them; causal: no position sees a later one."""
         x = self.norm(self.items(items) + self.positions.weight[self.max_length - items.shape[1] :])
         x = dropout(x, self.config.dropout, self.training)
-        mask = visible(items, self.pad, causal)
+        mask = Mask(items, self.pad, causal)
         for block in self.blocks:
             x = block(x, mask, weights)
         return x

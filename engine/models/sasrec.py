@@ -35,6 +35,7 @@ from engine.cards import Card, OnPage, Variant, added
 from engine.models.base import NO_TIME, AttentionShape, ItemIndex, Recommender, score
 from engine.models.layers import (
     NO_RESIDUAL,
+    Mask,
     attend,
     check_heads,
     dropout,
@@ -42,7 +43,6 @@ from engine.models.layers import (
     join_heads,
     sinusoid,
     split_heads,
-    visible,
 )
 
 
@@ -86,11 +86,11 @@ class Block(nn.Module):
         self.forward_norm = nn.LayerNorm(d, eps=1e-8)
         self.inner, self.outer = nn.Linear(d, d), nn.Linear(d, d)
 
-    def forward(self, x: Tensor, mask: Tensor, real: Tensor, weights: list[Tensor] | None) -> Tensor:
-        """x: [batch, length, d]; mask: from `visible`; real: [batch, length, 1], 0 at padding."""
+    def forward(self, x: Tensor, mask: Mask, real: Tensor | None, weights: list[Tensor] | None) -> Tensor:
+        """x: [batch, length, d]; mask: what may be looked at; real: where given, [batch, length, 1], 0 at padding."""
         normed = self.attention_norm(x)
         q, k, v = (split_heads(h, self.heads) for h in (self.query(normed), self.key(x), self.value(x)))
-        attended = attend(q, k, v, mask, self.dropout if self.training else 0.0, causal=True, weights=weights)
+        attended = attend(q, k, v, mask, self.dropout if self.training else 0.0, weights)
         x = join_heads(attended)
         if self.residual:
             x = x + normed
@@ -99,7 +99,7 @@ class Block(nn.Module):
         x = dropout(self.outer(hidden), self.dropout, self.training)
         if self.residual:
             x = x + normed
-        return x * real
+        return x if real is None else x * real
 
 
 class Periods(nn.Module):
@@ -158,11 +158,14 @@ class SelfAttentive(LastState):
     """Histories read by causal self-attention. The configuration has blocks, heads and dropout."""
 
     def encoded(self, x: Tensor, items: Tensor, blocks: nn.ModuleList, weights: list[Tensor] | None) -> Tensor:
-        """States after the last of `blocks`, float32 [batch, length, d]; zeros at padding. x: what is read, of the same shape;
-        items: int64 [batch, length]."""
-        real = (items != self.pad).unsqueeze(-1).float()
-        x = dropout(x, self.config.dropout, self.training) * real
-        mask = visible(items, self.pad, causal=True)
+        """States after the last of `blocks`, float32 [batch, length, d]; zeros at padding, but in training. x: what is read,
+        of the same shape; items: int64 [batch, length]."""
+        x = dropout(x, self.config.dropout, self.training)
+        # in training nobody looks at what becomes of padding
+        real = None if self.training else (items != self.pad).unsqueeze(-1).float()
+        if real is not None:
+            x = x * real
+        mask = Mask(items, self.pad, causal=True)
         for block in blocks:
             x = block(x, mask, real, weights)
         return x

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from engine.models import layers
-from engine.models.layers import dropout, visible
+from engine.models.layers import dropout
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.9])
@@ -45,12 +45,12 @@ def test_gradient_is_that_of_the_value(monkeypatch: pytest.MonkeyPatch, causal: 
     monkeypatch.setattr(layers, "QUERIES", 2)
     monkeypatch.setattr(layers, "LOGITS", 1)
     items = torch.tensor([[9, 9, 1, 2, 3], [4, 5, 6, 7, 8], [9, 9, 9, 9, 9]])
-    mask = visible(items, 9, causal).double()
+    mask = layers.Mask(items, 9, causal)
     generator = torch.Generator().manual_seed(0)
     q, k, v = (torch.randn(3, 1, 5, 2, dtype=torch.float64, generator=generator).requires_grad_() for _ in range(3))
 
     def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         torch.manual_seed(7)  # the same weights are dropped every time
-        return layers.attend_by_blocks(q, k, v, mask, 0.4, causal)
+        return layers.attend_by_blocks(q, k, v, mask, 0.4)
 
     assert torch.autograd.gradcheck(attend, (q, k, v))
