@@ -26,10 +26,18 @@ BROKEN_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, Val
 """What `zipfile` raises of an archive that is damaged, cut off, or packed by a method that it does not know."""
 
 
+def load_json(path: Path) -> Any:
+    """What a JSON file holds. Raises OSError where it cannot be read, ValueError where it is none, or nested too deeply."""
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except RecursionError:
+        raise ValueError("lists and objects lie too deep within each other") from None
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """The object in a JSON file; {} where there is none, or none that can be read."""
     try:
-        content = json.loads(path.read_text("utf-8"))
+        content = load_json(path)
     except (OSError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}

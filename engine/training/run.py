@@ -42,6 +42,7 @@ from engine.training.materials import COPIED, Materials, gather, of_run, read_el
 from engine.training.objectives import OBJECTIVES
 from engine.training.optimiser import OVER_ALL_EPOCHS
 from engine.training.recipe import Recipe, from_dict
+from engine.training.record import read_record
 
 ALONE = World()
 COMPUTED = ("command", "commit", "device", "compute", "versions", "started")
@@ -334,9 +335,8 @@ def open_run(
     """
     path = folder / "run.json"
     try:
-        record = json.loads(path.read_text("utf-8"))
+        record = read_record(folder)
         recipe = settled(from_dict(dict(record["recipe"]), str(path)), record.get("chosen"))
-        trained_on = record["fingerprint"]
         data = Dataset(dataset or record["dataset_path"])
     except (FileNotFoundError, NotADirectoryError):
         begun = (folder / "checkpoint.safetensors").exists()
@@ -348,10 +348,9 @@ def open_run(
             else "no such folder"
         )
         raise SeqscopeError(f"{folder} is not a finished run: {hint}") from None
-    except (ValueError, KeyError, TypeError, UsageError) as error:
-        why = {KeyError: f"no {error} in it", TypeError: "no record of a training"}.get(type(error), error)
-        raise SeqscopeError(f"{path} cannot be used ({why}). Train again with --restart.") from None
-    if data.info.fingerprint != trained_on:
+    except (ValueError, TypeError, UsageError) as error:  # of the recipe, and of what was chosen
+        raise SeqscopeError(f"{path} cannot be used ({error}). Train again with --restart.") from None
+    if data.info.fingerprint != record["fingerprint"]:
         if elsewhere and not MODELS[recipe.family].needs_log:
             raise SeqscopeError(
                 f"{recipe.name} needs no training: run `seqscope train {recipe.family}` on {data.path} and evaluate that"
