@@ -16,6 +16,7 @@ from engine.evaluation.evaluate import evaluate
 from engine.evaluation.run_verdict import of_runs, other_seeds
 from engine.evaluation.verdict import group_rows, sentences
 from engine.export.bundle import export_run
+from engine.files import alone
 from engine.runtime import Zoo
 from engine.training.run import open_run, train
 from tests.training.tiny import clusters, recipe, write_log
@@ -98,6 +99,18 @@ def test_an_export_of_a_damaged_run_is_refused(
     (line,) = (line for line in capsys.readouterr().err.splitlines() if line.startswith("seqscope: "))
     assert str(run) in line and file in line and ("seqscope evaluate" in line or "--restart" in line)
     assert not (tmp_path / "exports").exists()
+
+
+def test_nobody_evaluates_where_another_process_writes(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = Path(shutil.copytree(trained / "runs" / "markov", tmp_path / "run"))
+    before = {path.name: path.read_bytes() for path in run.iterdir()}
+    with alone(run):
+        assert main(["evaluate", str(run)]) == 1
+    assert f"another process is writing to {run}" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in run.iterdir()} == before
+    assert main(["evaluate", str(run)]) == 0
 
 
 def test_an_export_carries_the_ranks_of_other_seeds(trained: Path, tmp_path: Path) -> None:
