@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import guard, zoo
+from app import guard
 from app.components import widgets
 from app.limits import MAX_K
 from app.session import state
 from app.text import clean, count
+from engine.runtime import Zoo
 
 
-def show(datasets: dict[str, str]) -> None:
-    """datasets: name → title."""
+def show(datasets: dict[str, str], models: Zoo | None) -> None:
+    """datasets: name → title; models: of the one that is shown, None where it cannot be opened."""
     now = state.get()
     st.session_state["tray_dataset"], st.session_state["tray_k"] = now.dataset, now.k
     st.selectbox(
@@ -23,7 +24,8 @@ def show(datasets: dict[str, str]) -> None:
         on_change=_choose_dataset,
         args=(tuple(datasets),),
     )
-    models = zoo.open_zoo(now.dataset)
+    if models is None:
+        return
     info = models.info
     users = "simulated user" if info.simulated else "user"
     parts = [count(info.counts["users"], users)] if models.has_log else []
