@@ -34,6 +34,8 @@ REFUSED = {
     "train, nothing to finish": ("train", "sasrec", "--dataset", "data/log", "--finish"),
     "train, nothing to finish, with words": ("train", "recformer-pretrained", "--dataset", "data/log", "--finish"),
     "train, another run": ("train", "markov", "--dataset", "data/log", "--out", "runs/log/popularity"),
+    "train, empty path": ("train", "popularity", "--dataset", "data/log", "--out", ""),
+    "export, empty path": ("export", "runs/log/random", "--to", ""),
     "train, restart refused": (
         "train", "sasrec", "--dataset", "data/catalogue", "--out", "runs/log/popularity", "--restart",
     ),
