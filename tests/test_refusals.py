@@ -35,6 +35,11 @@ REFUSED = {
     "train, nothing to finish, with words": ("train", "recformer-pretrained", "--dataset", "data/log", "--finish"),
     "train, another run": ("train", "markov", "--dataset", "data/log", "--out", "runs/log/popularity"),
     "train, empty path": ("train", "popularity", "--dataset", "data/log", "--out", ""),
+    "train, into the dataset": ("train", "popularity", "--dataset", "data/log", "--out", "data/log"),
+    "train, into another dataset": ("train", "popularity", "--dataset", "data/log", "--out", "data/bare", "--restart"),
+    "tokenize, into the dataset": ("tokenize", "random", "--dataset", "data/log", "--out", "data/log", "--restart"),
+    "tokenize, from a file": ("tokenize", "--from", "log.csv", "--dataset", "data/log"),
+    "export, into a run": ("export", "runs/log/random", "--to", "runs/log/random"),
     "export, empty path": ("export", "runs/log/random", "--to", ""),
     "train, restart refused": (
         "train", "sasrec", "--dataset", "data/catalogue", "--out", "runs/log/popularity", "--restart",

@@ -88,6 +88,8 @@ def exported_fingerprint(data: Dataset, out: Path) -> str | None:
         raise SeqscopeError(
             f"{out} is a dataset to train on, and an export would replace its tables. Export to another folder."
         )
+    if (out / "run.json").exists():
+        raise SeqscopeError(f"{out} is a run, and exports would stand among its files. Export to another folder.")
     if datasets := sorted(path.parent.name for path in out.glob("*/dataset.json")):
         raise SeqscopeError(
             f"{out} holds exports of datasets ({', '.join(datasets)}), each in a folder of its own. "

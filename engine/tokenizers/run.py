@@ -30,7 +30,7 @@ from engine.console import note
 from engine.data.dataset import Dataset
 from engine.data.identifiers import Identifiers
 from engine.errors import SeqscopeError, UsageError, first_line
-from engine.files import claimed, contents, load_json, read_json, replacing, write_json
+from engine.files import claimed, load_json, read_json, replacing, write_json
 from engine.text.embeddings import cache_folder, read_items, write_rows
 from engine.tokenizers import teacher
 from engine.tokenizers.base import Learning, Material, Tokenizer, Vectors, tokenizers
@@ -39,7 +39,7 @@ from engine.tokenizers.recipe import TokenizerRecipe, from_dict
 from engine.tokenizers.report import Judge, describe, find_judge, table
 from engine.training import compute as devices
 from engine.training.loop import seed_of
-from engine.training.record import PROVENANCE, fault
+from engine.training.record import PROVENANCE, expect_run_folder, fault
 from engine.training.run import provenance
 from engine.training.settings import build_table
 
@@ -77,7 +77,7 @@ def tokenize(
 @contextmanager
 def taken(folder: Path, restart: bool) -> Iterator[None]:
     """A run's folder, for one process alone; without a tokenizer's run where `restart` replaces that."""
-    there = contents(folder)
+    there = expect_run_folder(folder)
     if restart and there and (not there & OWN or "best.safetensors" in there):
         raise SeqscopeError(
             f"{folder} is not a run of a tokenizer, so --restart does not replace it. Give another --out."
@@ -250,7 +250,7 @@ def _stored_record(
     try:
         record = load_json(folder / RECORD)
         wrong = fault(record, PROVENANCE)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, ValueError) as error:
         record, wrong = None, str(error)

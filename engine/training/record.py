@@ -9,7 +9,7 @@ from typing import Any
 
 from engine.bundle.curve import TRAINING, WITH_VALIDATION
 from engine.errors import SeqscopeError
-from engine.files import load_json
+from engine.files import contents, load_json
 
 PROVENANCE: dict[str, tuple[type, ...]] = {
     "recipe": (dict,), "dataset": (str,), "dataset_path": (str,), "fingerprint": (str,), "command": (str,),
@@ -22,6 +22,14 @@ _OF_EPOCH: dict[str, tuple[type, ...]] = {
     "epoch": (int,), "step": (int,), "seconds": (int, float),
     "loss": (int, float, type(None)), "valid_ndcg": (int, float, type(None)),
 }  # fmt: skip
+
+
+def expect_run_folder(folder: Path) -> set[str]:
+    """The names in a folder that a run is to be written to. Raises SeqscopeError where it is that of a dataset or of bundles."""
+    names = contents(folder)
+    if others := sorted(names & {"dataset.json", "manifest.json"}):
+        raise SeqscopeError(f"{folder} is not a run: it holds a dataset or bundles ({others[0]}). Give another --out.")
+    return names
 
 
 def read_record(run: Path) -> dict[str, Any]:

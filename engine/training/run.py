@@ -42,7 +42,7 @@ from engine.training.materials import COPIED, Materials, gather, of_run, read_el
 from engine.training.objectives import OBJECTIVES
 from engine.training.optimiser import OVER_ALL_EPOCHS
 from engine.training.recipe import Recipe, from_dict
-from engine.training.record import read_record
+from engine.training.record import expect_run_folder, read_record
 
 ALONE = World()
 COMPUTED = ("command", "commit", "device", "compute", "versions", "started")
@@ -97,7 +97,7 @@ def train(
     for the epochs of `selection`. Returns what run.json holds. Raises SeqscopeError
     where the folder holds another training (and `restart` is not given) or a tokenizer, or where another process trains in it.
     """
-    if "tokenizer.safetensors" in contents(folder):
+    if "tokenizer.safetensors" in expect_run_folder(folder):
         raise SeqscopeError(f"{folder} holds a run of a tokenizer, not of a model. Give another --out.")
     replaced = _files_of_run(folder) if restart and world.leads else []
     with claimed(folder, replaced) if world.leads else contextlib.nullcontext():
