@@ -146,6 +146,24 @@ def test_of_a_replacement_that_was_killed_the_old_or_the_new_is_left(
         assert {path.name for path in killed.iterdir()} == {left, ".lock"}
 
 
+def test_what_people_keep_beside_stays_and_takes_nothing_away(tmp_path: Path) -> None:
+    run, killed, there = tmp_path / "run", tmp_path / "killed", {"run.json", "best", "notes.txt", "plots"}
+    (run / "plots").mkdir(parents=True)
+    for name in ("run.json", "best", "notes.txt"):
+        (run / name).touch()
+    with pytest.raises(ZeroDivisionError), claimed(run, ["run.json", "best"]):
+        shutil.copytree(run, killed)
+        raise ZeroDivisionError
+    assert files.contents(killed) == there
+    with claimed(killed):
+        pass
+    for folder in (run, killed):
+        assert {path.name for path in folder.iterdir()} == {*there, ".lock"}
+    with claimed(run, ["run.json", "best"]):
+        (run / "run.json").touch()
+    assert {path.name for path in run.iterdir()} == {"run.json", "notes.txt", "plots", ".lock"}
+
+
 def test_whoever_is_killed_while_old_files_are_moved_away_or_back_loses_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -85,6 +85,11 @@ class Kind:
 
 COPIED = ("identifiers", "words", "vectors", "attributes")
 """Those of which a run folder has a copy."""
+COPIES = (
+    "identifiers.json", "identifiers.parquet", *VECTORS, "words.safetensors", "tokenizer.json", "text_vectors.npy",
+    "text_vectors.json", "attributes.json",
+)  # fmt: skip
+"""The files of these copies."""
 
 
 def gather(recipe: Recipe, dataset: Dataset, folder: Path, run: Path | None = None) -> Materials:

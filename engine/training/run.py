@@ -38,13 +38,17 @@ from engine.training import compute as devices
 from engine.training.checkpoint import State
 from engine.training.distributed import World
 from engine.training.loop import CURVE, Trainer, Validation, seed_of
-from engine.training.materials import COPIED, Materials, gather, of_run, read_elsewhere
+from engine.training.materials import COPIED, COPIES, Materials, gather, of_run, read_elsewhere
 from engine.training.objectives import OBJECTIVES
 from engine.training.optimiser import OVER_ALL_EPOCHS
 from engine.training.recipe import Recipe, from_dict
 from engine.training.record import expect_run_folder, read_record
 
 ALONE = World()
+FILES = {
+    "run.json", "best.safetensors", "checkpoint.safetensors", CURVE, *EVALUATION, COST, "generation.json", ELSEWHERE, *COPIES,
+}  # fmt: skip
+"""What training and evaluation write into the folder of a run."""
 COMPUTED = ("command", "commit", "device", "compute", "versions", "started")
 """What run.json says of where and when a training was computed, which stays so when the same is called again."""
 
@@ -379,11 +383,11 @@ def _elsewhere(folder: Path, recipe: Recipe, data: Dataset) -> Recommender:
 
 
 def _files_of_run(folder: Path) -> list[str]:
-    """What `--restart` replaces: the files of a run, and no folders that people may have at `folder`."""
+    """What `--restart` replaces: the files of a run, and nothing else that people may have at `folder`."""
     names = contents(folder)
     if names and not names & {"run.json", "checkpoint.safetensors", "best.safetensors", CURVE}:
         raise SeqscopeError(f"{folder} is not a run, so --restart does not replace it. Give another --out.")
-    return [name for name in sorted(names) if name == ELSEWHERE or not (folder / name).is_dir()]
+    return sorted(names & FILES)
 
 
 def validation(recipe: Recipe, dataset: Dataset, model: Recommender) -> Validation | None:
