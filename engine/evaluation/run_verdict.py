@@ -17,11 +17,11 @@ from engine.errors import SeqscopeError
 from engine.evaluation import memorisation, metrics
 from engine.evaluation.protocols import in_order, parse
 from engine.evaluation.rank_table import Ranks, common, ranks
+from engine.evaluation.record import read_record
 from engine.evaluation.tables import COST, read_metrics
 from engine.evaluation.verdict import USERS, Contender, Verdict, verdict, without_seed
 from engine.files import read_json
 from engine.registry import MODELS
-from engine.training.record import read_record
 
 
 class EvaluatedRun(NamedTuple):

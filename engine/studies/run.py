@@ -24,6 +24,7 @@ from engine.data.dataset import Cases, Dataset
 from engine.errors import SeqscopeError, UsageError
 from engine.evaluation.evaluate import evaluate
 from engine.evaluation.protocols import SETS, main, parse
+from engine.evaluation.record import PROVENANCE, fault, read_record
 from engine.evaluation.significance import interval
 from engine.evaluation.tables import read_metrics
 from engine.files import load_json, read_json, replacing
@@ -37,7 +38,6 @@ from engine.tokenizers.recipe import TokenizerRecipe
 from engine.tokenizers.run import read_report, tokenize
 from engine.training import recipe as models
 from engine.training.recipe import Recipe, read
-from engine.training.record import PROVENANCE, fault, read_record
 from engine.training.run import open_run, train
 
 REFERENCES = (("model", "identifiers"), ("model", "start"), ("tokenizer", "teacher"))

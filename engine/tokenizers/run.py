@@ -30,6 +30,7 @@ from engine.console import note
 from engine.data.dataset import Dataset
 from engine.data.identifiers import Identifiers
 from engine.errors import SeqscopeError, UsageError, first_line
+from engine.evaluation.record import PROVENANCE, expect_run_folder, fault
 from engine.files import claimed, load_json, read_json, replacing, write_json
 from engine.text.embeddings import cache_folder, read_items, write_rows
 from engine.tokenizers import teacher
@@ -39,7 +40,6 @@ from engine.tokenizers.recipe import TokenizerRecipe, from_dict
 from engine.tokenizers.report import Judge, describe, find_judge, table
 from engine.training import compute as devices
 from engine.training.loop import seed_of
-from engine.training.record import PROVENANCE, expect_run_folder, fault
 from engine.training.run import provenance
 from engine.training.settings import build_table
 

@@ -18,11 +18,11 @@ from typing import Any
 from engine.bundle.curve import refitted
 from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError, UsageError
+from engine.evaluation.record import read_record
 from engine.registry import MODELS
 from engine.training import checkpoint
 from engine.training.materials import gather
 from engine.training.recipe import Recipe, from_dict
-from engine.training.record import read_record
 from engine.training.run import Selection, for_order, identity
 
 

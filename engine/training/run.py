@@ -27,6 +27,7 @@ from engine.errors import SeqscopeError, UsageError
 from engine.evaluation.negatives import frozen
 from engine.evaluation.protocols import history_excluded, main
 from engine.evaluation.ranks import with_vectors
+from engine.evaluation.record import expect_run_folder, read_record
 from engine.evaluation.tables import COST, ELSEWHERE, EVALUATION
 from engine.files import claimed, contents, read_json, write_json
 from engine.machine import keep_memory, now
@@ -42,7 +43,6 @@ from engine.training.materials import COPIED, COPIES, Materials, gather, of_run,
 from engine.training.objectives import OBJECTIVES
 from engine.training.optimiser import OVER_ALL_EPOCHS
 from engine.training.recipe import Recipe, from_dict
-from engine.training.record import expect_run_folder, read_record
 
 ALONE = World()
 FILES = {

@@ -19,13 +19,13 @@ from engine.bundle.curve import LEAKS, refitted
 from engine.data.dataset import Dataset
 from engine.data.words import TOKENIZER, ItemWords, parse, tokenize
 from engine.errors import SeqscopeError
+from engine.evaluation.record import read_record
 from engine.files import load_json
 from engine.models.recformer import RecformerConfig
 from engine.text.attributes import Field, attributes, choose_fields, fields_elsewhere
 from engine.text.bert import Sentence
 from engine.text.embeddings import find
 from engine.text.tokenizer import Known, known, learn
-from engine.training.record import read_record
 
 PRETRAINED = "minilm"
 BEST = "best.safetensors"

@@ -11,7 +11,7 @@ import pytest
 
 from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError
-from engine.training.record import read_record
+from engine.evaluation.record import read_record
 from engine.training.run import train
 from tests.training.tiny import clusters, recipe, write_log
 
