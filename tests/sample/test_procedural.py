@@ -82,5 +82,5 @@ def test_the_command_writes_a_dataset(tmp_path: Path, capsys: pytest.CaptureFixt
 
 @pytest.mark.parametrize(("items", "events"), [(99, 500), (10**20, 500), (100, 10**20), (100, 0)])
 def test_what_no_machine_holds_is_refused_before_anything_is_made(items: int, events: int) -> None:
-    with pytest.raises(UsageError, match="at (least|most)"):
+    with pytest.raises(UsageError, match=r"at (least|most)"):
         ProceduralStory(items=items, events=events)
