@@ -34,7 +34,7 @@ def main() -> None:
     if who is not None:
         work.came(who.id, st.context.ip_address)
     datasets = zoo.datasets()
-    menu = _menu(_coming(list(datasets)))
+    menu = _menu(_opened(state.coming(list(datasets))) if datasets else None)
     page = st.navigation(menu)
     pages = {entry.url_path: entry for entries in menu.values() for entry in entries}
     declared = PAGES.get(page.url_path, _FIRST)
@@ -49,15 +49,18 @@ def main() -> None:
         if not_followed:
             state.warn(not_followed)
         zoo.keep(state.get().dataset)
+        models = _opened(state.get().dataset)
         stamp = zoo.own_stamp(state.get().dataset)
         with guard.watch("the details of the item"):
-            item_panel.show(declared.name)  # always the first element
+            if models is not None:
+                item_panel.show(declared.name)  # always the first element
         guard.pending()
         with st.sidebar, guard.watch("the history"):
             widgets.browser()
-            sidebar.show(datasets)
+            sidebar.show(datasets, models)
             with st.container(horizontal=True, gap="xsmall"):
-                saved.show(page.url_path, pages)
+                if models is not None:
+                    saved.show(page.url_path, pages)
                 sidebar.account(who)
         for problem in state.get().problems:
             st.warning(md(problem, 2_000), icon=":material/link_off:")
@@ -86,10 +89,10 @@ def _nothing(page: Any, declared: Page, who: owner.Owner | None) -> None:
             st.page_link(str(other.script), label="Or bring a catalogue of your own", icon=":material/upload:")
 
 
-def _coming(datasets: list[str]) -> Zoo | None:
-    """The models of the dataset that will be shown; None where they cannot be opened: the page says what is wrong then."""
+def _opened(dataset: str) -> Zoo | None:
+    """None where it cannot be opened: the page alone says what is wrong then."""
     try:
-        return zoo.open_zoo(state.coming(datasets)) if datasets else None
+        return zoo.open_zoo(dataset)
     except SeqscopeError:
         return None
 

@@ -25,7 +25,7 @@ from app import door, downloads, early, keys, links, owner, received
 from app.door import Door
 from app.frontend import Frontend, modules_of_widgets
 from engine.errors import SeqscopeError
-from engine.machine import without_collector
+from engine.machine import SettingError, without_collector
 
 if TYPE_CHECKING:
     from app.store.database import Store
@@ -66,11 +66,14 @@ def check_settings() -> None:
     from engine.runtime import time_limit
 
     quotas, uploads = OwnerLimits.of_environment, limits.UploadLimits.of_environment
+    faults = dict[str, None]()
     for read in (quotas, uploads, limits.children, keep_days, zoo.most_memory, time_limit.limit, runner.hours):
         try:
             read()
-        except SeqscopeError as error:
-            log.error("%s", error)
+        except SettingError as error:
+            faults |= dict.fromkeys(error.faults)
+    for fault in faults:
+        log.error("%s", fault)
 
 
 def begin() -> Store | None:

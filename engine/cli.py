@@ -10,6 +10,7 @@ import argparse
 import importlib
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from engine import __version__
@@ -55,8 +56,19 @@ A first session:
 
 
 class Parser(argparse.ArgumentParser):
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.register("type", Path, _path)
+
     def error(self, message: str) -> None:  # type: ignore[override]
         raise UsageError(f"{message}\nusage: {self.format_usage().removeprefix('usage: ').strip()}")
+
+
+def _path(text: str) -> Path:
+    """An empty one, such as a variable that a shell does not know, would be the working folder."""
+    if not text:
+        raise argparse.ArgumentTypeError("the path is empty; the working folder is called .")
+    return Path(text)
 
 
 def build_parser(argv: Sequence[str]) -> argparse.ArgumentParser:

@@ -18,6 +18,8 @@ from typing import Any
 from engine.errors import SeqscopeError
 
 _LOCK, _REPLACED, _MOVING, _STAGING, _OLD = ".lock", ".replaced", ".moving", ".staging-", ".old"
+_STAYS = ".stays"
+"""In either of the two folders of what is to be replaced: the names of what else there was, which stays where it is."""
 _HALF = ".*.part"
 """Files that are being written, or were when the process was killed."""
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
@@ -26,10 +28,18 @@ BROKEN_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, Val
 """What `zipfile` raises of an archive that is damaged, cut off, or packed by a method that it does not know."""
 
 
+def load_json(path: Path) -> Any:
+    """What a JSON file holds. Raises OSError where it cannot be read, ValueError where it is none, or nested too deeply."""
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except RecursionError:
+        raise ValueError("lists and objects lie too deep within each other") from None
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """The object in a JSON file; {} where there is none, or none that can be read."""
     try:
-        content = json.loads(path.read_text("utf-8"))
+        content = load_json(path)
     except (OSError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}
@@ -129,10 +139,19 @@ def _put_or_remove(left: Path, parent: Path) -> None:
 def contents(folder: Path) -> set[str]:
     """Names in a folder that may be `claimed`; where a process was killed before it wrote any, those that it was to replace."""
     there, moving, replaced = (
-        {path.name for path in place.iterdir() if not path.match(_HALF)} if place.is_dir() else set()
+        {path.name for path in place.iterdir() if not path.match(_HALF)} - {_LOCK, _MOVING, _REPLACED, _STAYS}
+        if place.is_dir()
+        else set()
         for place in (folder, folder / _MOVING, folder / _REPLACED)
     )
-    return (there - {_LOCK, _MOVING, _REPLACED}) | moving or replaced
+    stays = there & _stays(folder)
+    return ((there - stays) | moving or replaced) | stays
+
+
+def _stays(folder: Path) -> set[str]:
+    """Names in a folder that are of nobody who claimed it, while others are to be replaced."""
+    notes = [folder / place / _STAYS for place in (_MOVING, _REPLACED)]
+    return {name for note in notes if note.is_file() for name in json.loads(note.read_text("utf-8"))}
 
 
 @contextmanager
@@ -149,7 +168,9 @@ def claimed(folder: Path, replaces: Iterable[str] = ()) -> Iterator[None]:
         try:
             if names := [name for name in replaces if (folder / name).exists()]:
                 moving = folder / _MOVING
+                stays = {path.name for path in folder.iterdir()} - {_LOCK, *names}
                 moving.mkdir()
+                write_json(moving / _STAYS, sorted(stays))
                 for name in names:
                     (folder / name).rename(moving / name)
                 moving.rename(folder / _REPLACED)
@@ -166,12 +187,14 @@ def _settle(folder: Path) -> None:
     """Files that were to be replaced come back where there are no others, and are deleted where there are. What was on its way
     when the process was killed comes back."""
     replaced, moving = folder / _REPLACED, folder / _MOVING
-    if replaced.is_dir() and all(path.name in (_LOCK, _REPLACED) for path in folder.iterdir()):
+    beside = {_LOCK, _REPLACED} | _stays(folder)
+    if replaced.is_dir() and all(path.name in beside for path in folder.iterdir()):
         replaced.rename(moving)
     if moving.is_dir():
         for path in moving.iterdir():
-            path.rename(folder / path.name)
-        moving.rmdir()
+            if path.name != _STAYS:
+                path.rename(folder / path.name)
+        shutil.rmtree(moving)
     shutil.rmtree(replaced, ignore_errors=True)
 
 

@@ -11,7 +11,7 @@ import gc
 import math
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from engine.errors import SeqscopeError
@@ -76,23 +76,44 @@ def keep_memory() -> None:
         set_option(_MMAP_MAX, 0)
 
 
+class SettingError(SeqscopeError):
+    """Environment variables that cannot be read; faults: a sentence for each."""
+
+    def __init__(self, *faults: str) -> None:
+        super().__init__(" ".join(faults))
+        self.faults = faults
+
+
+def settings(reads: Mapping[str, Callable[[], int]]) -> dict[str, int]:
+    """What each of several variables sets. Raises SettingError with all that cannot be read."""
+    values, faults = {}, dict[str, None]()
+    for name, read in reads.items():
+        try:
+            values[name] = read()
+        except SettingError as error:
+            faults |= dict.fromkeys(error.faults)
+    if faults:
+        raise SettingError(*faults)
+    return values
+
+
 def whole_number(name: str, default: int, *, least: int = 0, most: int = 10**18) -> int:
-    """What an environment variable sets. Raises SeqscopeError where that is no whole number from `least` to `most`."""
+    """What an environment variable sets. Raises SettingError where that is no whole number from `least` to `most`."""
     text = os.environ.get(name) or str(default)
     if not (text.isascii() and text.isdigit() and len(text) < 20 and least <= int(text) <= most):
-        raise SeqscopeError(f"{name} is {text!r}; it must be a whole number from {least:,} to {most:,}.")
+        raise SettingError(f"{name} is {text!r}; it must be a whole number from {least:,} to {most:,}.")
     return int(text)
 
 
 def number(name: str, default: float, *, least: float = 1e-6, most: float = 100_000.0) -> float:
-    """What an environment variable sets. Raises SeqscopeError where that is no number from `least` to `most`."""
+    """What an environment variable sets. Raises SettingError where that is no number from `least` to `most`."""
     text = os.environ.get(name) or str(default)
     try:
         value = float(text)
     except ValueError:
         value = math.nan
     if not least <= value <= most:
-        raise SeqscopeError(f"{name} is {text!r}; it must be a number from {least:,g} to {most:,g}.")
+        raise SettingError(f"{name} is {text!r}; it must be a number from {least:,g} to {most:,g}.")
     return value
 
 

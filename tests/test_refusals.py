@@ -34,6 +34,13 @@ REFUSED = {
     "train, nothing to finish": ("train", "sasrec", "--dataset", "data/log", "--finish"),
     "train, nothing to finish, with words": ("train", "recformer-pretrained", "--dataset", "data/log", "--finish"),
     "train, another run": ("train", "markov", "--dataset", "data/log", "--out", "runs/log/popularity"),
+    "train, empty path": ("train", "popularity", "--dataset", "data/log", "--out", ""),
+    "train, into the dataset": ("train", "popularity", "--dataset", "data/log", "--out", "data/log"),
+    "train, into another dataset": ("train", "popularity", "--dataset", "data/log", "--out", "data/bare", "--restart"),
+    "tokenize, into the dataset": ("tokenize", "random", "--dataset", "data/log", "--out", "data/log", "--restart"),
+    "tokenize, from a file": ("tokenize", "--from", "log.csv", "--dataset", "data/log"),
+    "export, into a run": ("export", "runs/log/random", "--to", "runs/log/random"),
+    "export, empty path": ("export", "runs/log/random", "--to", ""),
     "train, restart refused": (
         "train", "sasrec", "--dataset", "data/catalogue", "--out", "runs/log/popularity", "--restart",
     ),
@@ -137,6 +144,24 @@ def test_of_a_replacement_that_was_killed_the_old_or_the_new_is_left(
     assert files.contents(killed) == {left}
     with claimed(killed):
         assert {path.name for path in killed.iterdir()} == {left, ".lock"}
+
+
+def test_what_people_keep_beside_stays_and_takes_nothing_away(tmp_path: Path) -> None:
+    run, killed, there = tmp_path / "run", tmp_path / "killed", {"run.json", "best", "notes.txt", "plots"}
+    (run / "plots").mkdir(parents=True)
+    for name in ("run.json", "best", "notes.txt"):
+        (run / name).touch()
+    with pytest.raises(ZeroDivisionError), claimed(run, ["run.json", "best"]):
+        shutil.copytree(run, killed)
+        raise ZeroDivisionError
+    assert files.contents(killed) == there
+    with claimed(killed):
+        pass
+    for folder in (run, killed):
+        assert {path.name for path in folder.iterdir()} == {*there, ".lock"}
+    with claimed(run, ["run.json", "best"]):
+        (run / "run.json").touch()
+    assert {path.name for path in run.iterdir()} == {"run.json", "notes.txt", "plots", ".lock"}
 
 
 def test_whoever_is_killed_while_old_files_are_moved_away_or_back_loses_none(

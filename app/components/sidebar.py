@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import guard, owner, zoo
+from app import guard, owner
 from app.components import widgets
 from app.limits import MAX_K
 from app.links import base_path
 from app.session import state
 from app.store import records
 from app.text import clean, count, md
+from engine.runtime import Zoo
 
 
-def show(datasets: dict[str, str]) -> None:
-    """datasets: name → title."""
+def show(datasets: dict[str, str], models: Zoo | None) -> None:
+    """datasets: name → title; models: of the one that is shown, None where it cannot be opened."""
     now = state.get()
     st.session_state["tray_dataset"], st.session_state["tray_k"] = now.dataset, now.k
     st.selectbox(
@@ -24,7 +25,8 @@ def show(datasets: dict[str, str]) -> None:
         key="tray_dataset",
         on_change=guard.callback(_choose_dataset, tuple(datasets)),
     )
-    models = zoo.open_zoo(now.dataset)
+    if models is None:
+        return
     info = models.info
     users = "simulated user" if info.simulated else "user"
     parts = [count(info.counts["users"], users)] if models.has_log else []

@@ -46,7 +46,7 @@ from app.text import count
 from app.turns import Ahead, in_turn
 from engine.errors import SeqscopeError
 from engine.files import write_text
-from engine.machine import whole_number
+from engine.machine import settings, whole_number
 
 log = logging.getLogger("seqscope.jobs")
 TICK = 1.0
@@ -90,11 +90,15 @@ class Queue:
         allowed: how many bytes a job's files may take, those that are there included; None: as many as they like.
         """
         self.root = root
-        self.runners: dict[Lane, int] = {
-            "short": whole_number("SEQSCOPE_JOBS_SHORT", 1, least=1) if short is None else short,
-            "long": whole_number("SEQSCOPE_JOBS", 1, least=1) if runners is None else runners,
-        }
-        self.waiting = whole_number("SEQSCOPE_JOBS_WAITING", 50, least=1) if waiting is None else waiting
+        at_once = settings(
+            {
+                "short": lambda: whole_number("SEQSCOPE_JOBS_SHORT", 1, least=1) if short is None else short,
+                "long": lambda: whole_number("SEQSCOPE_JOBS", 1, least=1) if runners is None else runners,
+                "waiting": lambda: whole_number("SEQSCOPE_JOBS_WAITING", 50, least=1) if waiting is None else waiting,
+            }
+        )
+        self.waiting = at_once.pop("waiting")
+        self.runners: dict[Lane, int] = {lane: at_once[lane] for lane in LANES}
         address = os.environ.get("SEQSCOPE_RAY_ADDRESS")
         self.launcher = launcher or (OnRay(address) if address else Local())
         self._on_change = on_change or (lambda job, now: None)

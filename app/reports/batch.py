@@ -26,6 +26,7 @@ from app.reports.histories import PEOPLE, Bounds, Chunk, TooMuch, reading, too_l
 from app.styles import titled
 from app.text import count, distinct
 from engine import __version__
+from engine.bundle.errors import BundleError, Refusal
 from engine.console import Progress
 from engine.errors import SeqscopeError
 from engine.files import alone, made, replacing
@@ -58,6 +59,8 @@ class Summary:
     """Events of items that the catalogue does not have."""
     unanswered: dict[str, int]
     """A model's title → histories that it could not answer for."""
+    refused: list[Refusal]
+    """Models that are left out, as something is wrong with their bundles."""
     resumed: int
     """Histories that an earlier run had answered."""
     seconds: float
@@ -70,6 +73,8 @@ class Summary:
             text += f"; {count(self.unknown, 'event')} of unknown items left out"
         for title, number in self.unanswered.items():
             text += f"; {title} had no answer for {number:,}"
+        for refusal in self.refused:
+            text += f"; left out: {refusal}"
         return f"{text}. Read as {self.about}"
 
 
@@ -87,20 +92,46 @@ def run(
     told: Callable[[str], None] = lambda words: None,
 ) -> Summary:
     """Writes `out`. names: of models; None: all. titles: a column more. restart: forgets what an earlier run left.
-    bounds: where the histories are somebody else's. told: hears how the file was read and which models are left
-    out, before anything is answered.
+    bounds: where the histories are somebody else's. told: hears how the file was read and which models are left out. Where a
+    bundle turns out to be damaged only when it is used, the others begin anew without it.
 
-    Raises SeqscopeError where something is asked for that cannot be had.
+    Raises SeqscopeError where something is asked for that cannot be had, or no model is left.
     """
+    chosen, refused = _chosen(models, names)
+    for refusal in refused:
+        told(f"Left out: {refusal}.")
+    while True:
+        try:
+            return _run(models, source, out, chosen, refused, k, titles, columns or {}, restart, bounds, told)
+        except BundleError as fault:
+            if fault.bundle not in chosen or len(chosen) == 1:
+                raise
+            chosen.remove(fault.bundle)
+            refused.append(Refusal(fault.bundle, fault.file, fault.reason))
+            told(f"Left out: {fault}.")
+
+
+def _run(
+    models: Zoo,
+    source: Path | str,
+    out: Path,
+    chosen: Sequence[str],
+    refused: Sequence[Refusal],
+    k: int,
+    titles: bool,
+    columns: Mapping[str, str],
+    restart: bool,
+    bounds: Bounds | None,
+    told: Callable[[str], None],
+) -> Summary:
     began = time.monotonic()
-    chosen = _chosen(models, names)
     if out.suffix.lower() not in ENDINGS:
         raise SeqscopeError(f"{out.name}: the output is a .parquet or a .csv file.")
     if not 1 <= k <= 1_000:
         raise SeqscopeError(f"Lists may have 1 to 1,000 items, not {k}.")
     if out.is_dir():
         raise SeqscopeError(f"{out} is a folder. Name a file in it.")
-    plan = _plan(models, source, chosen, k, columns or {})
+    plan = _plan(models, source, chosen, k, columns)
     if source != PEOPLE and out.exists() and out.samefile(source):
         raise SeqscopeError(f"{out} is the file of the histories itself. Write the lists to another file.")
     parts = out.parent / f".{out.name}.parts"
@@ -108,8 +139,8 @@ def run(
         _prepare(parts, plan, restart)
         with reading(source, models, parts, columns, bounds) as histories:
             too_many_answers(histories.total, len(chosen), k, bounds)
-            for refusal in models.refused if names is None else []:
-                told(f"Left out, because it cannot be opened: {refusal}.")
+            for name in chosen:
+                models.bundles[name].warm()
             told(f"Read as {histories.about}: {count(histories.total, 'history', 'histories')}.")
             about = histories.about
             unknown = resumed = done = size = 0
@@ -134,7 +165,7 @@ def run(
         shutil.rmtree(parts, ignore_errors=True)
     called = distinct({name: models.bundles[name].manifest.title for name in chosen})
     missing = {called[name]: histories for name, histories in unanswered.items() if histories}
-    return Summary(done, about, rows, unknown, missing, resumed, time.monotonic() - began)
+    return Summary(done, about, rows, unknown, missing, list(refused), resumed, time.monotonic() - began)
 
 
 @contextlib.contextmanager
@@ -148,11 +179,14 @@ def _tidied(parts: Path) -> Iterator[None]:
         raise
 
 
-def _chosen(models: Zoo, names: Sequence[str] | None) -> list[str]:
-    models.expect(names or [])
-    if not models.bundles:
+def _chosen(models: Zoo, names: Sequence[str] | None) -> tuple[list[str], list[Refusal]]:
+    """(Models that are to answer, those of `names` that cannot be opened)."""
+    refused = [fault for fault in models.refused if "/" not in fault.name and (names is None or fault.name in names)]
+    chosen = [name for name in models.bundles if names is None or name in names]
+    models.expect(set(names or []) - ({fault.name for fault in refused} if chosen else set()))
+    if not chosen:
         raise SeqscopeError(f"{models.info.name} has no model that can be opened.")
-    return [name for name in models.bundles if names is None or name in names]
+    return chosen, refused
 
 
 def _answer(

@@ -88,6 +88,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     for role in ("user", "item", "items", "time"):
         many.add_argument(f"--{role}-column", metavar="NAME", help=argparse.SUPPRESS if role != "user" else "and --item-column, "
                           "--items-column, --time-column: where columns have other names; \"\" reads none")  # fmt: skip
+    groups = {"report": made, "batch": many}
+    parser.set_defaults(of={name: [action.dest for action in group._group_actions] for name, group in groups.items()})
+
+
+def _refuse_others(args: argparse.Namespace, kind: str) -> None:
+    """Raises UsageError where an option is given that says nothing here. kind: whose options these are, "report" or "batch"."""
+    for name in args.of[kind]:
+        if getattr(args, name) not in (None, False):
+            raise UsageError(f"--{name.replace('_', '-')} is of a {kind} alone; leave it out")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -104,6 +113,7 @@ def run(args: argparse.Namespace) -> int:
     if words[:1] == ["batch"]:
         if len(words) != 3 or args.to is None:
             raise UsageError("seqscope report batch ZOO HISTORIES --to FILE")
+        _refuse_others(args, "report")
         return _batch(args, Path(words[1]), words[2])
     if len(words) > 1 or (not words and args.address is None):
         raise UsageError(
@@ -111,6 +121,7 @@ def run(args: argparse.Namespace) -> int:
         )
     if args.to is None:
         raise UsageError("--to: which folder is to take the report?")
+    _refuse_others(args, "batch")
     return _make(args, Path(words[0]) if words else None)
 
 

@@ -393,7 +393,9 @@ def _order(con: duckdb.DuckDBPyConnection) -> str:
     some = con.execute(f"SELECT moment FROM ({rows}) WHERE place % {step} = 0").fetchall()
     choice = times.guess(con, [moment for (moment,) in some])
     if choice is None:
-        _refuse_timeless(con, "moment")
+        readable = times.seconds("moment", "s")
+        some_are = value(con, f"SELECT count({readable}) FROM events")
+        _refuse_timeless(con, readable if some_are else "moment")
         return "moment"
     if times.is_ambiguous(choice):
         choice = times.settle(con, choice, "moment", "events")

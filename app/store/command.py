@@ -13,6 +13,10 @@ from __future__ import annotations
 import argparse
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from app.store.lost import Entry
 
 HELP = "back up, restore, check and recover what visitors uploaded and saved"
 
@@ -87,10 +91,11 @@ def _accept() -> int:
     """All folders without a row go to lost/, however old: the store may have been made anew."""
     from app import home
     from app.store import lost, sweep
-    from app.store.backup import rows_of
+    from app.store.backup import expect_store, rows_of
     from app.store.database import Store
     from app.text import count
 
+    expect_store()
     with closing(Store(accept=True)) as store:
         folders = sweep.left_over(store, older=True)
         lost.put_folders(store.home, folders)
@@ -108,7 +113,7 @@ def _lost() -> int:
     from app.store import lost
     from app.text import count
 
-    entries = lost.entries(home.here())
+    entries = _entries()
     for entry in entries:
         rows = [
             f"{row.get('title') or row.get('name') or row['id']} ({table})"
@@ -133,7 +138,10 @@ def _recover(ids: list[str], everything: bool) -> int:
 
     if everything == bool(ids):
         raise SeqscopeError("Name what is to be brought back, as “seqscope store lost” lists it, or give --all.")
-    entries = lost.entries(home.here()) if everything else lost.find(home.here(), ids)
+    entries = _entries() if everything else lost.find(home.here(), ids)
+    if not entries:
+        print(f"{home.here().lost}: nothing to bring back.")
+        return 0
     left = 0
     with closing(Store()) as store:
         # datasets before the jobs over them
@@ -144,6 +152,17 @@ def _recover(ids: list[str], everything: bool) -> int:
             for words in recovered.without:
                 print(f"    {words}")
     return 1 if left else 0
+
+
+def _entries() -> list[Entry]:
+    """Raises SeqscopeError where there are none, and no store either."""
+    from app import home
+    from app.store import backup, lost
+
+    entries = lost.entries(home.here())
+    if not entries:
+        backup.expect_store()
+    return entries
 
 
 def _counted(rows: dict[str, int]) -> str:

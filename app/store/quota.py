@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from app import home
@@ -20,7 +21,7 @@ from app.store.file import StoreFile
 from app.store.records import ENDED, known, now
 from app.text import amount, count
 from engine.errors import SeqscopeError
-from engine.machine import whole_number
+from engine.machine import settings, whole_number
 
 
 class QuotaReached(SeqscopeError):
@@ -53,10 +54,9 @@ class OwnerLimits:
 
     @classmethod
     def of_environment(cls) -> OwnerLimits:
-        """Raises SeqscopeError where a variable is not a number."""
-        return cls(
-            **{name: whole_number(f"SEQSCOPE_QUOTA_{name.upper()}", default) for name, default in vars(cls()).items()}
-        )
+        """Raises SettingError where variables are no numbers."""
+        names = {name: (f"SEQSCOPE_QUOTA_{name.upper()}", default) for name, default in vars(cls()).items()}
+        return cls(**settings({name: partial(whole_number, *of) for name, of in names.items()}))
 
 
 class Quota:

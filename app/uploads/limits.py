@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Self
 
-from engine.machine import whole_number
+from engine.machine import settings, whole_number
 from engine.tabular.reading import MB, Limits
 
 
@@ -22,18 +22,23 @@ class UploadLimits(Limits):
 
     @classmethod
     def of_environment(cls) -> Self:
-        """Raises SeqscopeError where a variable is not a number."""
+        """Raises SettingError where variables are no numbers."""
         from app.store.quota import OwnerLimits as Quotas
 
         plain = cls()
-        return cls(
-            upload=whole_number("SEQSCOPE_MAX_UPLOAD_MB", plain.upload // MB, least=1, most=2_000) * MB,
-            memory=whole_number("SEQSCOPE_UPLOAD_MEMORY_MB", plain.memory // MB, least=256, most=1_000_000) * MB,
-            seconds=whole_number("SEQSCOPE_UPLOAD_SECONDS", plain.seconds, least=1, most=1_000_000),
-            disk=whole_number("SEQSCOPE_UPLOAD_DISK_MB", plain.disk // MB, least=64, most=1_000_000) * MB,
-            threads=whole_number("SEQSCOPE_UPLOAD_THREADS", plain.threads, least=1, most=64),
-            rows=max(1, Quotas.of_environment().rows),
-        )
+
+        def read(name: str, variable: str, least: int, most: int, unit: int = 1) -> int:
+            return whole_number(variable, getattr(plain, name) // unit, least=least, most=most) * unit
+
+        reads = {
+            "upload": lambda: read("upload", "SEQSCOPE_MAX_UPLOAD_MB", 1, 2_000, MB),
+            "memory": lambda: read("memory", "SEQSCOPE_UPLOAD_MEMORY_MB", 256, 1_000_000, MB),
+            "seconds": lambda: read("seconds", "SEQSCOPE_UPLOAD_SECONDS", 1, 1_000_000),
+            "disk": lambda: read("disk", "SEQSCOPE_UPLOAD_DISK_MB", 64, 1_000_000, MB),
+            "threads": lambda: read("threads", "SEQSCOPE_UPLOAD_THREADS", 1, 64),
+            "rows": lambda: max(1, Quotas.of_environment().rows),
+        }
+        return cls(**settings(reads))
 
 
 def children() -> int:

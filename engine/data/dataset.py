@@ -29,6 +29,7 @@ import pyarrow.parquet as pq
 from engine.data.ragged import Ragged, offsets_of, spread
 from engine.data.repeats import RULES, about_held_out, in_words
 from engine.errors import SeqscopeError
+from engine.files import load_json
 
 SCHEMA_VERSION = 1
 SETS = ("given", "users")
@@ -145,12 +146,12 @@ class DatasetInfo:
     @classmethod
     def read(cls, path: Path) -> DatasetInfo:
         try:
-            raw = json.loads(path.read_text("utf-8"))
+            raw = load_json(path)
         except (FileNotFoundError, NotADirectoryError):
             raise SeqscopeError(
                 f"{path.parent} is not a prepared dataset: {path.name} is missing. Make one with `seqscope data import`."
             )
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        except ValueError as error:
             raise SeqscopeError(f"{path} is not valid JSON ({error}). Import the dataset again.")
         if not isinstance(raw, dict) or raw.get("schema_version") != SCHEMA_VERSION:
             version = raw.get("schema_version") if isinstance(raw, dict) else None

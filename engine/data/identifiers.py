@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from engine.data.ragged import offsets_of
 from engine.errors import SeqscopeError
-from engine.files import replacing, write_json
+from engine.files import load_json, replacing, write_json
 
 TABLE, ABOUT = "identifiers.parquet", "identifiers.json"
 NONE = -1
@@ -126,7 +126,7 @@ class Identifiers:
     def read(cls, folder: Path) -> Identifiers:
         """Raises SeqscopeError where a file is missing, damaged, or does not belong to the other."""
         try:
-            about = json.loads((folder / ABOUT).read_text("utf-8"))
+            about = load_json(folder / ABOUT)
             table = pq.read_table(folder / TABLE, columns=["item", "codes"])
             rows = table["codes"].combine_chunks()
             sizes = tuple(int(size) for size in about["sizes"])
@@ -140,7 +140,8 @@ class Identifiers:
                 raise ValueError(f"{TABLE} is not the table that {ABOUT} describes")
         except FileNotFoundError as error:
             raise SeqscopeError(
-                f"{error.filename} is missing, so {folder} holds no identifiers. Make some with `seqscope tokenize`."
+                f"{error.filename or folder / TABLE} is missing, so {folder} holds no identifiers. "
+                "Make some with `seqscope tokenize`."
             )
         except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
             raise SeqscopeError(f"{folder}: identifiers cannot be read ({error}). Run `seqscope tokenize` again.")

@@ -26,7 +26,7 @@ from engine.evaluation.ranks import (
     with_vectors,
 )
 from engine.evaluation.tables import COST, accuracy_of_parts, milliseconds_per_list, write_tables
-from engine.files import write_json
+from engine.files import alone, write_json
 from engine.generation import Generator, beam_search
 from engine.generation.search import OUTSIDE, exact_scores, item_scores
 from engine.models import Recommender
@@ -58,7 +58,24 @@ def evaluate(
     or `exact` asks for it, and searches as wide as its own beam, or the largest cut-off, elsewhere; generation.json says
     which, and with `histories`, how far beams agree with exact scores on so many. The share of targets that the beam did not
     reach is the metric outside@<width> of a full ranking; beyond its width there are no metrics and no lists.
+
+    Raises SeqscopeError where another process trains or evaluates in `folder`: it would take half-written files away.
     """
+    with alone(folder):
+        return _evaluate(model, dataset, folder, protocols, keep_history, exact, beam, histories, refit)
+
+
+def _evaluate(
+    model: Recommender,
+    dataset: Dataset,
+    folder: Path,
+    protocols: Sequence[str],
+    keep_history: bool,
+    exact: bool,
+    beam: int | None,
+    histories: int,
+    refit: bool,
+) -> dict[str, dict[str, float]]:
     model.eval()
     width = None if exact else search_width(model, beam)
     repeats, split = dataset.info.repeats, dataset.info.split["kind"]

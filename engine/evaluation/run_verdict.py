@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,9 +13,11 @@ import pyarrow.parquet as pq
 
 from engine.bundle.tables import side_tables
 from engine.data.dataset import Dataset
+from engine.errors import SeqscopeError
 from engine.evaluation import memorisation, metrics
 from engine.evaluation.protocols import in_order, parse
-from engine.evaluation.tables import COST, Ranks, common, ranks
+from engine.evaluation.record import read_record
+from engine.evaluation.tables import COST, Ranks, common, ranks, read_metrics
 from engine.evaluation.verdict import USERS, Contender, Verdict, verdict, without_seed
 from engine.files import read_json
 from engine.registry import MODELS
@@ -72,7 +74,7 @@ def of_runs(folders: Iterable[Path], dataset: Dataset, protocol: str, metric: st
 def other_seeds(run: Path) -> pa.Table | None:
     """The full rankings of the runs beside `run` that differ from it in their seed alone: the columns of ranks.parquet and seed
     (int64). None where there are none, or nothing is learned."""
-    record = json.loads((run / "run.json").read_text("utf-8"))
+    record = read_record(run)
     if MODELS[record["recipe"]["family"]].objective == "counts":
         return None
     seeds = {record["recipe"]["training"]["seed"]}
@@ -93,16 +95,19 @@ def other_seeds(run: Path) -> pa.Table | None:
 
 def _read(folder: Path, fingerprint: str) -> EvaluatedRun | None:
     try:
-        record = json.loads((folder / "run.json").read_text("utf-8"))
-        if record["fingerprint"] != fingerprint or record["recipe"]["family"] not in MODELS:
+        record = read_record(folder)
+        if record["fingerprint"] != fingerprint:
             return None
-        measured = read_json(folder / "metrics.json")
-        table = pq.ParquetFile(folder / "ranks.parquet").read().select(list(side_tables(0)["ranks.parquet"]))
-    except (OSError, ValueError, KeyError, TypeError):
+        if record["recipe"]["family"] not in MODELS or not isinstance(record["recipe"]["training"]["seed"], int):
+            return None
+        measured, columns = read_metrics(folder), side_tables(0)["ranks.parquet"]
+        table = pq.ParquetFile(folder / "ranks.parquet").read().select(list(columns))
+        table.cast(pa.schema({name: column.type for name, column in columns.items()}))
+    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException, SeqscopeError):
         return None  # no finished run, or none that was evaluated
-    if not measured or not all(isinstance(figures, dict) for figures in measured.values()):
-        return None
-    return EvaluatedRun(folder.name, record, measured, table, read_json(folder / COST).get("milliseconds"))
+    cost = read_json(folder / COST).get("milliseconds")
+    milliseconds = cost if isinstance(cost, int | float) and math.isfinite(cost) else None
+    return EvaluatedRun(folder.name, record, measured, table, milliseconds) if measured else None
 
 
 def _learns(run: EvaluatedRun) -> bool:

@@ -6,6 +6,8 @@ Needs no torch.
 
 from __future__ import annotations
 
+import itertools
+import math
 import statistics
 import time
 from collections.abc import Callable, Mapping
@@ -20,7 +22,7 @@ import pyarrow.parquet as pq
 from engine.data.dataset import Cases
 from engine.evaluation import metrics
 from engine.evaluation.protocols import parse
-from engine.files import replacing
+from engine.files import read_json, replacing
 
 
 def write_tables(
@@ -154,6 +156,20 @@ ELSEWHERE = "elsewhere"
 COST = "cost.json"
 """In a run's folder, after `evaluate`: milliseconds, and the device that they were measured on."""
 HISTORIES = 20
+
+
+def read_metrics(run: Path) -> dict[str, dict[str, float]]:
+    """metrics.json of an evaluated run: protocol → metric → value; {} where it was not evaluated, or that is damaged."""
+    measured = read_json(run / "metrics.json")
+    figures = [list(of.values()) if isinstance(of, dict) else [None] for of in measured.values()]
+    if not all(isinstance(figure, int | float) and math.isfinite(figure) for figure in itertools.chain(*figures)):
+        return {}
+    try:
+        for table in EVALUATION[:2]:
+            pq.read_schema(run / table)
+    except (OSError, ValueError):
+        return {}
+    return measured
 
 
 def milliseconds_per_list(answer: Callable[[np.ndarray], object], cases: Cases) -> float:

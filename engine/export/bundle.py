@@ -19,12 +19,11 @@ from engine.console import stage
 from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError, UsageError
 from engine.evaluation.run_verdict import other_seeds
-from engine.evaluation.tables import EVALUATION, milliseconds_per_list
+from engine.evaluation.tables import EVALUATION, milliseconds_per_list, read_metrics
 from engine.export import umap_map, vectors, weights
 from engine.export.generator import write_generator
 from engine.export.staging import TITLE, USERS, Draft, check_name_and_title, exported, provenance, read_back
 from engine.export.text import write_sentence, write_text
-from engine.files import read_json
 from engine.models import Recommender
 from engine.runtime.bundle import Bundle
 from engine.runtime.zoo import RESERVED
@@ -73,10 +72,11 @@ def export_run(
         raise UsageError(f"--name {name}: that folder is for {RESERVED[name]}; give another name")
     if users < 1:
         raise UsageError(f"--users {users}: offer at least one user")
-    measured = read_json(run / "metrics.json") if all((run / file).exists() for file in EVALUATION) else {}
+    measured = read_metrics(run)
     if data.info.counts["test"] and not measured:
         raise SeqscopeError(
-            f"{run} was not evaluated yet, so its bundle would have no metrics. Run `seqscope evaluate {run}` first."
+            f"{run} was not evaluated yet, or {', '.join(EVALUATION)} in it are damaged, so its bundle would have no metrics. "
+            f"Run `seqscope evaluate {run}` first."
         )
     with exported(out / name, data, out, users) as folder:
         manifest = _fill(folder, title, model, recipe, record, data, run, out, measured)

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -27,7 +26,7 @@ from engine.bundle.tokenizers import ABOUT
 from engine.data.dataset import Cases, Dataset
 from engine.errors import SeqscopeError, UsageError
 from engine.evaluation import memorisation
-from engine.files import replacing, staged_folder
+from engine.files import load_json, replacing, staged_folder
 from engine.machine import now
 from engine.runtime import Bundle, Space, Tokenization, Zoo
 from engine.runtime.zoo import IDENTIFIERS, SPACES
@@ -89,13 +88,15 @@ def exported_fingerprint(data: Dataset, out: Path) -> str | None:
         raise SeqscopeError(
             f"{out} is a dataset to train on, and an export would replace its tables. Export to another folder."
         )
+    if (out / "run.json").exists():
+        raise SeqscopeError(f"{out} is a run, and exports would stand among its files. Export to another folder.")
     if datasets := sorted(path.parent.name for path in out.glob("*/dataset.json")):
         raise SeqscopeError(
             f"{out} holds exports of datasets ({', '.join(datasets)}), each in a folder of its own. "
             f"Export to {out / data.info.name}."
         )
     try:
-        fingerprint = json.loads((out / "dataset.json").read_text("utf-8")).get("fingerprint")
+        fingerprint = load_json(out / "dataset.json").get("fingerprint")
     except (FileNotFoundError, NotADirectoryError, ValueError, AttributeError):
         fingerprint = None
     if out.is_dir() and fingerprint != data.info.fingerprint:

@@ -31,7 +31,7 @@ from engine.bundle.tokenizers import (
 )
 from engine.data.dataset import Dataset
 from engine.data.identifiers import LEVELS, NONE, TABLE, Identifiers
-from engine.errors import SeqscopeError
+from engine.errors import SeqscopeError, first_line
 from engine.export import umap_map
 from engine.export.staging import TITLE, USERS, check_name_and_title, exported, provenance, read_back
 from engine.files import read_json
@@ -41,7 +41,7 @@ from engine.tabular.json_rows import codes_of
 from engine.tokenizers import kmeans
 from engine.tokenizers.base import Tokenizer, Vectors, card_of
 from engine.tokenizers.report import collisions
-from engine.tokenizers.run import LATENTS, RECORD, REPORT, open_tokenizer
+from engine.tokenizers.run import LATENTS, RECORD, REPORT, open_tokenizer, read_report
 
 LATENT_BYTES = 2_000_000
 """What was quantised goes along up to this size."""
@@ -71,12 +71,9 @@ def export_tokenization(
     tokenizer, table, recipe, record = open_tokenizer(run)
     name = name or run.name
     check_name_and_title(name, title)
-    try:
-        report = json.loads((run / REPORT).read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise SeqscopeError(
-            f"{run / REPORT} cannot be read ({error}). Run `seqscope tokenize` with --restart."
-        ) from None
+    report = read_report(run)
+    if not report:
+        raise SeqscopeError(f"{run / REPORT} is missing or damaged. Run `seqscope tokenize` again, as before.")
     data = Dataset(dataset or Path(record["dataset_path"]))
     if data.info.fingerprint != record["fingerprint"] or len(table) != data.num_items:
         raise SeqscopeError(
@@ -110,12 +107,17 @@ def _fill(
         plane = _write_plane(folder / "codes_map.parquet", tokenizer, books)
         codes_placed = _write_codebooks_map(folder / CODEBOOKS_MAP, tokenizer, books)
     latents, items_placed = None, None
-    if (run / LATENTS).exists() and (run / LATENTS).stat().st_size <= LATENT_BYTES:
-        rows = np.load(run / LATENTS, allow_pickle=False)
-        np.save(folder / LATENTS, rows.astype("<f4"), allow_pickle=False)
+    if (run / LATENTS).is_file() and (run / LATENTS).stat().st_size <= LATENT_BYTES:
+        try:
+            rows = np.load(run / LATENTS, allow_pickle=False).astype("<f4").reshape(len(table), -1)
+        except (ValueError, EOFError) as error:
+            raise SeqscopeError(
+                f"{run / LATENTS} is damaged ({first_line(error)[:200]}). Run `seqscope tokenize` with --restart."
+            ) from None
+        np.save(folder / LATENTS, rows, allow_pickle=False)
         latents = int(rows.shape[1])
         if len(rows) > umap_map.NEIGHBOURS:
-            which, xy, items_placed = umap_map.umap_map(rows.astype(np.float32), "euclidean")
+            which, xy, items_placed = umap_map.umap_map(rows, "euclidean")
             umap_map.write_map(folder / LATENTS_MAP, xy, item=which)
     made, card = record.get("about", {}), card_of(folder.name, tokenizer.name) or tokenizer.card
     return About(

@@ -22,6 +22,8 @@ SERIES = 5
 """Items in a series; every third run of so many neighbours in a group is one."""
 BLOCK = 50_000
 """Viewers simulated together."""
+MOST = 1_000_000_000
+"""Items, and events: numbers of items are int32."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,8 @@ class ProceduralStory:
             raise UsageError(f"a procedural catalogue needs at least 100 items, not {self.items}")
         if self.events < self.min_events:
             raise UsageError(f"a procedural log needs at least {self.min_events} events, not {self.events}")
+        if max(self.items, self.events) > MOST:
+            raise UsageError(f"a procedural dataset has at most {MOST:,} items and as many events")
 
     @property
     def groups(self) -> int:

@@ -13,7 +13,7 @@ import json
 import shlex
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow.compute as pc
@@ -24,8 +24,10 @@ from engine.data.dataset import Cases, Dataset
 from engine.errors import SeqscopeError, UsageError
 from engine.evaluation.evaluate import evaluate
 from engine.evaluation.protocols import SETS, main, parse
+from engine.evaluation.record import PROVENANCE, fault, read_record
 from engine.evaluation.significance import interval
-from engine.files import replacing
+from engine.evaluation.tables import read_metrics
+from engine.files import load_json, read_json, replacing
 from engine.machine import now
 from engine.runtime import studies
 from engine.runtime.studies import LIMIT, Axis, Figure, Outcome, Published, Study, StudyStep
@@ -33,7 +35,7 @@ from engine.studies.plan import Plan, PlannedVariant, called, value_name
 from engine.tokenizers import recipe as tokenizer_recipes
 from engine.tokenizers.base import tokenizers
 from engine.tokenizers.recipe import TokenizerRecipe
-from engine.tokenizers.run import tokenize
+from engine.tokenizers.run import read_report, tokenize
 from engine.training import recipe as models
 from engine.training.recipe import Recipe, read
 from engine.training.run import open_run, train
@@ -255,12 +257,12 @@ def _outcome(chain: list[Run], seed: int, dataset: Dataset, device: str, trained
 def _made(run: Run, dataset: Dataset, device: str) -> StudyStep:
     """Runs it where that has not been done."""
     path = run.folder / "run.json"
-    if not path.is_file() or not _judged(run):
+    if not _finished(run):
         if isinstance(run.recipe, TokenizerRecipe):
             tokenize(run.recipe, dataset, run.folder, device=device, judge=run.judge)
         else:
             train(run.recipe, dataset, run.folder, device=device)
-    record = json.loads(path.read_text("utf-8"))
+    record = load_json(path)
     words = ["seqscope", run.verb, run.recipe.name, "--dataset", str(dataset.path)]
     words += ["--recipe", run.file] if run.file else []
     for setting in run.settings:
@@ -277,18 +279,22 @@ def _made(run: Run, dataset: Dataset, device: str) -> StudyStep:
     )
 
 
-def _judged(run: Run) -> bool:
-    """Whether a finished tokenizer was judged by the run that its chain has for that: another chain may share it."""
-    if run.judge is None:
-        return True
-    report: dict[str, Any] = json.loads((run.folder / "report.json").read_text("utf-8"))
-    return bool(report.get("neighbours", {}).get("of") == run.judge.name)
+def _finished(run: Run) -> bool:
+    """Whether it is there, whole, and a tokenizer judged by the run that its chain has for that: another chain may share it."""
+    if isinstance(run.recipe, TokenizerRecipe):
+        report = read_report(run.folder) if not fault(read_json(run.folder / "run.json"), PROVENANCE) else {}
+        return bool(report) and (run.judge is None or report.get("neighbours", {}).get("of") == run.judge.name)
+    try:
+        read_record(run.folder)
+    except (OSError, SeqscopeError):
+        return False
+    return True
 
 
 def _ranks(folder: Path, dataset: Dataset, cases: Cases, trained_users: bool) -> np.ndarray:
     """float64 [held-out items]: full ranking of the test items, in the order of `cases`; with `trained_users` by people's own
     vectors, where the model has any."""
-    if not (folder / "metrics.json").is_file():  # written last
+    if not read_metrics(folder):
         model, _, _, _ = open_run(folder, dataset.path)
         evaluate(model, dataset, folder)
     table = pq.read_table(folder / "ranks.parquet")
@@ -306,7 +312,7 @@ def _ranks(folder: Path, dataset: Dataset, cases: Cases, trained_users: bool) ->
 
 def _identifiers(folder: Path) -> dict[str, float]:
     """The figures of a tokenizer's report that `studies.MEASURES` knows."""
-    report: dict[str, Any] = json.loads((folder / "report.json").read_text("utf-8"))
+    report = read_report(folder)
     levels, near = report["levels"], report.get("neighbours", {})
     values = {
         "perplexity": levels[0]["perplexity"],

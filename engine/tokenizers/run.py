@@ -30,13 +30,14 @@ from engine.console import note
 from engine.data.dataset import Dataset
 from engine.data.identifiers import Identifiers
 from engine.errors import SeqscopeError, UsageError, first_line
-from engine.files import claimed, contents, replacing, write_json
+from engine.evaluation.record import PROVENANCE, expect_run_folder, fault
+from engine.files import claimed, load_json, read_json, replacing, write_json
 from engine.text.embeddings import cache_folder, read_items, write_rows
 from engine.tokenizers import teacher
 from engine.tokenizers.base import Learning, Material, Tokenizer, Vectors, tokenizers
 from engine.tokenizers.collisions import extend, settle
 from engine.tokenizers.recipe import TokenizerRecipe, from_dict
-from engine.tokenizers.report import Judge, describe, find_judge
+from engine.tokenizers.report import Judge, describe, find_judge, table
 from engine.training import compute as devices
 from engine.training.loop import seed_of
 from engine.training.recipe import build_table
@@ -97,7 +98,7 @@ def tokenize(
 @contextmanager
 def taken(folder: Path, restart: bool) -> Iterator[None]:
     """A run's folder, for one process alone; without a tokenizer's run where `restart` replaces that."""
-    there = contents(folder)
+    there = expect_run_folder(folder)
     if restart and there and (not there & OWN or "best.safetensors" in there):
         raise SeqscopeError(
             f"{folder} is not a run of a tokenizer, so --restart does not replace it. Give another --out."
@@ -113,7 +114,17 @@ def finished(folder: Path, key: str) -> bool:
         raise SeqscopeError(
             f"{folder} holds a run with other settings or other data. Give another --out, or --restart to replace it."
         )
-    return bool(record) and (folder / REPORT).exists()
+    return bool(record) and bool(read_report(folder))
+
+
+def read_report(folder: Path) -> dict[str, Any]:
+    """report.json; {} where there is none, or none that can be used."""
+    report = read_json(folder / REPORT)
+    try:
+        table(report)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return {}
+    return report
 
 
 def write(
@@ -141,7 +152,7 @@ def _reported(
     recipe: TokenizerRecipe, dataset: Dataset, folder: Path, material: Material, judge: Path | None
 ) -> dict[str, Any]:
     """The report of a finished run; taken anew where another judge is asked for than the one that it was taken with."""
-    report: dict[str, Any] = json.loads((folder / REPORT).read_text("utf-8"))
+    report = read_report(folder)
     if judge is None or report.get("neighbours", {}).get("of") == judge.name:
         return report
     tokenizer, identifiers, _, _ = open_tokenizer(folder)
@@ -231,14 +242,17 @@ def _stored_record(
 ) -> dict[str, Any]:
     """refusal: of a model's run, with {} for the folder."""
     try:
-        record = json.loads((folder / RECORD).read_text("utf-8"))
-    except FileNotFoundError:
+        record = load_json(folder / RECORD)
+        wrong = fault(record, PROVENANCE)
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, ValueError) as error:
-        raise SeqscopeError(f"{folder / RECORD} cannot be read ({error}). Run `seqscope tokenize` with --restart.")
-    if not isinstance(record, dict) or record.get("kind") != "tokenizer":
+        record, wrong = None, str(error)
+    if isinstance(record, dict) and record.get("kind") != "tokenizer":
         raise SeqscopeError(refusal.format(folder))
-    return record
+    if wrong:
+        raise SeqscopeError(f"{folder / RECORD} cannot be used ({wrong}). Run `seqscope tokenize` with --restart.")
+    return dict(record)
 
 
 # --- a tokenizer in one safetensors file: its arrays, and as JSON in the metadata its family, settings and facts.
@@ -308,8 +322,7 @@ def transfer(
         origin = hashlib.sha256((source / TOKENIZER).read_bytes()).hexdigest()
         key = hashlib.sha256(f"{origin} {known.digest()} {material.digest()}".encode()).hexdigest()
         if finished(folder, key):
-            report: dict[str, Any] = json.loads((folder / REPORT).read_text("utf-8"))
-            return report
+            return read_report(folder)
         judge_run = None if judge is None else Judge.of(judge, dataset)
         before = _before(Path(record["dataset_path"]), record["fingerprint"], material.items)
         existing, new = np.flatnonzero(before >= 0), np.flatnonzero(before < 0)

@@ -18,7 +18,7 @@ from engine.data.dataset import Dataset, Role
 from engine.data.identifiers import Identifiers
 from engine.data.words import ItemWords, parse
 from engine.errors import SeqscopeError, first_line
-from engine.files import replacing, write_json
+from engine.files import load_json, replacing, write_json
 from engine.models.graph import Graph, GraphRecommender
 from engine.registry import MODELS
 from engine.text.attributes import attributes, fields_elsewhere
@@ -85,6 +85,11 @@ class Kind:
 
 COPIED = ("identifiers", "words", "vectors", "attributes")
 """Those of which a run folder has a copy."""
+COPIES = (
+    "identifiers.json", "identifiers.parquet", *VECTORS, "words.safetensors", "tokenizer.json", "text_vectors.npy",
+    "text_vectors.json", "attributes.json",
+)  # fmt: skip
+"""The files of these copies."""
 
 
 def gather(recipe: Recipe, dataset: Dataset, folder: Path, run: Path | None = None) -> Materials:
@@ -207,10 +212,14 @@ class _Attributes(Kind):
     @classmethod
     def of_run(cls, recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
         try:
-            pairs_of_items = json.loads((folder / _Attributes.FILE).read_text("utf-8"))
+            items = [[(str(key), str(text)) for key, text in pairs] for pairs in load_json(folder / _Attributes.FILE)]
         except FileNotFoundError:  # runs of before have no copy
             return cls.gather(recipe, dataset, folder)
-        return cls._material([[(key, text) for key, text in pairs] for pairs in pairs_of_items], folder)
+        except (ValueError, TypeError) as error:
+            raise SeqscopeError(
+                f"{folder / _Attributes.FILE} is damaged ({error}). Train again with --restart."
+            ) from None
+        return cls._material(items, folder)
 
     @staticmethod
     def keep(material: Material, folder: Path) -> None:
@@ -378,7 +387,7 @@ class TextVectors:
     @classmethod
     def read(cls, folder: Path) -> TextVectors:
         try:
-            about = json.loads((folder / ABOUT).read_text("utf-8"))
+            about = load_json(folder / ABOUT)
             about["fields"] = tuple(about["fields"])
             return cls(np.load(folder / TABLE, allow_pickle=False), **about)
         except (OSError, ValueError, EOFError, KeyError, TypeError) as error:

@@ -11,7 +11,6 @@ What a recipe takes from other runs stays as the selecting run had it: identifie
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from typing import Any
 from engine.bundle.curve import refitted
 from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError, UsageError
+from engine.evaluation.record import read_record
 from engine.registry import MODELS
 from engine.training import checkpoint
 from engine.training.materials import gather
@@ -49,15 +49,22 @@ def select(recipe: Recipe, dataset: Dataset, run: Path) -> Selection:
             f"{dataset.path} holds nothing out for validation (split {dataset.info.split['kind']}{how}): "
             f"{recipe.name} is fitted on all events but the test's already, and there is nothing to refit it on"
         )
-    record = _record(run)
+    try:
+        record = read_record(run)
+    except (FileNotFoundError, NotADirectoryError):
+        state = "has not finished" if run.is_dir() else "is missing"
+        raise SeqscopeError(
+            f"a refit takes as many epochs as validation selected, and the run that selects them, {run}, {state}. "
+            "Give the same `seqscope train` without --refit first."
+        ) from None
     if refitted(record):
         raise SeqscopeError(f"{run} is a refit itself; name the run that was validated")
     try:
         before = from_dict(dict(record["recipe"]), str(run / "run.json"))
-        epochs, trained_on = int(record["best_epoch"]), record["fingerprint"]
-    except (ValueError, KeyError, TypeError, UsageError) as error:
+    except UsageError as error:
         raise SeqscopeError(f"{run / 'run.json'} cannot be used ({error}). Train again with --restart.") from None
-    if trained_on != dataset.info.fingerprint:
+    epochs = record["best_epoch"]
+    if record["fingerprint"] != dataset.info.fingerprint:
         raise SeqscopeError(f"{run} was trained on other data than {dataset.path} holds now. Train it again first.")
     recipe = for_order(recipe, dataset)
     differing = [f"{key} {then!r} instead of {now!r}" for key, then, now in _differences(before, recipe)]
@@ -74,25 +81,7 @@ def select(recipe: Recipe, dataset: Dataset, run: Path) -> Selection:
             f"what {run} was trained with is not here any more: the weights that it started from, or what is said of the items, "
             "is another now. Train it again first."
         )
-    return Selection(run, key, epochs, dict(record.get("chosen") or {}))
-
-
-def _record(run: Path) -> dict[str, Any]:
-    """run.json of the run that selects."""
-    try:
-        record = json.loads((run / "run.json").read_text("utf-8"))
-        if isinstance(record, dict):
-            return record
-        error: Exception = ValueError("no object")
-    except (FileNotFoundError, NotADirectoryError):
-        state = "has not finished" if run.is_dir() else "is missing"
-        raise SeqscopeError(
-            f"a refit takes as many epochs as validation selected, and the run that selects them, {run}, {state}. "
-            "Give the same `seqscope train` without --refit first."
-        ) from None
-    except (ValueError, OSError) as fault:
-        error = fault
-    raise SeqscopeError(f"{run / 'run.json'} cannot be used ({error}). Train again with --restart.")
+    return Selection(run, key, epochs, record.get("chosen") or {})
 
 
 def _differences(before: Recipe, now: Recipe) -> Iterator[tuple[str, Any, Any]]:

@@ -26,6 +26,7 @@ from engine.data.ragged import LONGEST
 from engine.errors import SeqscopeError, UsageError
 from engine.evaluation.protocols import history_excluded, main
 from engine.evaluation.ranks import frozen, with_vectors
+from engine.evaluation.record import expect_run_folder, read_record
 from engine.evaluation.tables import COST, ELSEWHERE, EVALUATION
 from engine.files import claimed, contents, read_json, write_json
 from engine.machine import keep_memory, now
@@ -37,12 +38,16 @@ from engine.training import compute as devices
 from engine.training.checkpoint import State
 from engine.training.distributed import World
 from engine.training.loop import CURVE, Trainer, Validation, seed_of
-from engine.training.materials import COPIED, Materials, gather, of_run, read_elsewhere
+from engine.training.materials import COPIED, COPIES, Materials, gather, of_run, read_elsewhere
 from engine.training.objectives import OBJECTIVES
 from engine.training.optimiser import OVER_ALL_EPOCHS
 from engine.training.recipe import Recipe, from_dict
 
 ALONE = World()
+FILES = {
+    "run.json", "best.safetensors", "checkpoint.safetensors", CURVE, *EVALUATION, COST, "generation.json", ELSEWHERE, *COPIES,
+}  # fmt: skip
+"""What training and evaluation write into the folder of a run."""
 COMPUTED = ("command", "commit", "device", "compute", "versions", "started")
 """What run.json says of where and when a training was computed, which stays so when the same is called again."""
 
@@ -95,7 +100,7 @@ def train(
     for the epochs of `selection`. Returns what run.json holds. Raises SeqscopeError
     where the folder holds another training (and `restart` is not given) or a tokenizer, or where another process trains in it.
     """
-    if "tokenizer.safetensors" in contents(folder):
+    if "tokenizer.safetensors" in expect_run_folder(folder):
         raise SeqscopeError(f"{folder} holds a run of a tokenizer, not of a model. Give another --out.")
     replaced = _files_of_run(folder) if restart and world.leads else []
     with claimed(folder, replaced) if world.leads else contextlib.nullcontext():
@@ -333,9 +338,8 @@ def open_run(
     """
     path = folder / "run.json"
     try:
-        record = json.loads(path.read_text("utf-8"))
+        record = read_record(folder)
         recipe = settled(from_dict(dict(record["recipe"]), str(path)), record.get("chosen"))
-        trained_on = record["fingerprint"]
         data = Dataset(dataset or record["dataset_path"])
     except (FileNotFoundError, NotADirectoryError):
         begun = (folder / "checkpoint.safetensors").exists()
@@ -347,10 +351,9 @@ def open_run(
             else "no such folder"
         )
         raise SeqscopeError(f"{folder} is not a finished run: {hint}") from None
-    except (ValueError, KeyError, TypeError, UsageError) as error:
-        why = {KeyError: f"no {error} in it", TypeError: "no record of a training"}.get(type(error), error)
-        raise SeqscopeError(f"{path} cannot be used ({why}). Train again with --restart.") from None
-    if data.info.fingerprint != trained_on:
+    except (ValueError, TypeError, UsageError) as error:  # of the recipe, and of what was chosen
+        raise SeqscopeError(f"{path} cannot be used ({error}). Train again with --restart.") from None
+    if data.info.fingerprint != record["fingerprint"]:
         if elsewhere and not MODELS[recipe.family].needs_log:
             raise SeqscopeError(
                 f"{recipe.name} needs no training: run `seqscope train {recipe.family}` on {data.path} and evaluate that"
@@ -375,11 +378,11 @@ def open_run(
 
 
 def _files_of_run(folder: Path) -> list[str]:
-    """What `--restart` replaces: the files of a run, and no folders that people may have at `folder`."""
+    """What `--restart` replaces: the files of a run, and nothing else that people may have at `folder`."""
     names = contents(folder)
     if names and not names & {"run.json", "checkpoint.safetensors", "best.safetensors", CURVE}:
         raise SeqscopeError(f"{folder} is not a run, so --restart does not replace it. Give another --out.")
-    return [name for name in sorted(names) if name == ELSEWHERE or not (folder / name).is_dir()]
+    return sorted(names & FILES)
 
 
 def validation(recipe: Recipe, dataset: Dataset, model: Recommender) -> Validation | None:

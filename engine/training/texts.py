@@ -7,7 +7,6 @@ tokenizer is learnt from the catalogue and the weights are drawn.
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,8 @@ from engine.bundle.curve import LEAKS, refitted
 from engine.data.dataset import Dataset
 from engine.data.words import TOKENIZER, ItemWords, parse, tokenize
 from engine.errors import SeqscopeError
+from engine.evaluation.record import read_record
+from engine.files import load_json
 from engine.models.recformer import RecformerConfig
 from engine.text.attributes import Field, attributes, choose_fields, fields_elsewhere
 from engine.text.bert import Sentence
@@ -96,14 +97,14 @@ def of_other_data(config: Any, folder: Path, fingerprint: str) -> bool:
     """Whether training starts from a run on other data than that of this fingerprint: numbers of items mean others there."""
     if config.start in ("", PRETRAINED) or is_bundle(Path(config.start)):
         return False
-    record = json.loads((run_of(config.start, folder, BEST) / "run.json").read_text("utf-8"))
+    record = read_record(run_of(config.start, folder, BEST))
     return bool(record.get("fingerprint") != fingerprint)
 
 
 def _check_fitted(path: Path) -> None:
     """path: run.json of a run or manifest.json of a bundle. Raises SeqscopeError where it is a refit of this dataset's events."""
     try:
-        record = json.loads(path.read_text("utf-8"))
+        record = load_json(path)
         refit = refitted(record.get("training", record)) and not record.get("zero_shot")
     except (OSError, ValueError, AttributeError) as error:
         raise SeqscopeError(f"{path} cannot be read ({error}).") from None

@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from app import serve
+from app.jobs.queue import Queue
 from app.serve import Begun
+from engine.errors import SeqscopeError
 
 
 def test_a_start_waits_for_nothing_heavy(root: Path) -> None:
@@ -56,12 +58,28 @@ def test_the_collector_is_at_work_again_however_warming_up_ends(monkeypatch: pyt
 
 
 def test_settings_that_cannot_be_read_are_in_the_log_before_a_visitor_comes(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     serve.check_settings()
     assert caplog.messages == []
-    names = ("QUOTA_JOBS", "MAX_UPLOAD_MB", "UPLOADS", "KEEP_DAYS", "OPEN_MB", "MODEL_SECONDS", "JOB_HOURS")
+    names = (
+        "QUOTA_JOBS",
+        "QUOTA_ROWS",
+        "MAX_UPLOAD_MB",
+        "UPLOAD_SECONDS",
+        "UPLOADS",
+        "KEEP_DAYS",
+        "OPEN_MB",
+        "MODEL_SECONDS",
+        "JOB_HOURS",
+    )
     for name in names:
         monkeypatch.setenv(f"SEQSCOPE_{name}", "many")
     serve.check_settings()
-    assert all(any(f"SEQSCOPE_{name} is 'many'" in message for message in caplog.messages) for name in names)
+    assert sorted(message.partition(" ")[0] for message in caplog.messages) == sorted(
+        f"SEQSCOPE_{name}" for name in names
+    )
+    monkeypatch.setenv("SEQSCOPE_JOBS", "0")
+    monkeypatch.setenv("SEQSCOPE_JOBS_WAITING", "none")
+    with pytest.raises(SeqscopeError, match=r"SEQSCOPE_JOBS is '0'.* SEQSCOPE_JOBS_WAITING is 'none'"):
+        Queue(tmp_path)

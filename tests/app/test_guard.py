@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import logging
+import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -100,3 +102,16 @@ def test_a_page_of_another_package_does_not_take_the_others_along(
     test = open_app()
     assert len(test.error) == 1 and "the page Odd" in caplog.text
     assert "what comes next" in test.title[0].value
+
+
+@pytest.mark.parametrize("page", ["", "catalogue"])
+def test_a_dataset_that_is_damaged_is_told_once_and_another_can_be_chosen(
+    open_app: Open, exports: Path, tmp_path: Path, page: str
+) -> None:
+    damaged = Path(shutil.copytree(exports, tmp_path / "exports"))
+    (damaged / "toys" / "items.parquet").write_bytes(b"")
+    app = open_app(damaged, page, ds="toys")
+    (error,) = app.error
+    assert "toys/items.parquet" in error.value and not app.warning
+    app.selectbox(key="tray_dataset").set_value("hostile").run()
+    assert not app.exception and not app.error

@@ -16,6 +16,7 @@ from engine.evaluation.evaluate import evaluate
 from engine.evaluation.run_verdict import of_runs, other_seeds
 from engine.evaluation.verdict import group_rows, sentences
 from engine.export.bundle import export_run
+from engine.files import alone
 from engine.runtime import Zoo
 from engine.training.run import open_run, train
 from tests.training.tiny import clusters, recipe, write_log
@@ -55,17 +56,61 @@ def test_runs_of_the_same_data_are_judged_together(trained: Path, tmp_path: Path
 
 @pytest.mark.parametrize(
     ("file", "content"),
-    [("metrics.json", "[]"), ("metrics.json", '{"full": 3}'), ("ranks.parquet", None), ("cost.json", "[]")],
+    [
+        ("metrics.json", "[]"),
+        ("metrics.json", '{"full": 3}'),
+        ("metrics.json", '{"full": {"HR@1": NaN}}'),
+        ("metrics.json", "[" * 100_000),
+        ("ranks.parquet", None),
+        ("cost.json", "[]"),
+        ("cost.json", '{"milliseconds": "x"}'),
+        ("run.json", '"seconds": "long"'),
+        ("run.json", '"parameters": null'),
+        ("run.json", '"recipe": {"family": []}'),
+    ],
 )
 def test_a_damaged_run_beside_others_is_left_out(trained: Path, tmp_path: Path, file: str, content: str | None) -> None:
     damaged = Path(shutil.copytree(trained / "runs" / "markov", tmp_path / "damaged")) / file
     damaged.unlink()
     if content is None:
         damaged.mkdir()
+    elif file == "run.json":  # one entry is another
+        record = (trained / "runs" / "markov" / file).read_text("utf-8").rstrip().removesuffix("}")
+        damaged.write_text(f"{record}, {content}}}", "utf-8")
     else:
         damaged.write_text(content, "utf-8")
     judged = of_runs([trained / "runs" / "popularity", damaged.parent], Dataset(trained / "data"), "full", "NDCG@10")
     assert judged is not None and judged.untrained is not None and judged.untrained.among == 1 + (file == "cost.json")
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("metrics.json", '{"full": {"HR@1": null}}'), ("exposure.parquet", "PAR1"), ("ranks.parquet", ""),
+        ("run.json", "[" * 100_000), ("run.json", "{}"),
+    ],
+)  # fmt: skip
+def test_an_export_of_a_damaged_run_is_refused(
+    trained: Path, tmp_path: Path, file: str, content: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = Path(shutil.copytree(trained / "runs" / "markov", tmp_path / "damaged"))
+    (run / file).write_text(content, "utf-8")
+    assert main(["export", str(run), "--to", str(tmp_path / "exports")]) == 1
+    (line,) = (line for line in capsys.readouterr().err.splitlines() if line.startswith("seqscope: "))
+    assert str(run) in line and file in line and ("seqscope evaluate" in line or "--restart" in line)
+    assert not (tmp_path / "exports").exists()
+
+
+def test_nobody_evaluates_where_another_process_writes(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = Path(shutil.copytree(trained / "runs" / "markov", tmp_path / "run"))
+    before = {path.name: path.read_bytes() for path in run.iterdir()}
+    with alone(run):
+        assert main(["evaluate", str(run)]) == 1
+    assert f"another process is writing to {run}" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in run.iterdir()} == before
+    assert main(["evaluate", str(run)]) == 0
 
 
 def test_an_export_carries_the_ranks_of_other_seeds(trained: Path, tmp_path: Path) -> None:

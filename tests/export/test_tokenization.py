@@ -103,6 +103,13 @@ def test_what_cannot_be_exported(runs: Path, tmp_path: Path, capsys: pytest.Capt
     (run / "run.json").write_text(json.dumps({**record, "fingerprint": "cd" * 32}))
     assert main(["export", str(run), *to]) == 1
     assert "another state" in capsys.readouterr().err
+    (run / "run.json").write_text(json.dumps({**record, "seconds": "long"}))
+    assert main(["export", str(run), *to]) == 1
+    assert "run.json cannot be used (seconds is 'long')" in capsys.readouterr().err
+    (run / "run.json").write_text(json.dumps(record))
+    np.save(run / "latents.npy", np.zeros((3, 2), np.float32))
+    assert main(["export", str(run), *to]) == 1
+    assert "latents.npy is damaged" in capsys.readouterr().err
     assert not (tmp_path / "exports").exists()
 
 

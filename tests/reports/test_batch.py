@@ -15,9 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.reports import batch, histories
+from engine.bundle.errors import BundleError
 from engine.errors import SeqscopeError
 from engine.files import alone
-from engine.runtime import Zoo
+from engine.runtime import Zoo, retrieval
 from engine.runtime.bundle import Bundle
 from tests.runtime.bundles import TOYS, make_zoo, seal, sized
 
@@ -229,8 +230,37 @@ def test_a_damaged_model_is_told_and_not_taken_for_one_that_never_was(
     models, words = Zoo.open(copied), list[str]()
     batch.run(models, source, tmp_path / "o.parquet", k=1, told=words.append)
     assert "alpha/index.npy: the file has 0 bytes" in words[0] and "Left out" in words[0] and len(words) == 2
+    summary = batch.run(models, source, tmp_path / "o.parquet", names=["alpha", "popular"], k=1)
+    assert "left out: alpha/index.npy: the file has 0 bytes" in str(summary)
     with pytest.raises(SeqscopeError, match=r"“alpha” of \S+ cannot be opened: alpha/index\.npy: the file has 0 bytes"):
         batch.run(models, source, tmp_path / "o.parquet", names=["alpha"])
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["when it is read", "in the middle"])
+@pytest.mark.usefixtures("small")
+def test_the_others_go_on_without_a_model_whose_damage_shows_when_it_is_used(
+    models: Zoo, copied: Path, source: Path, tmp_path: Path, late: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch.run(models, source, tmp_path / "rest.csv", names=[name for name in NAMES if name != "alpha"])
+    if late:
+        answer, calls = Bundle.recommend_many, list[str]()
+
+        def ending(bundle: Bundle, histories: Any, k: int) -> Any:
+            calls.append(bundle.name)
+            if bundle.name == "alpha" and calls.count("alpha") == 2:
+                raise BundleError("alpha", "encoder.onnx", "the model answers nonsense")
+            return answer(bundle, histories, k)
+
+        monkeypatch.setattr(Bundle, "recommend_many", ending)
+    else:
+        monkeypatch.setattr(retrieval, "EAGER_BYTES", 0)  # as an index of many items
+        (copied / "alpha" / "index.npy").write_bytes(bytes((copied / "alpha" / "index.npy").stat().st_size))
+    damaged, words = Zoo.open(copied), list[str]()
+    assert "alpha" in damaged.bundles
+    summary = batch.run(damaged, source, tmp_path / "o.csv", names=NAMES, told=words.append)
+    assert [fault.name for fault in summary.refused] == ["alpha"] and any("Left out: alpha/" in line for line in words)
+    assert (tmp_path / "o.csv").read_bytes() == (tmp_path / "rest.csv").read_bytes()
+    assert not list(tmp_path.glob(".*.parts"))
 
 
 def test_models_beyond_what_a_byte_counts(source: Path, tmp_path: Path) -> None:

@@ -138,6 +138,17 @@ def test_conflicting_options(hostile: Path, tmp_path: Path) -> None:
     assert main(["report", str(hostile), "-k", "101", "--to", str(tmp_path)]) == 2
 
 
+@pytest.mark.parametrize("words", [["--history", "toy-9"], ["--parts", "lists"], ["--slow"], ["--user", ""]])
+def test_a_batch_refuses_what_says_something_of_a_report_alone(
+    words: list[str], hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", "batch", str(hostile), "people", "--to", str(tmp_path / "o.csv"), *words]) == 2
+    assert f"{words[0]} is of a report alone" in capsys.readouterr().err
+    assert main(["report", str(hostile), "--to", str(tmp_path / "o"), "--user-column", "u"]) == 2
+    assert "--user-column is of a batch alone" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 def test_schema(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", "--schema"]) == 0
     committed = (root / "docs" / "report.schema.json").read_text("utf-8")

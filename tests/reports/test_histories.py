@@ -147,6 +147,11 @@ def test_the_rows_or_times_as_texts_tell_the_order(models: Zoo, tmp_path: Path) 
     assert read(models, path, tmp_path)[0] == {"x": ["toy-12", "toy-9"]}
     path.write_text("user,item,time\nx,toy-9,10\nx,toy-12,9\nx,toy-20,1e3\n", "utf-8")
     assert read(models, path, tmp_path)[0] == {"x": ["toy-12", "toy-9", "toy-20"]}
+    path.write_text("user,item,time\nx,toy-9,t2\nx,toy-12,t1\n", "utf-8")
+    assert read(models, path, tmp_path)[0] == {"x": ["toy-12", "toy-9"]}
+    path.write_text("user,item,time\nx,toy-9,10\nx,toy-12,soon\nx,toy-20,later\n", "utf-8")
+    with pytest.raises(SeqscopeError, match=r"Line 3: .*cannot be read"):
+        read(models, path, tmp_path)
 
 
 @pytest.mark.parametrize(

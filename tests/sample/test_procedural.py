@@ -10,6 +10,7 @@ import pytest
 
 from engine import cli
 from engine.data.dataset import Dataset
+from engine.errors import UsageError
 from engine.sample.procedural import SERIES, ProceduralStory, procedural_items, procedural_log
 
 Arrays = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -77,3 +78,9 @@ def test_the_command_writes_a_dataset(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "--overwrite" in capsys.readouterr().err
     assert cli.main([*command, "--overwrite"]) == 0
     assert Dataset(out).info.fingerprint == dataset.info.fingerprint
+
+
+@pytest.mark.parametrize(("items", "events"), [(99, 500), (10**20, 500), (100, 10**20), (100, 0)])
+def test_what_no_machine_holds_is_refused_before_anything_is_made(items: int, events: int) -> None:
+    with pytest.raises(UsageError, match=r"at (least|most)"):
+        ProceduralStory(items=items, events=events)

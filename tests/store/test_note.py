@@ -193,3 +193,18 @@ def test_what_cannot_be_made_anew_is_said(own_home: Path, capsys: pytest.Capture
     with closing(Store()) as store:
         (found,) = store.datasets.of(ANNA)
         assert (found.state, found.rows_items + found.rows_events) == ("failed", 2)
+
+
+@pytest.mark.parametrize("words", [["accept"], ["lost"], ["recover", "--all"], ["check"]])
+def test_where_there_never_was_a_store_none_is_made(
+    own_home: Path, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["store", *words]) == 1
+    assert f"There is no store in {own_home}" in capsys.readouterr().err
+    assert not own_home.exists()
+
+
+def test_nothing_to_bring_back_is_said(store: Store, own_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store.close()
+    assert cli.main(["store", "recover", "--all"]) == 0
+    assert capsys.readouterr().out == f"{own_home / 'lost'}: nothing to bring back.\n"

@@ -61,6 +61,9 @@ def test_a_run_holds_what_the_formats_say(
     before = (out / "identifiers.parquet").stat().st_mtime_ns
     assert main(command("rqvae", dataset, out, *words)) == 0
     assert (out / "identifiers.parquet").stat().st_mtime_ns == before
+    (out / "report.json").write_text("[]")
+    assert main(command("rqvae", dataset, out, *words)) == 0
+    assert json.loads((out / "report.json").read_text("utf-8")) == report
     assert main(command("rqvae", dataset, out, *words, "--set", "training.seed=2")) == 1
     assert "other settings" in capsys.readouterr().err
     assert main(command("rqvae", dataset, out, *words, "--set", "training.seed=2", "--restart")) == 0

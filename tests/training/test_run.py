@@ -19,7 +19,7 @@ from engine.errors import SeqscopeError
 from engine.evaluation import metrics
 from engine.evaluation.ranks import full_ranks
 from engine.training.loop import Trainer
-from engine.training.run import build_model, open_run, provenance, train, validation
+from engine.training.run import FILES, build_model, open_run, provenance, train, validation
 from tests.models.contract import MATCHING
 from tests.training.fixtures import RunOf
 from tests.training.tiny import RECIPES, cycles, interrupted, mixed, recipe, same, write_log
@@ -85,6 +85,7 @@ def test_what_a_run_holds(dataset: Dataset, run_of: RunOf) -> None:
     for name in WAYS:
         folder = run_of(name)
         files = {path.name for path in folder.iterdir()} - {".lock"}
+        assert files <= FILES
         learned = {"checkpoint.safetensors", "curve.json"} if name in LEARNED else set()
         if "vectors" in MATCHING[name].needs:
             learned |= {"text_vectors.npy", "text_vectors.json"}
@@ -270,9 +271,14 @@ def test_a_training_that_keeps_copies_is_known_as_a_run_before_its_first_checkpo
 def test_restart_replaces_figures_for_other_catalogues_too(small_dataset: Dataset, run: Path) -> None:
     (run / "elsewhere" / "mine").mkdir(parents=True)
     (run / "notes").mkdir()
+    (run / "thesis.tex").write_text("irreplaceable")
+    before = (run / "run.json").read_bytes()
+    with pytest.raises(SeqscopeError, match="heads"):
+        train(recipe("sasrec", model={"dim": 8, "heads": 3}), small_dataset, run, device="cpu", restart=True)
+    assert (run / "run.json").read_bytes() == before and (run / "elsewhere").exists()
     train(recipe("popularity"), small_dataset, run, device="cpu", restart=True)
     assert not (run / "elsewhere").exists()
-    assert (run / "notes").exists()
+    assert (run / "notes").exists() and (run / "thesis.tex").exists()
 
 
 # --- ending early
