@@ -144,9 +144,9 @@ class Tokenizer(ABC):
         fails."""
 
     @property
+    @abstractmethod
     def sizes(self) -> tuple[int, ...]:
-        """Codes per level; those of the settings, of a tokenizer whose levels all have as many."""
-        return (self.config.codes,) * self.config.levels
+        """Codes per level."""
 
     @abstractmethod
     def identify(self, material: Material) -> Codes:

@@ -88,6 +88,10 @@ class ResidualKMeans(Tokenizer):
             residual = residual - books[-1][nearest(residual, books[-1])]
         return cls(config, scaling, books)
 
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return (self.config.codes,) * self.config.levels
+
     def identify(self, material: Material) -> Codes:
         residual, codes = self.latents(material), []
         for book in self.books:

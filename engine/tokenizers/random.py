@@ -38,6 +38,10 @@ class Random(Tokenizer):
     def fit(cls, material: Material, config: RandomConfig, generator: np.random.Generator, learning: Learning) -> Self:
         return cls(config, generator.bytes(16).hex())
 
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return (self.config.codes,) * self.config.levels
+
     def identify(self, material: Material) -> Codes:
         codes = np.empty((len(material), self.config.levels), np.int32)
         for row, item_id in enumerate(material.items["item_id"].to_pylist()):

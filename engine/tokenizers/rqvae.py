@@ -371,6 +371,10 @@ class Rqvae(Tokenizer):
         latents: Vectors = self._encode(torch.from_numpy(self.scaling(material.of("vectors")))).numpy()
         return latents
 
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return (self.config.codes,) * self.config.levels
+
     @torch.no_grad()
     def identify(self, material: Material) -> Codes:
         z = torch.from_numpy(self.latents(material))
