@@ -288,10 +288,13 @@ def take_snapshot(folder: Path) -> Path:
         return write_snapshot(store, folder)
 
 
-def expect_store() -> None:
-    """Raises SeqscopeError where there never was one; of one that is gone, opening it says so."""
-    database = home.here().database
-    if not database.is_file() and file.read_note(database) is None:
+def expect_store(or_files: bool = False) -> None:
+    """Raises SeqscopeError where there never was one, nor, with `or_files`, anybody's files; of one that is gone, opening it says
+    so."""
+    here = home.here()
+    if or_files and any(child for folder in here.folders[1:] if folder.is_dir() for child in folder.iterdir()):
+        return
+    if not here.database.is_file() and file.read_note(here.database) is None:
         raise SeqscopeError(f"There is no store in {home.root()}: nothing was uploaded or saved there (SEQSCOPE_HOME).")
 
 

@@ -95,7 +95,7 @@ def _accept() -> int:
     from app.store.database import Store
     from app.text import count
 
-    expect_store()
+    expect_store(or_files=True)
     with closing(Store(accept=True)) as store:
         folders = sweep.left_over(store, older=True)
         lost.put_folders(store.home, folders)
@@ -161,7 +161,7 @@ def _entries() -> list[Entry]:
 
     entries = lost.entries(home.here())
     if not entries:
-        backup.expect_store()
+        backup.expect_store(or_files=True)
     return entries
 
 
