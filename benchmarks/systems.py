@@ -50,7 +50,6 @@ GOWALLA = "LightGCN paper"
 NEGATIVES = "other negatives were drawn"
 BEYOND = f"{NEGATIVES}; what else differs is not known"
 SEEN = "S3-Rec's code ranks items of the history with a score of 0; here they are left out"
-SHARED = "the batch shares its negatives, theirs are drawn for every target"
 P5 = "a network from scratch, theirs starts from t5-small"
 SYSTEMS = (
     # who has what
@@ -114,7 +113,7 @@ SYSTEMS = (
     ),
     System(
         "HSTU", ("hstu",), Published("beauty", "full", 0.0788, 0.0439, "eSASRec's repository"),
-        f"without the time bias; {SHARED}; d = 64, 100 epochs of a CPU, of which the 84th was best",
+        "without the time bias; the batch shares 2,048 negatives, theirs are drawn for every target; dropout of .5",
     ),
     # in what words
     System("Text neighbours", ("text-neighbours", "tfidf"), None, "a floor of our own"),
@@ -131,7 +130,7 @@ SYSTEMS = (
     ),
     System(
         "S3-Rec", ("s3rec",), Published("beauty", "full", 0.0647, 0.0327, "S3-Rec's table"),
-        f"{SEEN}; pre-trained on one beginning of each sequence an epoch, theirs on all; fine-tuned by the paper's pairwise loss",
+        f"{SEEN}; 40 epochs of pre-training on one beginning of each sequence, theirs on all; the loss of their code",
     ),
     System("ZESRec", ("zesrec",), None, "its paper asks it on catalogues that are not here"),
     # in what codes
