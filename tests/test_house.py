@@ -46,7 +46,7 @@ def imports() -> grimp.ImportGraph:
     return grimp.build_graph("engine", "app", cache_dir=None, exclude_type_checking_imports=True)
 
 
-@not_yet("75,618")
+@not_yet("75,620")
 def test_the_code_is_small() -> None:
     assert sum(map(lines, CODE)) <= 46_000
 
@@ -60,7 +60,7 @@ def test_no_module_is_long() -> None:
     assert {path.relative_to(ROOT).as_posix(): lines(path) for path in CODE if lines(path) > 600} == {}
 
 
-@not_yet("44,359")
+@not_yet("44,370")
 def test_the_tests_are_shorter_than_what_they_test() -> None:
     assert sum(map(lines, TESTS)) <= 32_000
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -139,11 +138,14 @@ class Mask:
 
     def __init__(self, items: Tensor, pad: int, causal: bool) -> None:
         self.items, self.pad, self.causal = items, pad, causal
+        self._added: Tensor | None = None
 
-    @functools.cached_property
+    @property
     def added(self) -> Tensor:
         """`visible`, made when it is first needed: `attend_by_blocks` needs none."""
-        return visible(self.items, self.pad, self.causal)
+        if self._added is None:  # cached_property has a lock, at which a compiled layer would break in two
+            self._added = visible(self.items, self.pad, self.causal)
+        return self._added
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, mask: Mask, dropout: float, weights: list[Tensor] | None = None) -> Tensor:

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from engine.models.base import NO_TIME
+from engine.models.layers import Mask
 from engine.models.sasrec import SASRec, SASRecConfig
 from tests.models import numpy_sasrec
 from tests.models.contract import ITEMS, USERS, batch, build, histories, move, small
@@ -128,3 +129,13 @@ def test_periods_have_vectors_for_items_and_for_states() -> None:
     unknown = np.exp(numbers(model.scores_with_times(tokens[:, :4], moments[:, :4])[0]))
     np.testing.assert_allclose(unknown, probabilities(derived(model, history[:4], rows[:4])[0][-1]), atol=1e-5)
     np.testing.assert_allclose(numbers(model.query(tokens)[0]), derived(model, history, [3] * 5)[0][-1], atol=1e-5)
+
+
+def test_a_layer_compiles_whole() -> None:
+    """Where it broke in two, `training.compile` would compile two halves, and the mask between them."""
+    model = SASRec(small("sasrec", dropout=0.0), ITEMS, USERS, torch.Generator().manual_seed(0))
+    items = batch(model, histories(model, 3))
+    x, layer = model.items(items), model.blocks[0]
+    whole = torch.compile(layer, backend="eager", fullgraph=True, dynamic=True)
+    expected = layer(x, Mask(items, model.pad, causal=True), None, None)
+    torch.testing.assert_close(whole(x, Mask(items, model.pad, causal=True), None, None), expected)
