@@ -334,7 +334,9 @@ def test_the_keyboard_stays_where_what_it_was_at_has_gone(go: Callable[[str], Pa
 
 def test_keys_that_are_pressed_quickly_move_one_item_and_keep_the_focus(go: Callable[[str], Page]) -> None:
     page = go("/?ds=toys&view=lists&h=" + "~".join(f"toy-{toy}" for toy in range(1, 7)))
+    settle(page, 1)
     chip_button(page, "Move", 1).focus()
+    expect(chip_button(page, "Move", 1)).to_be_focused()
     for _ in range(4):  # some of them while what an earlier one led to is drawn
         page.keyboard.press("ArrowRight")
         page.wait_for_timeout(100)
