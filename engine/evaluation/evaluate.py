@@ -62,91 +62,79 @@ def evaluate(
     Raises SeqscopeError where another process trains or evaluates in `folder`: it would take half-written files away.
     """
     with alone(folder):
-        return _evaluate(model, dataset, folder, protocols, keep_history, exact, beam, histories, refit)
-
-
-def _evaluate(
-    model: Recommender,
-    dataset: Dataset,
-    folder: Path,
-    protocols: Sequence[str],
-    keep_history: bool,
-    exact: bool,
-    beam: int | None,
-    histories: int,
-    refit: bool,
-) -> dict[str, dict[str, float]]:
-    model.eval()
-    width = None if exact else search_width(model, beam)
-    repeats, split = dataset.info.repeats, dataset.info.split["kind"]
-    base = SETS.get(split, "full")
-    excluded = history_excluded(repeats)
-    if keep_history and not excluded:
-        raise UsageError(
-            f"--keep-history: repeats count in {dataset.path}, so the history is among the candidates anyway, "
-            f"as “{main(repeats, split)}” says. Leave the option out."
-        )
-    cases = dataset.cases("test")
-    if not len(cases):
-        raise SeqscopeError(f"{dataset.path}: nobody has a held-out item, so there is nothing to evaluate")
-    progress = Progress(len(cases), "evaluate")
-    measured: dict[str, dict[str, float]] = {}
-    ranks: dict[str, np.ndarray] = {}
-    exposures: dict[str, dict[int, np.ndarray]] = {}
-    missed: dict[str, dict[str, float]] = {}
-    variants = [(False, False)]  # with vectors of users, with times
-    if model.trained_users and split != "users":  # those are in nobody's training, so no model has vectors of them
-        variants.append((True, False))
-    if model.reads_times:
-        variants.append((False, True))
-    learnt_from = dataset.with_validation() if refit else dataset
-    known = with_vectors(model, learnt_from.training, cases.users)
-    if model.trained_users and not known.all():
-        unknown = int((~known).sum())
-        note(
-            f"{unknown:,} of {len(cases):,} users have too few training events for a vector: their histories are folded in"
-        )
-    for trained, timed in variants:
-        by_vectors: bool | np.ndarray = known if trained else False
-        name = of_dataset(base, repeats, trained_users=trained, with_times=timed, refit=refit)
-        full = full_ranks(
-            model, cases, exclude_history=excluded, trained_users=by_vectors, with_times=timed, lists=True, beam=width,
-            progress=progress.update,
-        )  # fmt: skip
-        ranks[name] = full.ranks
-        exposures[name] = {k: shown for k, shown in full.exposure.items() if not beyond_beam(k, width)}
-        if width is not None:
-            missed[name] = {f"outside@{width}": full.outside / max(len(cases.targets), 1)}
-        if keep_history:
-            with_history = full_ranks(
-                model, cases, trained_users=by_vectors, with_times=timed, exclude_history=False, beam=width
+        model.eval()
+        width = None if exact else search_width(model, beam)
+        repeats, split = dataset.info.repeats, dataset.info.split["kind"]
+        base = SETS.get(split, "full")
+        excluded = history_excluded(repeats)
+        if keep_history and not excluded:
+            raise UsageError(
+                f"--keep-history: repeats count in {dataset.path}, so the history is among the candidates anyway, "
+                f"as “{main(repeats, split)}” says. Leave the option out."
             )
-            ranks[str(Protocol(base, "history kept", trained, refit=refit, with_times=timed))] = with_history.ranks
-        for protocol in protocols:
-            negatives = frozen(dataset, "test", protocol)
-            sampled = sampled_ranks(model, cases, negatives, trained_users=by_vectors, with_times=timed)
-            ranks[of_dataset(protocol, repeats, trained_users=trained, with_times=timed, refit=refit)] = sampled.ranks
-    for protocol, values in ranks.items():
-        beyond = metrics.beyond_accuracy(exposures.get(protocol, {}), dataset.popularity)
-        searched = width if parse(protocol).full else None  # of a few, each is scored
-        measured[protocol] = (
-            metrics.accuracy(values, searched, protocol, cases.owner) | beyond | missed.get(protocol, {})
-        )
-    measured |= accuracy_of_parts(ranks, cases, dataset.popularity, width)
-    write_tables(folder, cases, ranks, exposures)
-    if model.beam is not None:
-        about: dict[str, object] = {"ranked": "all items" if width is None else "beam", "beam": width}
-        if histories:
-            watch = Progress(min(histories, len(cases)), "agreement")
-            about["agreement"] = agreement(
-                cast(Generator, model), cases, exclude_history=excluded, histories=histories, progress=watch.update
+        cases = dataset.cases("test")
+        if not len(cases):
+            raise SeqscopeError(f"{dataset.path}: nobody has a held-out item, so there is nothing to evaluate")
+        progress = Progress(len(cases), "evaluate")
+        measured: dict[str, dict[str, float]] = {}
+        ranks: dict[str, np.ndarray] = {}
+        exposures: dict[str, dict[int, np.ndarray]] = {}
+        missed: dict[str, dict[str, float]] = {}
+        variants = [(False, False)]  # with vectors of users, with times
+        if model.trained_users and split != "users":  # those are in nobody's training, so no model has vectors of them
+            variants.append((True, False))
+        if model.reads_times:
+            variants.append((False, True))
+        learnt_from = dataset.with_validation() if refit else dataset
+        known = with_vectors(model, learnt_from.training, cases.users)
+        if model.trained_users and not known.all():
+            unknown = int((~known).sum())
+            note(
+                f"{unknown:,} of {len(cases):,} users have too few training events for a vector: their histories are folded in"
             )
-        write_json(folder / "generation.json", about)
-    model.cpu()
-    took = milliseconds_per_list(lambda history: best_items(model, history, 10, width), cases)
-    write_json(folder / COST, {"milliseconds": took, "device": "cpu"})
-    write_json(folder / "metrics.json", measured)
-    return measured
+        for trained, timed in variants:
+            by_vectors: bool | np.ndarray = known if trained else False
+            name = of_dataset(base, repeats, trained_users=trained, with_times=timed, refit=refit)
+            full = full_ranks(
+                model, cases, exclude_history=excluded, trained_users=by_vectors, with_times=timed, lists=True, beam=width,
+                progress=progress.update,
+            )  # fmt: skip
+            ranks[name] = full.ranks
+            exposures[name] = {k: shown for k, shown in full.exposure.items() if not beyond_beam(k, width)}
+            if width is not None:
+                missed[name] = {f"outside@{width}": full.outside / max(len(cases.targets), 1)}
+            if keep_history:
+                with_history = full_ranks(
+                    model, cases, trained_users=by_vectors, with_times=timed, exclude_history=False, beam=width
+                )
+                ranks[str(Protocol(base, "history kept", trained, refit=refit, with_times=timed))] = with_history.ranks
+            for protocol in protocols:
+                negatives = frozen(dataset, "test", protocol)
+                sampled = sampled_ranks(model, cases, negatives, trained_users=by_vectors, with_times=timed)
+                ranks[of_dataset(protocol, repeats, trained_users=trained, with_times=timed, refit=refit)] = (
+                    sampled.ranks
+                )
+        for protocol, values in ranks.items():
+            beyond = metrics.beyond_accuracy(exposures.get(protocol, {}), dataset.popularity)
+            searched = width if parse(protocol).full else None  # of a few, each is scored
+            measured[protocol] = (
+                metrics.accuracy(values, searched, protocol, cases.owner) | beyond | missed.get(protocol, {})
+            )
+        measured |= accuracy_of_parts(ranks, cases, dataset.popularity, width)
+        write_tables(folder, cases, ranks, exposures)
+        if model.beam is not None:
+            about: dict[str, object] = {"ranked": "all items" if width is None else "beam", "beam": width}
+            if histories:
+                watch = Progress(min(histories, len(cases)), "agreement")
+                about["agreement"] = agreement(
+                    cast(Generator, model), cases, exclude_history=excluded, histories=histories, progress=watch.update
+                )
+            write_json(folder / "generation.json", about)
+        model.cpu()
+        took = milliseconds_per_list(lambda history: best_items(model, history, 10, width), cases)
+        write_json(folder / COST, {"milliseconds": took, "device": "cpu"})
+        write_json(folder / "metrics.json", measured)
+        return measured
 
 
 # --- how far beams agree with exact scores

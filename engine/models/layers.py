@@ -212,12 +212,12 @@ def _blocks(shape: torch.Size, causal: bool) -> list[tuple[slice, slice, slice]]
     batch, heads, length, _ = shape
     size = _even(length, QUERIES) if causal else length
     rows = _even(batch, max(1, LOGITS // (heads * size * length)))
-    return [
-        (slice(first, first + rows), slice(start, end), slice(0, end))
-        for first in range(0, batch, rows)
-        for start in range(0, length, size)
-        for end in (min(start + size, length),)
-    ]
+    blocks = []
+    for first in range(0, batch, rows):
+        for start in range(0, length, size):
+            end = min(start + size, length)
+            blocks.append((slice(first, first + rows), slice(start, end), slice(0, end)))
+    return blocks
 
 
 def _even(count: int, most: int) -> int:
@@ -234,7 +234,7 @@ def _product(a: Tensor, b: Tensor, scale: float, place: Tensor | None = None, ad
 
 class _Attend(torch.autograd.Function):
     """With W = dropout(P), P = softmax(S), O = W V: dS = W ∘ (dO Vᵀ) − P ∘ rowsum(dO ∘ O), as in FlashAttention (Dao et al. 2022,
-    appendix B.4)."""
+    appendix B.4). q, k, v: float [batch, heads, length, dim]; real: bool [batch, length], False at padding."""
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, real: Tensor, dropout: float, causal: bool) -> Tensor:
