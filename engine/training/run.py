@@ -127,15 +127,7 @@ def _train(
     where = devices.choose(device, world.local)
     if selection is not None:
         dataset = dataset.with_validation()
-    # vectors of texts, and an encoder of them, are made once: the others read what the leader has stored
-    if not world.leads:
-        world.wait()
-    materials = gather(recipe, dataset, folder, None if selection is None else selection.run)
-    if world.leads:
-        world.wait()
-    for material in materials.values():
-        if material.note and world.leads:
-            note(material.note)
+    materials = _gather(recipe, dataset, folder, world, selection)
     key = identity(recipe, dataset, materials, selection)
     if selection is None and world.leads:
         _lengthen(recipe, dataset, materials, folder)
@@ -151,38 +143,23 @@ def _train(
         record |= {"fitted_on": WITH_VALIDATION, "selected_by": str(selection.run)}
     if hasattr(model, "fit"):
         begin = time.monotonic()
-        record["search"] = _fit(model, recipe, dataset, search=selection is None)
-        record["chosen"] = selection.chosen if selection is not None else getattr(model, "chosen", {})
+        search = _fit(model, recipe, dataset, search=selection is None)
+        chosen = selection.chosen if selection is not None else getattr(model, "chosen", {})
+        record |= {"search": search, "chosen": chosen}
+        best = max((choice["valid_ndcg"] for choice in search), default=-1.0)
+        state = State(finished=True, identity=key, best_epoch=0, best=best)
         if world.leads:
             materials.keep(folder)
-        state = State(finished=True, identity=key, best_epoch=0)
-        record["seconds"] = round(time.monotonic() - begin, 3)
-        state.best = max((choice["valid_ndcg"] for choice in record["search"]), default=-1.0)
-        if world.leads:
             checkpoint.save(folder / "best.safetensors", model, None, state)
+        state.seconds = time.monotonic() - begin
     else:
-        trainer = build_trainer(
-            recipe, dataset, model, folder, where, world, None if selection is None else selection.epochs
-        )
+        epochs = None if selection is None else selection.epochs
+        trainer = build_trainer(recipe, dataset, model, folder, where, world, epochs)
         trainer.resume(key)
-        before = read_json(folder / "run.json") if trainer.state.finished else {}
-        if finish and not trainer.state.finished:
-            if trainer.state.best < 0 and (trainer.validation is not None or not trainer.state.epoch):
-                raise SeqscopeError(f"{folder} has no validated model yet, so there is nothing to finish with")
-            trainer.state.finished = True
-        if world.leads:
-            if not materials.keys().isdisjoint(COPIED):
-                trainer.write_curve()  # by it a run is known that has no checkpoint yet
-            materials.keep(folder)
-        state = trainer.run()
-        if state.compute:
-            record |= {
-                "device": devices.describe(where, state.compute["threads"]),
-                "compute": state.compute | {"processor": devices.processor()},
-            }
-        record |= {name: before[name] for name in COMPUTED if name in before}
+        record |= _learn(trainer, materials, finish=finish)
+        state = trainer.state
     record |= {
-        "seconds": record.get("seconds") or round(state.seconds, 3),
+        "seconds": round(state.seconds, 3),
         "epochs": state.epoch,
         "best_epoch": state.best_epoch,
         "improving": improving(state.best_epoch, validated(state.curve)),
@@ -193,6 +170,40 @@ def _train(
     if world.leads:
         write_json(folder / "run.json", record)
     return record
+
+
+def _gather(recipe: Recipe, dataset: Dataset, folder: Path, world: World, selection: Selection | None) -> Materials:
+    """What the model needs beside the log. Vectors of texts, and an encoder of them, are made once: other processes read what the
+    leader has stored."""
+    if not world.leads:
+        world.wait()
+    materials = gather(recipe, dataset, folder, None if selection is None else selection.run)
+    if world.leads:
+        world.wait()
+        for material in materials.values():
+            if material.note:
+                note(material.note)
+    return materials
+
+
+def _learn(trainer: Trainer, materials: Materials, *, finish: bool) -> dict[str, Any]:
+    """Trains to the end, or ends with the best model so far where `finish`; returns what run.json says of the computation."""
+    folder, state = trainer.folder, trainer.state
+    before = read_json(folder / "run.json") if state.finished else {}
+    if finish and not state.finished:
+        if state.best < 0 and (trainer.validation is not None or not state.epoch):
+            raise SeqscopeError(f"{folder} has no validated model yet, so there is nothing to finish with")
+        state.finished = True
+    if trainer.world.leads:
+        if not materials.keys().isdisjoint(COPIED):
+            trainer.write_curve()  # by it a run is known that has no checkpoint yet
+        materials.keep(folder)
+    compute = trainer.run().compute
+    computed: dict[str, Any] = {}
+    if compute:
+        computed["device"] = devices.describe(trainer.device, compute["threads"])
+        computed["compute"] = compute | {"processor": devices.processor()}
+    return computed | {name: before[name] for name in COMPUTED if name in before}
 
 
 def _lengthen(recipe: Recipe, dataset: Dataset, materials: Materials, folder: Path) -> None:
