@@ -61,44 +61,31 @@ def evaluate(
 
     Raises SeqscopeError where another process trains or evaluates in `folder`: it would take half-written files away.
     """
+    repeats, split = dataset.info.repeats, dataset.info.split["kind"]
+    excluded = history_excluded(repeats)
+    if keep_history and not excluded:
+        raise UsageError(
+            f"--keep-history: repeats count in {dataset.path}, so the history is among the candidates anyway, "
+            f"as “{main(repeats, split)}” says. Leave the option out."
+        )
+    cases = dataset.cases("test")
+    if not len(cases):
+        raise SeqscopeError(f"{dataset.path}: nobody has a held-out item, so there is nothing to evaluate")
     with alone(folder):
         model.eval()
         width = None if exact else search_width(model, beam)
-        repeats, split = dataset.info.repeats, dataset.info.split["kind"]
-        base = SETS.get(split, "full")
-        excluded = history_excluded(repeats)
-        if keep_history and not excluded:
-            raise UsageError(
-                f"--keep-history: repeats count in {dataset.path}, so the history is among the candidates anyway, "
-                f"as “{main(repeats, split)}” says. Leave the option out."
-            )
-        cases = dataset.cases("test")
-        if not len(cases):
-            raise SeqscopeError(f"{dataset.path}: nobody has a held-out item, so there is nothing to evaluate")
         progress = Progress(len(cases), "evaluate")
-        measured: dict[str, dict[str, float]] = {}
+        base = SETS.get(split, "full")
         ranks: dict[str, np.ndarray] = {}
         exposures: dict[str, dict[int, np.ndarray]] = {}
         missed: dict[str, dict[str, float]] = {}
-        variants = [(False, False)]  # with vectors of users, with times
-        if model.trained_users and split != "users":  # those are in nobody's training, so no model has vectors of them
-            variants.append((True, False))
-        if model.reads_times:
-            variants.append((False, True))
-        learnt_from = dataset.with_validation() if refit else dataset
-        known = with_vectors(model, learnt_from.training, cases.users)
-        if model.trained_users and not known.all():
-            unknown = int((~known).sum())
-            note(
-                f"{unknown:,} of {len(cases):,} users have too few training events for a vector: their histories are folded in"
-            )
-        for trained, timed in variants:
-            by_vectors: bool | np.ndarray = known if trained else False
-            name = of_dataset(base, repeats, trained_users=trained, with_times=timed, refit=refit)
+        for by_vectors, timed in _variants(model, dataset, cases, refit):
+            trained = by_vectors is not False
             full = full_ranks(
                 model, cases, exclude_history=excluded, trained_users=by_vectors, with_times=timed, lists=True, beam=width,
                 progress=progress.update,
             )  # fmt: skip
+            name = of_dataset(base, repeats, trained_users=trained, with_times=timed, refit=refit)
             ranks[name] = full.ranks
             exposures[name] = {k: shown for k, shown in full.exposure.items() if not beyond_beam(k, width)}
             if width is not None:
@@ -111,15 +98,14 @@ def evaluate(
             for protocol in protocols:
                 negatives = frozen(dataset, "test", protocol)
                 sampled = sampled_ranks(model, cases, negatives, trained_users=by_vectors, with_times=timed)
-                ranks[of_dataset(protocol, repeats, trained_users=trained, with_times=timed, refit=refit)] = (
-                    sampled.ranks
-                )
+                name = of_dataset(protocol, repeats, trained_users=trained, with_times=timed, refit=refit)
+                ranks[name] = sampled.ranks
+        measured = {}
         for protocol, values in ranks.items():
-            beyond = metrics.beyond_accuracy(exposures.get(protocol, {}), dataset.popularity)
             searched = width if parse(protocol).full else None  # of a few, each is scored
-            measured[protocol] = (
-                metrics.accuracy(values, searched, protocol, cases.owner) | beyond | missed.get(protocol, {})
-            )
+            measured[protocol] = metrics.accuracy(values, searched, protocol, cases.owner)
+            measured[protocol] |= metrics.beyond_accuracy(exposures.get(protocol, {}), dataset.popularity)
+            measured[protocol] |= missed.get(protocol, {})
         measured |= accuracy_of_parts(ranks, cases, dataset.popularity, width)
         write_tables(folder, cases, ranks, exposures)
         if model.beam is not None:
@@ -135,6 +121,24 @@ def evaluate(
         write_json(folder / COST, {"milliseconds": took, "device": "cpu"})
         write_json(folder / "metrics.json", measured)
         return measured
+
+
+def _variants(model: Recommender, dataset: Dataset, cases: Cases, refit: bool) -> list[tuple[bool | np.ndarray, bool]]:
+    """How a model is asked: whose vectors of training users it takes (bool [cases], or False for nobody's), and whether with
+    times."""
+    variants: list[tuple[bool | np.ndarray, bool]] = [(False, False)]
+    if model.trained_users:
+        known = with_vectors(model, (dataset.with_validation() if refit else dataset).training, cases.users)
+        if not known.all():
+            unknown = int((~known).sum())
+            note(
+                f"{unknown:,} of {len(cases):,} users have too few training events for a vector: their histories are folded in"
+            )
+        if dataset.info.split["kind"] != "users":  # those are in nobody's training, so no model has vectors of them
+            variants.append((known, False))
+    if model.reads_times:
+        variants.append((False, True))
+    return variants
 
 
 # --- how far beams agree with exact scores
