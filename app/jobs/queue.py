@@ -254,44 +254,7 @@ class Queue:
             leads = self._leads()
             jobs = self._all()
             if leads:
-                running: Counter[Lane] = Counter()
-                candidates: dict[Lane, list[Pair]] = {lane: [] for lane in LANES}
-                busy: dict[Lane, set[str]] = {lane: set() for lane in LANES}
-                busy_folders: set[Path] = set()
-                anew = time.monotonic() - self._permitted >= PERMIT
-                self._permitted = time.monotonic() if anew else self._permitted
-                for job, now in jobs:
-                    lane = _lane(job, now)
-                    if now.ended is not None:
-                        ended = self._ended[lane]
-                        ended[_owner(job)] = max(now.ended, ended.get(_owner(job), 0.0))
-                    if now.over:
-                        continue
-                    folder = self.folder(job.id)
-                    if self.launcher.alive(folder):
-                        running[lane] += 1
-                        busy_folders.add(job.place(folder))
-                        busy[lane].add(_owner(job))
-                        if anew:
-                            with contextlib.suppress(OSError):  # deleted, or the disk is full: what it was told stays
-                                self._permit(job)
-                        if (folder / CANCEL).exists():
-                            self.launcher.stop(folder)
-                    else:
-                        # its runner may have ended between the two looks
-                        after = self._without(folder, job, status.read(folder))
-                        if after is not None and not after.over:
-                            candidates[_lane(job, after)].append((job, after))
-                for lane in LANES:
-                    for job in self._ordered(candidates[lane], lane, busy[lane]):
-                        workplace = self._place(job)
-                        # two jobs of one dataset would be in each other's way; one owner has one runner of each length
-                        free = workplace not in busy_folders and _owner(job) not in busy[lane]
-                        if free and running[lane] < self.runners[lane]:
-                            busy[lane].add(_owner(job))
-                            running[lane] += self._begin(job)
-                        if lane == "short" or free:  # no long job begins in a dataset where a short one waits
-                            busy_folders.add(workplace)
+                self._carry_on(jobs)
                 jobs = self._all()
         for job, now in jobs:
             if self._known.get(job.id) != now.state:
@@ -301,6 +264,47 @@ class Queue:
                 except Exception:
                     self._known.pop(job.id)  # to be told again
                     log.exception("who is told of job %s", job.id)
+
+    def _carry_on(self, jobs: Sequence[Pair]) -> None:
+        """Stops what was cancelled, takes up what lost its runner, and begins what may begin."""
+        running: Counter[Lane] = Counter()
+        candidates: dict[Lane, list[Pair]] = {lane: [] for lane in LANES}
+        busy: dict[Lane, set[str]] = {lane: set() for lane in LANES}
+        busy_folders: set[Path] = set()
+        anew = time.monotonic() - self._permitted >= PERMIT
+        self._permitted = time.monotonic() if anew else self._permitted
+        for job, now in jobs:
+            lane = _lane(job, now)
+            if now.ended is not None:
+                ended = self._ended[lane]
+                ended[_owner(job)] = max(now.ended, ended.get(_owner(job), 0.0))
+            if now.over:
+                continue
+            folder = self.folder(job.id)
+            if self.launcher.alive(folder):
+                running[lane] += 1
+                busy_folders.add(job.place(folder))
+                busy[lane].add(_owner(job))
+                if anew:
+                    with contextlib.suppress(OSError):  # deleted, or the disk is full: what it was told stays
+                        self._permit(job)
+                if (folder / CANCEL).exists():
+                    self.launcher.stop(folder)
+            else:
+                # its runner may have ended between the two looks
+                after = self._without(folder, job, status.read(folder))
+                if after is not None and not after.over:
+                    candidates[_lane(job, after)].append((job, after))
+        for lane in LANES:
+            for job in self._ordered(candidates[lane], lane, busy[lane]):
+                workplace = self._place(job)
+                # two jobs of one dataset would be in each other's way; one owner has one runner of each length
+                free = workplace not in busy_folders and _owner(job) not in busy[lane]
+                if free and running[lane] < self.runners[lane]:
+                    busy[lane].add(_owner(job))
+                    running[lane] += self._begin(job)
+                if lane == "short" or free:  # no long job begins in a dataset where a short one waits
+                    busy_folders.add(workplace)
 
     def _without(self, folder: Path, job: Job, now: Status) -> Status | None:
         """What becomes of a job without a runner that is not over; None where its folder went meanwhile."""
