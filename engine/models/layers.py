@@ -225,6 +225,12 @@ def _even(count: int, most: int) -> int:
     return -(-count // -(-count // most))
 
 
+def _cut(x: Tensor, rows: slice, places: slice) -> Tensor:
+    """x[rows, :, places], dense in bfloat16: oneDNN would copy it for each product, and what is transposed value by value."""
+    part = x[rows, :, places]
+    return part.contiguous() if x.dtype == torch.bfloat16 else part
+
+
 def _product(a: Tensor, b: Tensor, scale: float, place: Tensor | None = None, added: bool = False) -> Tensor:
     """scale · a @ b, all [rows, heads, ·, ·]; where `place` is given, it is put there, or added to what is there."""
     total = a.new_empty(*a.shape[:3], b.shape[3]) if place is None else place
@@ -250,13 +256,13 @@ class _Attend(torch.autograd.Function):
             if padded:  # which looks at everything, so that no row of a softmax is empty
                 start = torch.where(real[rows, None, queries, None], away[rows, None, None, keys], nothing)
                 start = start.expand(-1, q.shape[1], -1, -1).contiguous()
-            logits = _product(q[rows, :, queries], k[rows, :, keys].transpose(-1, -2), ctx.scale, start, padded)
+            logits = _product(_cut(q, rows, queries), _cut(k, rows, keys).transpose(-1, -2), ctx.scale, start, padded)
             if causal:
                 count = logits.shape[2]
                 logits[..., queries].add_(later[:count, :count])
             shares = F.softmax(logits, dim=-1)
             used = shares * kept_bits(shares, dropout)
-            out[rows, :, queries] = _product(used, v[rows, :, keys], ctx.kept)
+            out[rows, :, queries] = _product(used, _cut(v, rows, keys), ctx.kept)
             weights += [shares, used]
         ctx.save_for_backward(q, k, v, out, *weights)
         return out
@@ -270,11 +276,11 @@ class _Attend(torch.autograd.Function):
         for number in reversed(range(len(blocks))):
             rows, queries, keys = blocks[number]
             shares, used = weights[2 * number : 2 * number + 2]
-            arriving = grad[rows, :, queries]
-            slope = _product(arriving, v[rows, :, keys].transpose(-1, -2), ctx.kept)
+            arriving = _cut(grad, rows, queries)
+            slope = _product(arriving, _cut(v, rows, keys).transpose(-1, -2), ctx.kept)
             slope.mul_(used).addcmul_(shares, whole[rows, :, queries], value=-1)
-            grad_q[rows, :, queries] = _product(slope, k[rows, :, keys], ctx.scale)
-            whose = (slope, q[rows, :, queries], ctx.scale, grad_k), (used, arriving, ctx.kept, grad_v)
+            grad_q[rows, :, queries] = _product(slope, _cut(k, rows, keys), ctx.scale)
+            whose = (slope, _cut(q, rows, queries), ctx.scale, grad_k), (used, arriving, ctx.kept, grad_v)
             for by_query, vectors, scale, total in whose:
                 if keys.stop == q.shape[2]:  # of these rows the first, and of all keys
                     _product(by_query.transpose(-1, -2), vectors, scale, total[rows])
