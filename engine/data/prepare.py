@@ -149,6 +149,52 @@ def _import(options: ImportOptions, workshop: Workshop, folder: Path) -> ImportR
         left_out[f"rated below {options.min_rating:g}"] = events.below_rating
     if events.dropped_negative:
         left_out["negative quantity"] = events.dropped_negative
+    _expect_events(events, options, workshop)
+    notices["users on several lines, whose items were joined"] = events.scattered
+    if events.liked_from is not None:
+        notices[f"× {warning_words('rating_low', scale_words(events.liked_from))}"] = events.low_ratings
+    log = _filter(events, options, k_core, left_out, ordered=not source.sets)
+    other = {"count": "--repeats first drops them", "first": "--repeats count keeps them"}[log.repeats]
+    offered = f" ({other})" if log.measured["repeated_events"] and options.repeats == "auto" else ""
+    if not source.sets:
+        workshop.say(f"repeats: {in_words(log.measured, log.repeats)}{offered}")
+
+    if items_file is not None and len(items_file.id_columns) > 1:
+        # All items of the log decide, not those that the k-core kept: fewer of these may be in the file.
+        chosen = choose_id_column(items_file, set(events.items.to_pylist()))
+        workshop.say(
+            f"{items_file.path.name}: the log's items are in the column {chosen} (--item-id-column names another)"
+        )
+        items_file = dataclasses.replace(items_file, id_columns=(chosen,))
+    ids, titles, attributes, unused = read_catalogue(
+        items_file, log.items.to_pylist(), findings, notices, keep_unused=options.keep_unused_items
+    )
+    counts = findings.bad_rows()
+    if counts and options.strict:
+        _stop_for_bad_rows(workshop, options, "nothing was written, because of --strict")
+    _write_report(workshop, options)
+    if unused and not options.keep_unused_items:
+        left_out["items that no user has"] = unused
+
+    lines = _noticed(notices)
+    time = None if log.rows.time is None else _seconds(log.rows.time, options, lines)
+    time_unit = "none" if source.sets else "order" if time is None else "second" if np.any(time % DAY) else "day"
+    info = write_dataset(
+        folder, staged=True, name=options.name or options.out.name, title=options.title or source.title,
+        source=options.about or source.about,
+        licence=options.licence or source.licence, simulated=False, items=attribute_table(ids, titles, attributes),
+        users=log.users, user=log.rows.user, item=log.rows.item, timestamp=time, time_unit=time_unit, split=options.split,
+        options=options.record(source.name, k_core, log.repeats), left_out=counts | left_out,
+        repeats=log.repeats, measured=log.measured, moments=log.rows.time, negative=log.rows.negative,
+        tested=log.rows.tested,
+    )  # fmt: skip
+    if items_file is None:
+        workshop.say("no catalogue: ids stand in for titles (--items FILE names one)")
+    return ImportResult(info, findings.first(SHOWN_PROBLEMS, by_line=True), counts, lines)
+
+
+def _expect_events(events: Events, options: ImportOptions, workshop: Workshop) -> None:
+    """Raises SeqscopeError where no event is left, or those of one user alone."""
     if not len(events.user):
         if events.dropped_negative:
             raise SeqscopeError(
@@ -165,64 +211,24 @@ def _import(options: ImportOptions, workshop: Workshop, folder: Path) -> ImportR
             f"the whole log belongs to one user ({events.users[0].as_py()!r}), and a recommender learns from many. "
             "Is the user column the right one? Name it with --user-column."
         )
-    notices["users on several lines, whose items were joined"] = events.scattered
-    if events.liked_from is not None:
-        notices[f"× {warning_words('rating_low', scale_words(events.liked_from))}"] = events.low_ratings
-    log = _filter(events, options, k_core, left_out, ordered=not source.sets)
-    other = {"count": "--repeats first drops them", "first": "--repeats count keeps them"}[log.repeats]
-    offered = f" ({other})" if log.measured["repeated_events"] and options.repeats == "auto" else ""
-    if not source.sets:
-        workshop.say(f"repeats: {in_words(log.measured, log.repeats)}{offered}")
 
-    item_ids = log.items.to_pylist()
-    if items_file is not None and len(items_file.id_columns) > 1:
-        # All items of the log decide, not those that the k-core kept: fewer of these may be in the file.
-        chosen = choose_id_column(items_file, set(events.items.to_pylist()))
-        workshop.say(
-            f"{items_file.path.name}: the log's items are in the column {chosen} (--item-id-column names another)"
-        )
-        items_file = dataclasses.replace(items_file, id_columns=(chosen,))
-    ids, titles, attributes, unused = read_catalogue(
-        items_file, item_ids, findings, notices, keep_unused=options.keep_unused_items
-    )
-    counts = findings.bad_rows()
-    if counts and options.strict:
-        _stop_for_bad_rows(workshop, options, "nothing was written, because of --strict")
-    _write_report(workshop, options)
-    if unused and not options.keep_unused_items:
-        left_out["items that no user has"] = unused
 
-    time = None if log.rows.time is None else log.rows.time // MICRO  # the order within a second is settled
-    lines = _noticed(notices)
-    if time is not None and _are_numbers(time, options):
+def _seconds(moments: np.ndarray, options: ImportOptions, lines: list[str]) -> np.ndarray | None:
+    """Microseconds as unix seconds; None where they are no dates, but places or steps: as moments, all would lie in 1970.
+    `lines` is told of what looks wrong."""
+    time = moments // MICRO  # the order within a second is settled
+    named = options.time_unit or options.time_format or options.split.kind == "time"
+    if not named and len(time) and int(time.max()) < 365 * DAY:
         lines.append(
             f"times from {time.min():,} to {time.max():,} are no dates: they order the events, and say no more "
             "(--time-unit reads them as moments)"
         )
-        time = None
-    elif time is not None and int(time.max()) < 10 * 365 * DAY:
+        return None
+    if int(time.max()) < 10 * 365 * DAY:
         lines.append(
             "all times lie before 1980: are they seconds? --time-unit names another unit, --time-column - takes the row order"
         )
-    time_unit = "none" if source.sets else "order" if time is None else "second" if np.any(time % DAY) else "day"
-    info = write_dataset(
-        folder, staged=True, name=options.name or options.out.name, title=options.title or source.title,
-        source=options.about or source.about,
-        licence=options.licence or source.licence, simulated=False, items=attribute_table(ids, titles, attributes),
-        users=log.users, user=log.rows.user, item=log.rows.item, timestamp=time, time_unit=time_unit, split=options.split,
-        options=options.record(source.name, k_core, log.repeats), left_out=counts | left_out,
-        repeats=log.repeats, measured=log.measured, moments=log.rows.time, negative=log.rows.negative,
-        tested=log.rows.tested,
-    )  # fmt: skip
-    if items_file is None:
-        workshop.say("no catalogue: ids stand in for titles (--items FILE names one)")
-    return ImportResult(info, findings.first(SHOWN_PROBLEMS, by_line=True), counts, lines)
-
-
-def _are_numbers(time: np.ndarray, options: ImportOptions) -> bool:
-    """Whether times (unix seconds) are places or steps: as moments, all would lie in the year 1970."""
-    named = options.time_unit or options.time_format or options.split.kind == "time"
-    return not named and len(time) > 0 and int(time.max()) < 365 * DAY
+    return time
 
 
 def _noticed(notices: Mapping[str, int]) -> list[str]:
