@@ -45,6 +45,16 @@ def read_json(path: Path) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
+def expect_file(path: Path) -> None:
+    """Raises SeqscopeError where there is no file, and where there is a pipe or a device: what people name is read more than once,
+    and a pipe would be waited at for ever."""
+    if not path.exists():
+        raise SeqscopeError(f"{path} does not exist.")
+    if not path.is_file():
+        kind = "is a folder; name a file in it" if path.is_dir() else "is a pipe or a device; write it to a file first"
+        raise SeqscopeError(f"{path} {kind}.")
+
+
 @contextmanager
 def replacing(path: Path, *, durable: bool = True) -> Iterator[Path]:
     """A path beside `path` to write to; it takes the place of `path` when the block ends without an error.

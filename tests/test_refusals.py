@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -124,6 +125,41 @@ def test_nothing_is_left_behind(
     before = contents(workplace)
     assert main([word.format(sample=root / "exports" / "sample") for word in words]) in (1, 2)
     assert contents(workplace) == before
+
+
+PIPES = {
+    "data import": ("data", "import", "pipe", "--out", "data/new"),
+    "data import, items": ("data", "import", "log.csv", "--items", "pipe", "--out", "data/new"),
+    "data import, of a format": ("data", "import", "pipe", "--source", "ml-1m", "--out", "data/new"),
+    "catalogue import": ("catalogue", "import", "pipe", "--out", "data/new"),
+    "train, recipe": ("train", "pipe.toml", "--dataset", "data/log"),
+    "tokenize, vectors": ("tokenize", "rqvae", "--dataset", "data/log", "--vectors", "pipe"),
+    "export, semantic IDs": ("export", "pipe.json", "--dataset", "data/log", "--to", "exports/new"),
+    "study, plan": ("study", "pipe.toml", "--dataset", "data/log", "--to", "exports/new"),
+    "report, verify": ("report", "--verify", "pipe.json", "{sample}"),
+    "report, batch": ("report", "batch", "{sample}", "pipe", "--to", "made.csv"),
+    "store restore": ("store", "restore", "pipe"),
+}
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("words", PIPES.values(), ids=PIPES)
+def test_nobody_waits_at_a_pipe(
+    words: tuple[str, ...],
+    workplace: Path,
+    root: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SEQSCOPE_HOME", str(tmp_path / "home"))
+    for name in ("log.csv", "data"):
+        (tmp_path / name).symlink_to(workplace / name)
+    for name in ("pipe", "pipe.toml", "pipe.json"):
+        os.mkfifo(tmp_path / name)
+    assert main([word.format(sample=root / "exports" / "sample") for word in words]) in (1, 2)
+    assert "pipe" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

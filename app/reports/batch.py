@@ -29,7 +29,7 @@ from engine import __version__
 from engine.bundle.errors import BundleError, Refusal
 from engine.console import Progress
 from engine.errors import SeqscopeError
-from engine.files import alone, made, replacing
+from engine.files import alone, expect_file, made, replacing
 from engine.runtime import Zoo
 from engine.tabular.findings import FORMULA
 
@@ -304,6 +304,7 @@ def _plan(models: Zoo, source: Path | str, chosen: Sequence[str], k: int, column
     """A text that differs wherever the answers could."""
     content = f"{PEOPLE} {models.tables}"
     if source != PEOPLE:
+        expect_file(Path(source))
         try:
             with Path(source).open("rb") as file:
                 content = hashlib.file_digest(file, "sha256").hexdigest()
