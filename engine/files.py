@@ -93,9 +93,17 @@ def tidied(*folders: Path) -> Iterator[None]:
         raise
 
 
+def expect_no_file(folder: Path) -> None:
+    """Raises SeqscopeError where a file stands in the place of a folder that is to be made, or of one of its parents."""
+    there = next((path for path in (folder, *folder.parents) if path.exists()), None)
+    if there is not None and not there.is_dir():
+        raise SeqscopeError(f"{there} is a file, and a folder is needed there. Name another folder.")
+
+
 @contextmanager
 def made(folder: Path) -> Iterator[Path]:
     """Makes `folder` and its parents where they are missing; those are removed where the block fails and leaves them empty."""
+    expect_no_file(folder)
     with tidied(folder):
         folder.mkdir(parents=True, exist_ok=True)
         yield folder

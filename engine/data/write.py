@@ -18,17 +18,14 @@ from engine.data.ragged import Ragged, offsets_of
 from engine.data.repeats import UNTRAINED, count_held_out, repeated
 from engine.data.split import SplitOptions, split_roles
 from engine.errors import SeqscopeError, UsageError
-from engine.files import staged_folder
+from engine.files import expect_no_file, staged_folder
 from engine.machine import now
 
 
 def refuse_existing(out: Path, overwrite: bool) -> None:
     """Fail early, before any work, where `out` must not be written."""
-    if not out.exists():
-        return
-    if not out.is_dir():
-        raise SeqscopeError(f"{out} is a file. Choose another --out.")
-    if not any(out.iterdir()):
+    expect_no_file(out)
+    if not out.exists() or not any(out.iterdir()):
         return
     if not overwrite:
         raise SeqscopeError(f"{out} exists already. Choose another --out, or replace it with --overwrite.")

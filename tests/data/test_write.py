@@ -171,7 +171,7 @@ def test_nobody_sees_half_a_folder(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(SeqscopeError, match="cannot be read or written"), staging(tmp_path / "file" / "toy"):
+    with pytest.raises(SeqscopeError, match="is a file, and a folder is needed"), staging(tmp_path / "file" / "toy"):
         pass
 
 
