@@ -114,6 +114,15 @@ def test_letter_learns_from_a_run_and_says_from_which(
     assert said.figures.ranking.model_dump() == {name: report["ranking"][name] for name in ("of", "own", "quantised")}
 
 
+def test_letter_without_its_collaborative_term_needs_no_teacher(
+    dataset: Dataset, vectors: Path, tmp_path: Path
+) -> None:
+    settings = [*SMALL, "tokenizer.alpha=0", "tokenizer.clusters=2", "training.epochs=1"]
+    assert main(command("letter", dataset, tmp_path / "letter", "--vectors", str(vectors), settings=settings)) == 0
+    assert "teacher" not in Identifiers.read(tmp_path / "letter").about
+    assert main(["export", str(tmp_path / "letter"), "--to", str(tmp_path / "exports")]) == 0
+
+
 def test_where_several_items_of_a_user_are_held_out_nobody_judges(tmp_path: Path) -> None:
     """A judge ranks one. The teacher is none that was asked for."""
     log = write_log(tmp_path / "data", cycles(40, 30), 30, split=SplitOptions(kind="users"), time_unit="second")
