@@ -46,8 +46,8 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def expect_file(path: Path) -> None:
-    """Raises SeqscopeError where there is no file, and where there is a pipe or a device: what people name is read more than once,
-    and a pipe would be waited at for ever."""
+    """Raises SeqscopeError where there is no file, and where there is a pipe or a device: what people name is read more than
+    once, and a pipe would be waited at for ever."""
     if not path.exists():
         raise SeqscopeError(f"{path} does not exist.")
     if not path.is_file():

@@ -40,8 +40,8 @@ def refuse_existing(out: Path, overwrite: bool) -> None:
 
 @contextlib.contextmanager
 def staging(out: Path, *, overwrite: bool = False) -> Iterator[Path]:
-    """As `staged_folder`; what people keep in `out` beside a dataset stays. Raises SeqscopeError where `out` must not be written, or
-    cannot be."""
+    """As `staged_folder`; what people keep in `out` beside a dataset stays. Raises SeqscopeError where `out` must not be written,
+    or cannot be."""
     refuse_existing(out, overwrite)
     try:
         with staged_folder(out) as folder:
