@@ -156,7 +156,10 @@ def _page(base: str | None, query: str) -> str:
         return f"?{query}"
     from urllib.parse import urljoin
 
-    return f"{urljoin(base, 'report')}?{query}"
+    try:
+        return f"{urljoin(base, 'report')}?{query}"
+    except ValueError:
+        raise UsageError(f"--link {base[:80]}: that is no address") from None
 
 
 def _dataset(args: argparse.Namespace, parameters: dict[str, str]) -> Path:

@@ -49,7 +49,7 @@ class Material:
             vectors = getattr(self, name)
             if vectors is None:
                 continue
-            if vectors.ndim != 2 or len(vectors) != len(self) or vectors.dtype != np.float32:
+            if vectors.ndim != 2 or len(vectors) != len(self) or not vectors.size or vectors.dtype != np.float32:
                 raise ValueError(f"{name} must be float32 [{len(self)}, d], not {vectors.dtype} {vectors.shape}")
             if not np.isfinite(vectors).all():
                 raise ValueError(f"{name} hold values that are no numbers")
