@@ -27,9 +27,7 @@ Table: TypeAlias = "pd.DataFrame | Callable[[], pd.DataFrame]"  # a function is 
 Figure: TypeAlias = (
     "BaseFigure | dict[str, Any]"  # a dictionary goes to the browser as it is: tests hold it against Plotly
 )
-_FILE = re.compile(r"[^a-z0-9]+")
-
-
+_FILE = re.compile(r"[\W_]+")
 _CLEAR = "rgba(0,0,0,0)"
 _LAYOUT: dict[str, Any] = {
     "paper_bgcolor": _CLEAR, "plot_bgcolor": _CLEAR,
@@ -42,9 +40,10 @@ _LISTED = 100
 """Values of a column that are chosen from a list; of more, those are that contain a text."""
 
 
-def slug(*words: str) -> str:
-    """A name for a file or a folder from any words: lowercase letters, digits and dashes."""
-    return "-".join(part for word in words if (part := _FILE.sub("-", word.lower()).strip("-")))[:80] or "seqscope"
+def slug(*words: str, default: str = "seqscope") -> str:
+    """A name for a file or a folder from any words: lowercase letters of any script, digits and dashes. default: where there is
+    neither letter nor digit."""
+    return "-".join(part for word in words if (part := _FILE.sub("-", word.lower()).strip("-")))[:80] or default
 
 
 def file_name(*words: str, ending: str) -> str:

@@ -63,6 +63,12 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> None:  # type: ignore[override]
         raise UsageError(f"{message}\nusage: {self.format_usage().removeprefix('usage: ').strip()}")
 
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        """Python 3.11 takes a value -- for the end of the options, and has a traceback where no other value is left."""
+        if action.option_strings and "--" in arg_strings:
+            self.error(f"argument {'/'.join(action.option_strings)}: -- is no value")
+        return super()._get_values(action, arg_strings)
+
 
 def _path(text: str) -> Path:
     """An empty one, such as a variable that a shell does not know, would be the working folder."""

@@ -45,6 +45,16 @@ def read_json(path: Path) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
+def expect_file(path: Path) -> None:
+    """Raises SeqscopeError where there is no file, and where there is a pipe or a device: what people name is read more than
+    once, and a pipe would be waited at for ever."""
+    if not path.exists():
+        raise SeqscopeError(f"{path} does not exist.")
+    if not path.is_file():
+        kind = "is a folder; name a file in it" if path.is_dir() else "is a pipe or a device; write it to a file first"
+        raise SeqscopeError(f"{path} {kind}.")
+
+
 @contextmanager
 def replacing(path: Path, *, durable: bool = True) -> Iterator[Path]:
     """A path beside `path` to write to; it takes the place of `path` when the block ends without an error.
@@ -83,9 +93,17 @@ def tidied(*folders: Path) -> Iterator[None]:
         raise
 
 
+def expect_no_file(folder: Path) -> None:
+    """Raises SeqscopeError where a file stands in the place of a folder that is to be made, or of one of its parents."""
+    there = next((path for path in (folder, *folder.parents) if path.exists()), None)
+    if there is not None and not there.is_dir():
+        raise SeqscopeError(f"{there} is a file, and a folder is needed there. Name another folder.")
+
+
 @contextmanager
 def made(folder: Path) -> Iterator[Path]:
     """Makes `folder` and its parents where they are missing; those are removed where the block fails and leaves them empty."""
+    expect_no_file(folder)
     with tidied(folder):
         folder.mkdir(parents=True, exist_ok=True)
         yield folder

@@ -134,6 +134,12 @@ def asked(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
     return capsys.readouterr().out
 
 
+@pytest.mark.parametrize("words", [["--to=--", "run"], ["--users=--", "run", "--to", "x"]])
+def test_an_option_whose_value_is_two_dashes_is_wrong_use(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["export", *words]) == 2
+    assert f"argument {words[0].removesuffix('=--')}: -- is no value" in capsys.readouterr().err
+
+
 def test_the_manual_names_every_command_and_each_explains_itself(capsys: pytest.CaptureFixture[str]) -> None:
     manual = asked(capsys, "--help")
     for name in cli.COMMANDS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -92,6 +93,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "one.csv").write_text("user,item\n1,1\n1,2\n1,3\n")
     (folder / "items.csv").write_text(ITEMS)
     (folder / "few.jsonl").touch()
+    (folder / "plain").touch()
     (folder / "plan.toml").write_text(PLAN)
     (folder / "exports" / "other").mkdir(parents=True)
     (folder / "exports" / "other" / "dataset.json").write_text("{}")
@@ -123,6 +125,76 @@ def test_nothing_is_left_behind(
     monkeypatch.chdir(workplace)
     before = contents(workplace)
     assert main([word.format(sample=root / "exports" / "sample") for word in words]) in (1, 2)
+    assert contents(workplace) == before
+
+
+PIPES = {
+    "data import": ("data", "import", "pipe", "--out", "data/new"),
+    "data import, items": ("data", "import", "log.csv", "--items", "pipe", "--out", "data/new"),
+    "data import, of a format": ("data", "import", "pipe", "--source", "ml-1m", "--out", "data/new"),
+    "catalogue import": ("catalogue", "import", "pipe", "--out", "data/new"),
+    "train, recipe": ("train", "pipe.toml", "--dataset", "data/log"),
+    "tokenize, vectors": ("tokenize", "rqvae", "--dataset", "data/log", "--vectors", "pipe"),
+    "export, semantic IDs": ("export", "pipe.json", "--dataset", "data/log", "--to", "exports/new"),
+    "study, plan": ("study", "pipe.toml", "--dataset", "data/log", "--to", "exports/new"),
+    "report, verify": ("report", "--verify", "pipe.json", "{sample}"),
+    "report, batch": ("report", "batch", "{sample}", "pipe", "--to", "made.csv"),
+    "store restore": ("store", "restore", "pipe"),
+}
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("words", PIPES.values(), ids=PIPES)
+def test_nobody_waits_at_a_pipe(
+    words: tuple[str, ...],
+    workplace: Path,
+    root: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SEQSCOPE_HOME", str(tmp_path / "home"))
+    for name in ("log.csv", "data"):
+        (tmp_path / name).symlink_to(workplace / name)
+    for name in ("pipe", "pipe.toml", "pipe.json"):
+        os.mkfifo(tmp_path / name)
+    assert main([word.format(sample=root / "exports" / "sample") for word in words]) in (1, 2)
+    assert "pipe" in capsys.readouterr().err
+
+
+FILES = {
+    "data import": ("data", "import", "log.csv", "--out", "{file}"),
+    "data fetch": ("data", "fetch", "ml-100k", "--accept-licence", "--to", "{file}"),
+    "train": ("train", "popularity", "--dataset", "data/log", "--out", "{file}"),
+    "tokenize": ("tokenize", "random", "--dataset", "data/log", "--out", "{file}"),
+    "export": ("export", "runs/log/random", "--to", "{file}"),
+    "baselines": ("baselines", "--dataset", "data/log", "--to", "{file}"),
+    "baselines, runs": ("baselines", "--dataset", "data/log", "--runs", "{file}", "--to", "exports/new"),
+    "embed": ("embed", "--dataset", "data/log", "--to", "{file}"),
+    "study": ("study", "plan.toml", "--dataset", "data/log", "--to", "{file}"),
+    "study, runs": ("study", "plan.toml", "--dataset", "data/log", "--runs", "{file}", "--to", "exports/new"),
+    "report": ("report", "{sample}", "--to", "{file}"),
+    "zero-shot": ("zero-shot", "{sample}/recformer", "--dataset", "data/log", "--to", "{file}"),
+}
+
+
+@pytest.mark.parametrize("file", ["plain", "plain/within"])
+@pytest.mark.parametrize("words", FILES.values(), ids=FILES)
+def test_a_file_in_the_place_of_a_folder_is_named_before_anything_is_done(
+    words: tuple[str, ...],
+    file: str,
+    workplace: Path,
+    root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(workplace)
+    before = contents(workplace)
+    assert main([word.format(sample=root / "exports" / "sample", file=file) for word in words]) == 1
+    assert capsys.readouterr().err.splitlines()[-1:] == [
+        "seqscope: plain is a file, and a folder is needed there. Name another folder."
+    ]
     assert contents(workplace) == before
 
 

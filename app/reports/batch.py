@@ -13,7 +13,7 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +29,7 @@ from engine import __version__
 from engine.bundle.errors import BundleError, Refusal
 from engine.console import Progress
 from engine.errors import SeqscopeError
-from engine.files import alone, made, replacing
+from engine.files import alone, expect_file, made, replacing
 from engine.runtime import Zoo
 from engine.tabular.findings import FORMULA
 
@@ -59,11 +59,11 @@ class Summary:
     """Events of items that the catalogue does not have."""
     unanswered: dict[str, int]
     """A model's title → histories that it could not answer for."""
-    refused: list[Refusal]
-    """Models that are left out, as something is wrong with their bundles."""
     resumed: int
     """Histories that an earlier run had answered."""
-    seconds: float
+    refused: Sequence[Refusal] = ()
+    """Models that are left out, as something is wrong with their bundles."""
+    seconds: float = 0.0
 
     def __str__(self) -> str:
         text = f"{count(self.histories, 'history', 'histories')}, {count(self.rows, 'row')} in {self.seconds:,.1f} s"
@@ -97,12 +97,25 @@ def run(
 
     Raises SeqscopeError where something is asked for that cannot be had, or no model is left.
     """
+    if out.suffix.lower() not in ENDINGS:
+        raise SeqscopeError(f"{out.name}: the output is a .parquet or a .csv file.")
+    if not 1 <= k <= 1_000:
+        raise SeqscopeError(f"Lists may have 1 to 1,000 items, not {k}.")
+    if out.is_dir():
+        raise SeqscopeError(f"{out} is a folder. Name a file in it.")
+    if source != PEOPLE:
+        expect_file(Path(source))
+        if out.exists() and out.samefile(source):
+            raise SeqscopeError(f"{out} is the file of the histories itself. Write the lists to another file.")
+    batch = _Batch(models, source, out, k, titles, columns or {}, restart, bounds, told)
+    began = time.monotonic()
     chosen, refused = _chosen(models, names)
     for refusal in refused:
         told(f"Left out: {refusal}.")
     while True:
         try:
-            return _run(models, source, out, chosen, refused, k, titles, columns or {}, restart, bounds, told)
+            summary = batch.attempt(chosen)
+            return replace(summary, refused=refused, seconds=time.monotonic() - began)
         except BundleError as fault:
             if fault.bundle not in chosen or len(chosen) == 1:
                 raise
@@ -111,61 +124,55 @@ def run(
             told(f"Left out: {fault}.")
 
 
-def _run(
-    models: Zoo,
-    source: Path | str,
-    out: Path,
-    chosen: Sequence[str],
-    refused: Sequence[Refusal],
-    k: int,
-    titles: bool,
-    columns: Mapping[str, str],
-    restart: bool,
-    bounds: Bounds | None,
-    told: Callable[[str], None],
-) -> Summary:
-    began = time.monotonic()
-    if out.suffix.lower() not in ENDINGS:
-        raise SeqscopeError(f"{out.name}: the output is a .parquet or a .csv file.")
-    if not 1 <= k <= 1_000:
-        raise SeqscopeError(f"Lists may have 1 to 1,000 items, not {k}.")
-    if out.is_dir():
-        raise SeqscopeError(f"{out} is a folder. Name a file in it.")
-    plan = _plan(models, source, chosen, k, columns)
-    if source != PEOPLE and out.exists() and out.samefile(source):
-        raise SeqscopeError(f"{out} is the file of the histories itself. Write the lists to another file.")
-    parts = out.parent / f".{out.name}.parts"
-    with made(parts), alone(parts, f"Another process is writing {out.name} already."), _tidied(parts):
-        _prepare(parts, plan, restart)
-        with reading(source, models, parts, columns, bounds) as histories:
-            too_many_answers(histories.total, len(chosen), k, bounds)
-            for name in chosen:
-                models.bundles[name].warm()
-            told(f"Read as {histories.about}: {count(histories.total, 'history', 'histories')}.")
-            about = histories.about
-            unknown = resumed = done = size = 0
-            unanswered = dict.fromkeys(chosen, 0)
-            progress: Progress | None = None
-            files = []
-            for place, chunk in enumerate(histories.chunks(CHUNK)):
-                path = parts / f"{place:06}.parquet"
-                unknown += chunk.unknown
-                files.append(path)
-                if path.is_file():
-                    resumed += len(chunk.names)
-                else:
-                    progress = progress or Progress(histories.total * len(chosen), begun=done * len(chosen))
-                    _answer(models, chosen, chunk, k, path, progress, done * len(chosen))
-                size += path.stat().st_size
-                too_large(size, bounds)
-                for at, number in _missing(path, len(chosen)).items():
-                    unanswered[chosen[at]] += len(chunk.names) - number
-                done += len(chunk.names)
-            rows = _write(models, chosen, files, out, k, titles, bounds)
-        shutil.rmtree(parts, ignore_errors=True)
-    called = distinct({name: models.bundles[name].manifest.title for name in chosen})
-    missing = {called[name]: histories for name, histories in unanswered.items() if histories}
-    return Summary(done, about, rows, unknown, missing, list(refused), resumed, time.monotonic() - began)
+@dataclass(frozen=True)
+class _Batch:
+    """What is asked of whichever models answer; the fields are parameters of `run`."""
+
+    models: Zoo
+    source: Path | str
+    out: Path
+    k: int
+    titles: bool
+    columns: Mapping[str, str]
+    restart: bool
+    bounds: Bounds | None
+    told: Callable[[str], None]
+
+    def attempt(self, chosen: Sequence[str]) -> Summary:
+        """Writes the lists of these models. Raises BundleError where one of them turns out to be damaged."""
+        models, out, k, bounds = self.models, self.out, self.k, self.bounds
+        plan = _plan(models, self.source, chosen, k, self.columns)
+        parts = out.parent / f".{out.name}.parts"
+        with made(parts), alone(parts, f"Another process is writing {out.name} already."), _tidied(parts):
+            _prepare(parts, plan, self.restart)
+            with reading(self.source, models, parts, self.columns, bounds) as histories:
+                too_many_answers(histories.total, len(chosen), k, bounds)
+                for name in chosen:
+                    models.bundles[name].warm()
+                self.told(f"Read as {histories.about}: {count(histories.total, 'history', 'histories')}.")
+                unknown = resumed = done = size = 0
+                unanswered = dict.fromkeys(chosen, 0)
+                progress: Progress | None = None
+                files = []
+                for place, chunk in enumerate(histories.chunks(CHUNK)):
+                    path = parts / f"{place:06}.parquet"
+                    unknown += chunk.unknown
+                    files.append(path)
+                    if path.is_file():
+                        resumed += len(chunk.names)
+                    else:
+                        progress = progress or Progress(histories.total * len(chosen), begun=done * len(chosen))
+                        _answer(models, chosen, chunk, k, path, progress, done * len(chosen))
+                    size += path.stat().st_size
+                    too_large(size, bounds)
+                    for at, number in _missing(path, len(chosen)).items():
+                        unanswered[chosen[at]] += len(chunk.names) - number
+                    done += len(chunk.names)
+                rows = _write(models, chosen, files, out, k, self.titles, bounds)
+            shutil.rmtree(parts, ignore_errors=True)
+        called = distinct({name: models.bundles[name].manifest.title for name in chosen})
+        missing = {called[name]: histories for name, histories in unanswered.items() if histories}
+        return Summary(done, histories.about, rows, unknown, missing, resumed)
 
 
 @contextlib.contextmanager

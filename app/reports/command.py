@@ -130,9 +130,10 @@ def _make(args: argparse.Namespace, path: Path | None) -> int:
     from app.reports.build import build
     from app.reports.files import FORMS, files
     from app.reports.html import Kind
-    from engine.files import replacing
+    from engine.files import expect_no_file, replacing
     from engine.runtime import Zoo
 
+    expect_no_file(args.to)
     parameters = address.parameters(args.address) if args.address is not None else {}
     models = Zoo.open(path or _dataset(args, parameters), warm=True)
     request = address.read(parameters, models).model_copy(update=_changes(args, models))
@@ -155,7 +156,10 @@ def _page(base: str | None, query: str) -> str:
         return f"?{query}"
     from urllib.parse import urljoin
 
-    return f"{urljoin(base, 'report')}?{query}"
+    try:
+        return f"{urljoin(base, 'report')}?{query}"
+    except ValueError:
+        raise UsageError(f"--link {base[:80]}: that is no address") from None
 
 
 def _dataset(args: argparse.Namespace, parameters: dict[str, str]) -> Path:

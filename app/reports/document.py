@@ -33,6 +33,7 @@ from app.text import clean
 from engine.bundle.errors import complaints
 from engine.bundle.manifest import ZERO_SHOT
 from engine.errors import SeqscopeError
+from engine.files import expect_file
 from engine.machine import without_collector
 from engine.runtime import NOT_SETTLED, STILL_IMPROVING
 
@@ -291,6 +292,7 @@ def read(content: bytes, name: str = "the file") -> Report:
 
 def load(path: Path) -> Report:
     """`read` of a file."""
+    expect_file(path)
     try:
         if path.stat().st_size > MAX_BYTES:
             raise SeqscopeError(f"{path} is too large for a report ({path.stat().st_size:,} bytes).")

@@ -39,6 +39,7 @@ from app.reports.columns import LOOKED_AT, Columns, choose, list_of, match
 from app.text import count, short
 from app.uploads.limits import UploadLimits
 from engine.errors import Refused, SeqscopeError
+from engine.files import expect_file
 from engine.runtime import Zoo
 from engine.tabular import dialect, times
 from engine.tabular.database import BLANKS, connect, first_line, value
@@ -138,8 +139,7 @@ def reading(
         yield Histories(models.users.num_rows, "the dataset's own", lambda: _people(models))
         return
     path, folder = Path(source).resolve(), work.resolve() / "reading"
-    if not path.is_file():
-        raise SeqscopeError(f"There is no file {source}.")
+    expect_file(path)
     folder.mkdir()
     try:
         with connect(folder, bounds or UNLIMITED, readable=[path]) as con:

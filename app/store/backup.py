@@ -33,7 +33,7 @@ from app.store.database import Store
 from app.store.datasets import forget
 from app.store.file import Held
 from engine.errors import SeqscopeError
-from engine.files import tidied
+from engine.files import expect_file, tidied
 from engine.machine import now
 from engine.tabular.database import sql
 
@@ -190,6 +190,7 @@ def _holds(path: Path) -> bool:
 
 def _unpacked(source: Path, staged: Path) -> dict[str, str]:
     """Unpacks regular files with names that a backup may have; name → SHA-256 of what was written."""
+    expect_file(source)
     sums: dict[str, str] = {}
     try:
         with tarfile.open(source, "r:") as archive:

@@ -11,7 +11,7 @@ from app.uploads.limits import UploadLimits
 from app.uploads.row_checks import check_events, check_items, compare
 from engine.errors import Refused
 from engine.tabular.database import connect, sql_path, value
-from engine.tabular.findings import CheckResult, Findings
+from engine.tabular.findings import CheckResult, Findings, HeldOut
 from engine.tabular.reading import KINDS, FileKind, Reading, Record
 from engine.tabular.rows import load_rows
 
@@ -75,11 +75,12 @@ def check(
             con.execute(f"CREATE TABLE known AS SELECT item_id FROM read_parquet({sql_path(known)})")
             kept_before = value(con, "SELECT count(*) FROM known")
         numbers = {"users": 0, "events": 0, "items": rows_kept.get("catalogue", kept_before)}
-        held_out = scale = None
+        held_out: HeldOut | None = None
+        ratings: tuple[float, ...] = ()
         if log is not None:
             load("log", 0.5 if catalogue else 0.02)
             say(0.65, "Checking the log")
-            held_out, scale = check_events(con, log.reading, findings)
+            held_out, ratings = check_events(con, log.reading, findings)
             rows_kept["log"] = numbers["events"] = value(con, "SELECT count(*) FROM events")
             numbers["users"] = value(con, 'SELECT count(DISTINCT "user") FROM events')
             if catalogue is not None or known is not None:
@@ -105,7 +106,7 @@ def check(
             users=numbers["users"],
             events=numbers["events"],
             held_out=held_out,
-            scale=scale,
+            ratings=ratings,
         )
     if checked.stopped:
         shutil.rmtree(folder)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from app.uploads.limits import UploadLimits
 from engine.errors import Refused
-from engine.tabular.columns import NAMES, SCALES, called, lowest_liked, scale_words
+from engine.tabular.columns import NAMES, called, lowest_liked, scale_words
 from engine.tabular.database import has_html, sql, value
 from engine.tabular.findings import Cell, Findings, HeldOut
 from engine.tabular.problems import (
@@ -127,9 +127,11 @@ def _repeated_items(
 _DAY = 86_400
 
 
-def check_events(con: duckdb.DuckDBPyConnection, reading: Reading, findings: Findings) -> tuple[HeldOut, int | None]:
+def check_events(
+    con: duckdb.DuckDBPyConnection, reading: Reading, findings: Findings
+) -> tuple[HeldOut, tuple[float, ...]]:
     """Adds what is wrong to `findings`; makes the table `events` (line, user, item, time, fraction, weight, quantity) of the rows
-    that are kept."""
+    that are kept. Returns also the ratings that there are."""
     cell_of = {column.role: f"c{number}" for number, column in enumerate(reading.columns)}
     name = {column.role: column.name for column in reading.columns}
     for role in ("user", "item"):
@@ -152,14 +154,14 @@ def check_events(con: duckdb.DuckDBPyConnection, reading: Reading, findings: Fin
         f"{moment} AS time, {within} AS fraction, {numbers['weight']} AS weight, {numbers['quantity']} AS quantity FROM rows "
         f"WHERE line NOT IN ({findings.bad_lines('log')})"
     )
-    scale = _ratings(con, reading, name["weight"], findings) if "weight" in cell_of else None
+    ratings = _ratings(con, reading, name["weight"], findings) if "weight" in cell_of else ()
     if reading.drop_negative and "quantity" in cell_of:
         _drop(con, "quantity < 0", "quantity", "quantity_negative", name["quantity"], findings)
     if "time" in cell_of:
         _repeated_events(con, name["user"], findings)
     held_out = _held_out(con, reading, name["item"], findings)
     _users(con, name["user"], findings)
-    return held_out, scale
+    return held_out, ratings
 
 
 def _times(con: duckdb.DuckDBPyConnection, cell: str, column: str, form: str, findings: Findings) -> None:
@@ -177,16 +179,18 @@ def _times(con: duckdb.DuckDBPyConnection, cell: str, column: str, form: str, fi
     _insert(findings, "log", (*time_rules(cell, "moment", UNITS.get(form, 1)), future), cell, column)
 
 
-def _ratings(con: duckdb.DuckDBPyConnection, reading: Reading, column: str, findings: Findings) -> int | None:
-    """Ratings count alike, however low: said where the values look like ratings, and left out below the minimum. The top of their
-    scale, None where they are no ratings."""
+def _ratings(con: duckdb.DuckDBPyConnection, reading: Reading, column: str, findings: Findings) -> tuple[float, ...]:
+    """Ratings count alike, however low: said where the values look like ratings, and left out below the minimum. Those that there
+    are, lowest first; none where the values are no ratings."""
     low = lowest_liked(con, column, "weight", "events")
+    query = "SELECT DISTINCT weight FROM events WHERE weight IS NOT NULL ORDER BY weight"
+    ratings = () if low is None else tuple(rating for (rating,) in con.execute(query).fetchall())
     if reading.min_rating is not None:
         _drop(con, f"weight < {float(reading.min_rating)}", "weight", "rating_dropped", column, findings)
     if low is not None and reading.min_rating is None:
         source = f"SELECT line, weight::VARCHAR AS value FROM events WHERE weight < {low}"
         findings.insert("log", "rating_low", source, column, scale_words(low))
-    return None if low is None else SCALES[low]
+    return ratings
 
 
 def _drop(

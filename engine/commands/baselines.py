@@ -35,11 +35,15 @@ def run(args: argparse.Namespace) -> int:
     from engine.console import part, warn
     from engine.data.dataset import Dataset
     from engine.errors import SeqscopeError, UsageError
+    from engine.export.staging import exported_fingerprint
+    from engine.files import expect_no_file
     from engine.registry import MODELS
     from engine.training.recipe import load
 
     dataset = Dataset(args.dataset)
     runs = args.runs or Path("runs") / dataset.info.name
+    expect_no_file(runs)
+    exported_fingerprint(dataset, args.to)  # before anything is computed
     declared = cards.at_once(cards.declarations().models)
     recipes = {name: load(declared.get(name, name), dataset.info.name, None, []) for name in args.models or declared}
     if learning := [name for name, recipe in recipes.items() if MODELS[recipe.family].objective != "counts"]:

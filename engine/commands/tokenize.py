@@ -54,6 +54,7 @@ def run(args: argparse.Namespace) -> int:
 
     from engine.data.dataset import Dataset
     from engine.errors import UsageError
+    from engine.files import expect_file
     from engine.tokenizers.recipe import load
     from engine.tokenizers.report import table
     from engine.tokenizers.run import tokenize, transfer
@@ -65,6 +66,7 @@ def run(args: argparse.Namespace) -> int:
     dataset = Dataset(args.dataset)
     vectors = None
     if args.vectors:
+        expect_file(args.vectors)
         try:
             vectors = np.load(args.vectors, allow_pickle=False)
         except (ValueError, EOFError):

@@ -20,7 +20,7 @@ from pathlib import Path, PurePosixPath
 from engine.data.download import PATIENT, Patience, digest, download, get_text
 from engine.data.write import staging
 from engine.errors import SeqscopeError
-from engine.files import BROKEN_ZIP, write_json
+from engine.files import BROKEN_ZIP, expect_no_file, write_json
 from engine.tabular.database import connect_file, sql
 
 CHECKSUMS = "checksums.json"
@@ -68,7 +68,7 @@ def fetch(name: str, to: Path, *, base_url: str | None = None, patience: Patienc
 def _fetch_set(known: PublicSet, to: Path, base_url: str | None, patience: Patience) -> Path:
     base = (base_url or known.base).rstrip("/")
     folder = to / known.name
-    to.mkdir(parents=True, exist_ok=True)
+    expect_no_file(folder)
     archives = [file for file in known.files if file.endswith(".zip")]
     keep = to if archives else folder
     keep.mkdir(parents=True, exist_ok=True)

@@ -37,6 +37,7 @@ from engine.data.sources.items import open_items
 from engine.data.split import IN_TRAINING, NO_TRAINING, in_training, split_roles, without_training
 from engine.data.write import NAME, refuse_existing, staging, write_dataset, write_files
 from engine.errors import SeqscopeError, UsageError, first_line
+from engine.files import expect_file
 from engine.machine import now
 from engine.tabular.columns import scale_words
 from engine.tabular.database import connect_file, rows_left_out
@@ -94,8 +95,8 @@ def _check_paths(options: ImportOptions) -> None:
         raise UsageError(f"{given}; use lowercase letters, digits and single dashes")
     refuse_existing(options.out, options.overwrite)
     for path in options.read:
-        if not path.exists():
-            raise SeqscopeError(f"{path} does not exist.")
+        if not path.is_dir():
+            expect_file(path)
 
 
 @contextlib.contextmanager

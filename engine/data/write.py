@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import re
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,17 +20,14 @@ from engine.data.ragged import Ragged, offsets_of
 from engine.data.repeats import UNTRAINED, count_held_out, repeated
 from engine.data.split import SplitOptions, split_roles
 from engine.errors import SeqscopeError, UsageError
-from engine.files import staged_folder
+from engine.files import contents, expect_no_file, staged_folder
 from engine.machine import now
 
 
 def refuse_existing(out: Path, overwrite: bool) -> None:
     """Fail early, before any work, where `out` must not be written."""
-    if not out.exists():
-        return
-    if not out.is_dir():
-        raise SeqscopeError(f"{out} is a file. Choose another --out.")
-    if not any(out.iterdir()):
+    expect_no_file(out)
+    if not out.exists() or not any(out.iterdir()):
         return
     if not overwrite:
         raise SeqscopeError(f"{out} exists already. Choose another --out, or replace it with --overwrite.")
@@ -41,12 +40,16 @@ def refuse_existing(out: Path, overwrite: bool) -> None:
 
 @contextlib.contextmanager
 def staging(out: Path, *, overwrite: bool = False) -> Iterator[Path]:
-    """As `staged_folder`. Raises SeqscopeError where `out` must not be written, or cannot be."""
+    """As `staged_folder`; what people keep in `out` beside a dataset stays. Raises SeqscopeError where `out` must not be written,
+    or cannot be."""
     refuse_existing(out, overwrite)
     try:
         with staged_folder(out) as folder:
             yield folder
             refuse_existing(out, overwrite)  # somebody else may have written it meanwhile
+            for name in contents(out) - contents(folder):
+                if not any(fnmatch(name, pattern) for pattern in OF_DATASETS):
+                    _copy(out / name, folder / name)
     except OSError as error:
         where = error.filename or out
         raise SeqscopeError(
@@ -54,6 +57,17 @@ def staging(out: Path, *, overwrite: bool = False) -> Iterator[Path]:
         )
 
 
+def _copy(source: Path, target: Path) -> None:
+    if source.is_dir() and not source.is_symlink():
+        shutil.copytree(source, target, symlinks=True)
+    else:
+        shutil.copy2(source, target, follow_symlinks=False)
+
+
+OF_DATASETS = (
+    "dataset.json", "items.parquet", "users.parquet", "interactions.parquet", "negatives-*.npy", "words",
+)  # fmt: skip
+"""Patterns of what a dataset's folder holds: its files, and what is computed of them later. All else in it is somebody's."""
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 TIME_UNITS = ("second", "day", "order", "none")
 ROW_GROUP = 1 << 20

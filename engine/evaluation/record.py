@@ -39,7 +39,9 @@ def read_record(run: Path) -> dict[str, Any]:
         record = load_json(path)
         wrong = fault(record, _TRAINED) or _later_fault(record)
     except ValueError as error:
-        wrong = str(error)
+        record, wrong = None, str(error)
+    if isinstance(record, dict) and record.get("kind") == "tokenizer":
+        raise SeqscopeError(f"{run} holds a run of a tokenizer, not of a model. Name one of `seqscope train`.")
     if wrong:
         raise SeqscopeError(f"{path} cannot be used ({wrong}). Train again with --restart.")
     return dict(record)

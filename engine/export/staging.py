@@ -26,7 +26,7 @@ from engine.bundle.tokenizers import ABOUT
 from engine.data.dataset import Cases, Dataset
 from engine.errors import SeqscopeError, UsageError
 from engine.evaluation import memorisation
-from engine.files import load_json, replacing, staged_folder
+from engine.files import expect_no_file, load_json, replacing, staged_folder
 from engine.machine import now
 from engine.runtime import Bundle, Space, Tokenization, Zoo
 from engine.runtime.zoo import IDENTIFIERS, SPACES
@@ -83,7 +83,9 @@ def check_name_and_title(name: str, title: str | None) -> None:
 
 def exported_fingerprint(data: Dataset, out: Path) -> str | None:
     """Of the dataset that an export folder is of; None where it says nothing. Raises SeqscopeError where that is not `data`,
-    where the folder is one to train on (its tables have the same names), and where it holds the folders of datasets."""
+    where the folder is one to train on (its tables have the same names), where it holds the folders of datasets, and where it is
+    a file."""
+    expect_no_file(out)
     if (out / "interactions.parquet").exists():
         raise SeqscopeError(
             f"{out} is a dataset to train on, and an export would replace its tables. Export to another folder."
@@ -97,7 +99,7 @@ def exported_fingerprint(data: Dataset, out: Path) -> str | None:
         )
     try:
         fingerprint = load_json(out / "dataset.json").get("fingerprint")
-    except (FileNotFoundError, NotADirectoryError, ValueError, AttributeError):
+    except (FileNotFoundError, ValueError, AttributeError):
         fingerprint = None
     if out.is_dir() and fingerprint != data.info.fingerprint:
         others = [child.name for child in out.iterdir() if (child / "manifest.json").exists()]

@@ -34,7 +34,7 @@ from engine.data.identifiers import LEVELS, NONE, TABLE, Identifiers
 from engine.errors import SeqscopeError, first_line
 from engine.export import umap_map
 from engine.export.staging import TITLE, USERS, check_name_and_title, exported, provenance, read_back
-from engine.files import read_json
+from engine.files import expect_file, read_json
 from engine.machine import now
 from engine.runtime.zoo import IDENTIFIERS
 from engine.tabular.json_rows import codes_of
@@ -248,7 +248,8 @@ def read_index(path: Path, item_ids: list[str]) -> Identifiers:
     """The semantic IDs of these items. Raises SeqscopeError where the file is none, or does not have all of them; and where it is
     larger than what these can need, as JSON takes many times its bytes while it is read."""
     most = SPARE + ESCAPED * sum(map(len, item_ids)) + len(item_ids) * LEVELS * CODE
-    if path.is_file() and path.stat().st_size > most:
+    expect_file(path)
+    if path.stat().st_size > most:
         raise SeqscopeError(
             f"{path} has {path.stat().st_size:,} bytes, and the semantic IDs of {len(item_ids):,} items have at most {most:,}"
         )

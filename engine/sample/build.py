@@ -21,14 +21,12 @@ from engine.sample.story import Story, draw_timeline
 from engine.sample.viewers import World, build_world, choose, draw_tastes
 
 FILMS = "films.jsonl"
-README = "README.md"
-"""Not made from the films: outlives a new build."""
 
 
 def build_sample(films_path: Path, out: Path, story: Story, seed: int) -> DatasetInfo:
     """Simulate viewers of the films in `films_path` and put the dataset in `out`, with a copy of the films.
 
-    The folder is replaced as a whole or not at all; of what was in it, the films and a README stay.
+    The dataset is replaced as a whole or not at all; what else is in the folder stays.
     """
     films = read_films(films_path)
     if len(films) <= story.max_events:
@@ -38,8 +36,6 @@ def build_sample(films_path: Path, out: Path, story: Story, seed: int) -> Datase
     log, _ = simulate(films, story, np.random.default_rng(seed))
     with staging(out, overwrite=True) as folder:
         shutil.copyfile(films_path, folder / FILMS)
-        if (out / README).is_file():
-            shutil.copyfile(out / README, folder / README)
         return write_dataset(
             folder,
             staged=True,

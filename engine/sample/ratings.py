@@ -66,7 +66,7 @@ REFERENCES = [
 
 
 def build_films(raw: Path, catalogue: Path, out: Path, seed: int = 0) -> DatasetInfo:
-    """Import the raw table in the folder `raw` as the dataset `out`, replaced as a whole or not at all; its README stays.
+    """Import the raw table in the folder `raw` as the dataset `out`, replaced as a whole or not at all.
 
     raw: ratings.parquet (user_id, item_id, rating 0–10, timestamp: unix seconds of a midnight, pos: the order within the user),
     items.parquet (item_id, title, year, genres separated by |) and LICENSE. catalogue: films.jsonl, which knows more about some
@@ -109,8 +109,6 @@ def build_films(raw: Path, catalogue: Path, out: Path, seed: int = 0) -> Dataset
             path.rename(folder / path.name)
         shutil.rmtree(work)
         shutil.copyfile(licence, folder / LICENCE)
-        if (out / "README.md").is_file():
-            shutil.copyfile(out / "README.md", folder / "README.md")
         options = {"command": "sample films", "people_seed": seed, **made.options}
         info = dataclasses.replace(made, options=options, references=REFERENCES)
         (folder / "dataset.json").write_text(info.to_json(), "utf-8")

@@ -126,8 +126,8 @@ class CheckResult(Record):
     events: int = 0
     held_out: HeldOut | None = None
     """None where there is no log."""
-    scale: int | None = None
-    """Top of the scale that the log's weights are ratings on, 5 or 10; None where they are none."""
+    ratings: tuple[float, ...] = ()
+    """Those that the log has, lowest first, below a minimum, too; none where its weights are no ratings."""
     fingerprint: str = ""
     """sha256 of the clean files; "" where there are none."""
 

@@ -24,6 +24,7 @@ from typing import BinaryIO, NamedTuple, cast
 from charset_normalizer import from_bytes
 
 from engine.errors import Refused, SeqscopeError
+from engine.files import expect_file
 from engine.tabular.reading import ENCODINGS, MB, UNLIMITED, Limits, ReadingChoice
 
 MAX_LINE = 1 << 20
@@ -88,13 +89,11 @@ def write_plain(
 @contextlib.contextmanager
 def named(path: Path) -> Iterator[None]:
     """Says of which file something is refused. Raises SeqscopeError."""
+    expect_file(path)
     try:
         yield
     except Refused as refused:
         raise SeqscopeError(f"{path}: {refused}")
-    except (FileNotFoundError, IsADirectoryError) as error:
-        fault = "does not exist" if isinstance(error, FileNotFoundError) else "is a folder; name a file in it"
-        raise SeqscopeError(f"{path} {fault}.")
 
 
 def head(path: Path, encoding: str = "utf-8") -> list[str]:

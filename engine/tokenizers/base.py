@@ -49,7 +49,7 @@ class Material:
             vectors = getattr(self, name)
             if vectors is None:
                 continue
-            if vectors.ndim != 2 or len(vectors) != len(self) or vectors.dtype != np.float32:
+            if vectors.ndim != 2 or len(vectors) != len(self) or not vectors.size or vectors.dtype != np.float32:
                 raise ValueError(f"{name} must be float32 [{len(self)}, d], not {vectors.dtype} {vectors.shape}")
             if not np.isfinite(vectors).all():
                 raise ValueError(f"{name} hold values that are no numbers")
@@ -114,7 +114,7 @@ class Tokenizer(ABC):
         name: the family in recipes.
         Config: the dataclass of its settings, the table `tokenizer` of recipes.
         card: what people are told of it. One with a variant that a page trains has a setting `codes`, the codes of a level.
-        needs: what it reads of a Material besides the items.
+        needs: what it reads of a Material besides the items (where its settings decide: `needs_of`).
         learns: by gradient, so that the table `training` counts.
         shared: see Identifiers.
     """
@@ -136,6 +136,11 @@ class Tokenizer(ABC):
             require(cls, "Config", "card")
             if any(variant.page for variant in cls.card.variants):
                 require(cls.Config, "codes")
+
+    @classmethod
+    def needs_of(cls, config: Any) -> tuple[str, ...]:
+        """What it needs with these settings (its `Config`)."""
+        return cls.needs
 
     @classmethod
     @abstractmethod

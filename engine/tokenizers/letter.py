@@ -62,6 +62,10 @@ class Letter(Rqvae):
     config: LetterConfig
 
     @classmethod
+    def needs_of(cls, config: LetterConfig) -> tuple[str, ...]:
+        return cls.needs if config.alpha else Rqvae.needs
+
+    @classmethod
     def fit(cls, material: Material, config: Any, generator: np.random.Generator, learning: Learning) -> Self:
         if config.alpha and material.of("collaborative").shape[1] != config.dim:
             raise ValueError(

@@ -255,9 +255,8 @@ def find_judge(given: Path | None, recipe: TokenizerRecipe, dataset: Dataset, be
     if dataset.info.sets:
         return None
     named = getattr(recipe.tokenizer, "teacher", None)
-    if named is not None:
-        return Judge.of(teacher.find(named, beside), dataset)
-    folder = next((beside / name for name in RUNS if (beside / name / "run.json").exists()), None)
+    folder = None if named is None else teacher.lookup(named, beside)
+    folder = folder or next((beside / name for name in RUNS if (beside / name / "run.json").exists()), None)
     return None if folder is None else Judge.of(folder, dataset)
 
 

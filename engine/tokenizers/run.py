@@ -184,7 +184,8 @@ def gather(
     fitted: bool = False,
 ) -> tuple[Material, dict[str, Any]]:
     """What the recipe's tokenizer reads of a dataset, and where it comes from. fitted: it reads words alone from now on."""
-    needs = [need for need in tokenizers()[recipe.family].needs if not fitted or need not in WITHOUT_LOG]
+    needed = tokenizers()[recipe.family].needs_of(recipe.tokenizer)
+    needs = [need for need in needed if not fitted or need not in WITHOUT_LOG]
     about: dict[str, Any] = {
         "tokenizer": recipe.name,
         "family": recipe.family,

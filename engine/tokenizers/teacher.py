@@ -20,11 +20,15 @@ from engine.tokenizers.base import Vectors
 from engine.training.run import open_run
 
 
+def lookup(name: str, beside: Path) -> Path | None:
+    """The run folder that `name` means: a folder in `beside`, or a path; None where there is no such run."""
+    return next((folder for folder in (beside / name, Path(name)) if (folder / "run.json").exists()), None)
+
+
 def find(name: str, beside: Path) -> Path:
-    """The run folder that `name` means: a folder in `beside`, or a path. Raises SeqscopeError where there is no such run."""
-    for folder in (beside / name, Path(name)):
-        if (folder / "run.json").exists():
-            return folder
+    """As `lookup`. Raises SeqscopeError where there is no such run."""
+    if (folder := lookup(name, beside)) is not None:
+        return folder
     raise SeqscopeError(
         f"there is no run {beside / name} to learn from. Train it first (`seqscope train {name} --dataset …`), "
         "or name another with --set tokenizer.teacher=…"

@@ -41,7 +41,8 @@ def test_tables_as_json_keep_numbers_lists_and_columns_of_one_name() -> None:
 
 def test_file_names_and_figures_that_send_nothing_anywhere() -> None:
     assert file_name("Leave one out", "../../etc/passwd", ending="csv") == "leave-one-out-etc-passwd.csv"
-    assert file_name("기생충", ending="csv") == file_name(ending="csv") == "seqscope.csv"
+    assert file_name("/ \u202e..", ending="csv") == file_name(ending="csv") == "seqscope.csv"
+    assert file_name("Café · 羅生門_2", ending="csv") == "café-羅生門-2.csv"
     assert file_name("a" * 500, ending="csv") == f"{'a' * 80}.csv"
     found = config("a figure")
     assert not (found["showSendToCloud"] or found["displaylogo"] or found["typesetMath"])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 
@@ -116,6 +118,21 @@ def test_a_section_per_kind_of_model_and_cards_closed_until_opened(path: Path) -
         shown += [markdown.value for markdown in page.markdown]
     assert sum("\n" in text for text in shown) == len(TOYS) - 1
     assert any(md(title) in text and text.endswith(md(summary)) for text in shown)
+
+
+@pytest.mark.parametrize(("title", "folder"), [("七人の侍", "七人の侍"), ("Café №1", "café-1"), ("🎬", "toys")])
+def test_a_bundle_unpacks_into_a_folder_of_its_dataset(
+    path: Path, monkeypatch: pytest.MonkeyPatch, title: str, folder: str
+) -> None:
+    about = json.loads((path / "dataset.json").read_text("utf-8"))
+    (path / "dataset.json").write_text(json.dumps(about | {"title": title}), "utf-8")
+    offered: list[Callable[[], bytes]] = []
+    monkeypatch.setattr("app.downloads.button", lambda label, make, *rest, **more: offered.append(make))
+    page = alone("about", section="sequential")
+    page.session_state["about_card_alpha"] = True
+    run_without_fault(page)
+    archive = zipfile.ZipFile(io.BytesIO(offered[0]()))
+    assert {name.partition("/")[0] for name in archive.namelist()} == {folder}
 
 
 def test_an_open_card_offers_the_bundle(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -200,7 +200,7 @@ def test_terms_come_first(bench: Bench, server: Server, monkeypatch: pytest.Monk
 
 def test_a_folder_that_cannot_be(bench: Bench, server: Server) -> None:
     bench.write("file", "")
-    assert fetch(bench, server, "ml-1m", "file/raw") == 1 and "Choose another --to" in bench.err
+    assert fetch(bench, server, "ml-1m", "file/raw") == 1 and "Name another folder" in bench.err
 
 
 def test_the_next_step_can_be_pasted_where_the_folder_has_blanks(bench: Bench, server: Server) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from engine.data.dataset import Dataset, DatasetInfo, Role
 from engine.data.split import SplitOptions
 from engine.data.write import staging, write_dataset
 from engine.errors import SeqscopeError, UsageError
+from engine.files import contents
 
 TEXTS = ["한국어", "العربية", "😀 emoji", "<script>", '=HYPERLINK("x")', "  two\ttabs\n", "a\u0301 ≠ á", "\u2028"]
 
@@ -125,6 +127,24 @@ def test_an_existing_dataset_is_replaced_only_when_told(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["toy"]
 
 
+def test_what_people_keep_beside_a_dataset_outlives_a_new_one(tmp_path: Path) -> None:
+    write_dataset(tmp_path / "toy", **arguments())
+    made = contents(tmp_path / "toy")
+    (tmp_path / "toy" / "plots" / "deep").mkdir(parents=True)
+    (tmp_path / "toy" / "plots" / "deep" / "a.png").write_bytes(b"a")
+    (tmp_path / "toy" / "notes.txt").write_text("irreplaceable")
+    (tmp_path / "toy" / "latest").symlink_to("nowhere")
+    (tmp_path / "toy" / "words").mkdir()
+    for name in ("negatives-u100-test.npy", "words/a.npy"):  # of the data of before
+        (tmp_path / "toy" / name).touch()
+    write_dataset(tmp_path / "toy", **arguments(title="Second"), overwrite=True)
+    assert DatasetInfo.read(tmp_path / "toy" / "dataset.json").title == "Second"
+    assert contents(tmp_path / "toy") == made | {"plots", "notes.txt", "latest"}
+    assert (tmp_path / "toy" / "notes.txt").read_text() == "irreplaceable"
+    assert (tmp_path / "toy" / "plots" / "deep" / "a.png").read_bytes() == b"a"
+    assert os.readlink(tmp_path / "toy" / "latest") == "nowhere"
+
+
 def test_overwrite_replaces_nothing_but_datasets(tmp_path: Path) -> None:
     (tmp_path / "toy").mkdir()
     (tmp_path / "toy" / "thesis.txt").write_text("irreplaceable")
@@ -171,7 +191,7 @@ def test_nobody_sees_half_a_folder(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(SeqscopeError, match="cannot be read or written"), staging(tmp_path / "file" / "toy"):
+    with pytest.raises(SeqscopeError, match="is a file, and a folder is needed"), staging(tmp_path / "file" / "toy"):
         pass
 
 

@@ -258,7 +258,7 @@ def test_what_cannot_be_read(models: Zoo, tmp_path: Path, name: str, content: by
 
 
 def test_no_file_and_no_people(models: Zoo, copied: Path, tmp_path: Path) -> None:
-    with pytest.raises(SeqscopeError, match="no file"):
+    with pytest.raises(SeqscopeError, match="does not exist"):
         read(models, tmp_path / "nope.csv", tmp_path)
     (copied / "users.parquet").unlink()
     with pytest.raises(SeqscopeError, match="without its users"):

@@ -211,7 +211,7 @@ def test_damage_is_found(archive: Path, own_home: Path, tmp_path: Path) -> None:
     refuses(other, "damaged", own_home)
     (tmp_path / "4.tar").write_bytes(archive.read_bytes()[: archive.stat().st_size // 2])
     refuses(tmp_path / "4.tar", "not a whole", own_home)
-    refuses(tmp_path / "none.tar", "could not be unpacked", own_home)
+    refuses(tmp_path / "none.tar", "does not exist", own_home)
     deep = altered(
         archive, tmp_path / "6.tar", lambda name, text: (name, b"[" * 100_000 if "backup.json" in name else text)
     )

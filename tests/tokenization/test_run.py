@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from engine.cli import main
@@ -20,7 +21,7 @@ from engine.evaluation import metrics
 from engine.evaluation.ranks import full_ranks
 from engine.runtime import Zoo
 from engine.tokenizers import teacher
-from engine.tokenizers.base import tokenizers
+from engine.tokenizers.base import Material, tokenizers
 from engine.tokenizers.recipe import from_dict, load
 from engine.tokenizers.report import Judge
 from engine.tokenizers.run import gather, open_tokenizer
@@ -112,6 +113,15 @@ def test_letter_learns_from_a_run_and_says_from_which(
     assert said.teacher is not None and said.figures.ranking is not None
     assert said.teacher.model_dump() == {name: about[name] for name in type(said.teacher).model_fields}
     assert said.figures.ranking.model_dump() == {name: report["ranking"][name] for name in ("of", "own", "quantised")}
+
+
+def test_letter_without_its_collaborative_term_needs_no_teacher(
+    dataset: Dataset, vectors: Path, tmp_path: Path
+) -> None:
+    settings = [*SMALL, "tokenizer.alpha=0", "tokenizer.clusters=2", "training.epochs=1"]
+    assert main(command("letter", dataset, tmp_path / "letter", "--vectors", str(vectors), settings=settings)) == 0
+    assert "teacher" not in Identifiers.read(tmp_path / "letter").about
+    assert main(["export", str(tmp_path / "letter"), "--to", str(tmp_path / "exports")]) == 0
 
 
 def test_where_several_items_of_a_user_are_held_out_nobody_judges(tmp_path: Path) -> None:
@@ -222,11 +232,18 @@ def test_a_models_run_is_not_replaced(
     assert (run_of("sasrec") / "run.json").exists()
 
 
-def test_a_tokenizers_run_is_no_models(dataset: Dataset, tmp_path: Path) -> None:
+def test_vectors_without_numbers_are_refused(dataset: Dataset) -> None:
+    items = pq.read_table(dataset.path / "items.parquet")
+    with pytest.raises(ValueError, match="must be float32"):
+        Material(items, vectors=np.empty((len(items), 0), np.float32))
+
+
+def test_a_tokenizers_run_is_no_models(dataset: Dataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(command("random", dataset, tmp_path / "random", settings=[])) == 0
     with pytest.raises(UsageError, match="not a tokenizer"):
         from_dict({"family": "sasrec"}, "here")
     assert main(["evaluate", str(tmp_path / "random")]) == 1
+    assert "a run of a tokenizer, not of a model" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [[], ["--restart"]], ids=["", "restart"])

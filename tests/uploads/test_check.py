@@ -442,9 +442,11 @@ def test_a_key_that_an_object_has_twice_is_warned_of(desk: Desk, text: str) -> N
     assert [(item["item_id"], item["title"]) for item in desk.items()] == [("1", "a"), ("3", "b")]
 
 
-def test_a_minimum_rating_is_chosen_on_the_whole_scale_before_and_after(desk: Desk) -> None:
-    rows = "".join(f"u{u},i{i},{1 + (u + i) % 10},{1_700_000_000 + i}\n" for u in range(10) for i in range(8))
+@pytest.mark.parametrize("step", [1, 0.5], ids=["stars", "half stars"])
+def test_a_minimum_rating_is_one_of_the_log_before_and_after(desk: Desk, step: float) -> None:
+    rows = "".join(f"u{u},i{i},{step * (1 + (u + i) % 10)},{1_700_000_000 + i}\n" for u in range(10) for i in range(8))
     desk.guess("user,item,rating,time\n" + rows, "log")
-    for chosen in (None, 3.0, 7.0):
+    for chosen in (None, 3 * step, 7 * step):
         desk.readings["log"] = desk.readings["log"].model_copy(update={"min_rating": chosen})
-        assert views.minimum_ratings(desk.check(), desk.readings["log"]) == [None, *map(float, range(2, 11))]
+        ratings = views.minimum_ratings(desk.check(), desk.readings["log"])
+        assert ratings == [None, *(step * stars for stars in range(2, 11))]

@@ -102,7 +102,8 @@ def _bundle(models: Zoo, name: str) -> None:
         st.caption(f"Its bundle has {amount(bytes)}, too much to be packed here: it is a folder on the server.")
         return
     file = file_name("seqscope", models.info.title, name, ending="zip")
-    make = functools.partial(models.packed, name, slug(models.info.title))
+    folder = slug(models.info.title, default=models.info.name)
+    make = functools.partial(models.packed, name, folder)
     help_ = (
         "The model as a folder of ONNX graphs and tables, with the catalogue around it. Unpacked into a "
         "folder of exports, Seqscope shows it; docs/bundle.md says how any other program asks it."

@@ -245,9 +245,10 @@ def offers(held_out: HeldOut, reading: Reading) -> list[Offer]:
 def minimum_ratings(checked: CheckResult, reading: Reading) -> list[float | None]:
     """What may be chosen as the lowest rating that counts; empty where the log has no low ones."""
     low = any(entry.problem == "rating_low" for entry in checked.counts)
-    if checked.scale is None or (not low and reading.min_rating is None):
+    if not checked.ratings or (not low and reading.min_rating is None):
         return []
-    return [None, *map(float, range(2, checked.scale + 1))]
+    chosen = () if reading.min_rating is None else (reading.min_rating,)
+    return [None, *sorted({*checked.ratings[1:], *chosen})]
 
 
 def log_stops_alone(checked: CheckResult) -> bool:

@@ -16,6 +16,7 @@ from engine.data.catalogue import ItemFile, Record
 from engine.data.log import LogFiles
 from engine.data.options import ImportOptions
 from engine.errors import SeqscopeError
+from engine.files import expect_file
 from engine.tabular.dialect import parse_object
 from engine.tabular.findings import Findings
 from engine.tabular.json_rows import load_document
@@ -105,8 +106,7 @@ def only_file(paths: Sequence[Path], name: str, source: str) -> Path:
         raise SeqscopeError(f"{source} reads one folder or one {name}, not {len(paths)} paths.")
     path = paths[0]
     if not path.is_dir():
-        if not path.exists():
-            raise SeqscopeError(f"{path} does not exist.")
+        expect_file(path)
         return path
     if not (path / name).is_file():
         raise SeqscopeError(f"{path} holds no {name}, which {source} needs; it holds {listing(path)}.")
