@@ -1,4 +1,4 @@
-"""LLaMA's decoder for one sequence, written out once more in numpy from Touvron et al. 2023, places as turns of complex numbers."""
+"""LLaMA's decoder for one sequence, once more in numpy from Touvron et al. 2023, places as turns of complex numbers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.generation.numpy_t5 import Array, Weights, norm, softmax
 
 
 def turned(x: Array) -> Array:
-    """Su et al. 2021, 3.2.2: of x [heads, n, d], number i of the first half and of the second turn by place · 10,000^(−2i / d)."""
+    """Su et al. 2021, 3.2.2: of x [heads, n, d], numbers i of both halves turn by place · 10,000^(−2i / d)."""
     half = x.shape[-1] // 2
     turns = np.exp(1j * np.outer(np.arange(x.shape[1]), 10_000.0 ** (-np.arange(half) / half)))
     pairs = (x[..., :half] + 1j * x[..., half:]) * turns

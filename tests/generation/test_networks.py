@@ -43,9 +43,9 @@ def test_the_decoder_alone_is_llama(family: str) -> None:
     weights = {name: value.double().numpy() for name, value in model.state_dict().items()}
     items = np.random.default_rng(0).integers(0, ITEMS, 5)
     tokens = np.concatenate([[model.bos, *model.tokens[item].tolist()] for item in items])
-    wanted = numpy_llama.logits(weights, tokens, model.layers, model.heads)[-model.levels - 1 : -1]
-    found = model.after(torch.from_numpy(items[None, :-1]), torch.from_numpy(items[None, -1:]))[0, 0]
-    torch.testing.assert_close(found, torch.from_numpy(wanted).float(), atol=1e-4, rtol=1e-4)
+    expected = numpy_llama.logits(weights, tokens, model.layers, model.heads)[-model.levels - 1 : -1]
+    answer = model.after(torch.from_numpy(items[None, :-1]), torch.from_numpy(items[None, -1:]))[0, 0]
+    torch.testing.assert_close(answer, torch.from_numpy(expected).float(), atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize("family", list(FAMILIES))

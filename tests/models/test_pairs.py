@@ -80,8 +80,8 @@ def test_the_loss_of_collaborative_metric_learning(nearest: bool) -> None:
 def test_a_guessed_rank_is_counted_in_whole_numbers() -> None:
     """13 of 20 among 180 items are 117 of them, of which floating-point numbers had made 116."""
     far = torch.tensor([[0.1] * 13 + [9.0] * 7])
-    found = losses.warp(torch.tensor([-0.2]), -far, 180, 0.5, ranked=True, nearest=False)
-    assert found.item() == pytest.approx(numpy_pairs.warp(0.2, far[0].tolist(), 0.5, 180, nearest=False), rel=1e-6)
+    loss = losses.warp(torch.tensor([-0.2]), -far, 180, 0.5, ranked=True, nearest=False)
+    assert loss.item() == pytest.approx(numpy_pairs.warp(0.2, far[0].tolist(), 0.5, 180, nearest=False), rel=1e-6)
 
 
 def test_a_transition_is_an_event_with_one_before_it() -> None:
