@@ -64,6 +64,9 @@ class BIGRec(Adapted):
     needs = ("attributes",)
     exports = ()
 
+    rows: Tensor | None
+    """Of the index, once it was needed: the model as it came is not trained, so they stay what they are."""
+
     def __init__(
         self, config: BIGRecConfig, num_items: int, num_users: int, generator: torch.Generator, attributes: Attributes
     ) -> None:
@@ -73,7 +76,7 @@ class BIGRec(Adapted):
         if not any(attributes):
             raise ValueError("no item has a title to write; take sasrec, which reads none")
         self.adapt(config, generator)
-        self._rows: Tensor | None = None
+        self.register_buffer("rows", None, persistent=False)
 
     def question(self, items: Sequence[int]) -> list[int]:
         titles = ", ".join(self.title(item) for item in items if item != self.pad)
@@ -112,6 +115,6 @@ class BIGRec(Adapted):
         return 2 * self.embedded(self.written(items))
 
     def index(self) -> ItemIndex:
-        if self._rows is None:  # the model as it came is not trained: they stay what they are
-            self._rows = self.embedded([self.text(self.title(item)) for item in range(self.num_items)])
-        return ItemIndex(self._rows, -self._rows.square().sum(1))
+        if self.rows is None:
+            self.rows = self.embedded([self.text(self.title(item)) for item in range(self.num_items)])
+        return ItemIndex(self.rows, -self.rows.square().sum(1))

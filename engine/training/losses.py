@@ -49,7 +49,7 @@ def warp(positive: Tensor, negative: Tensor, items: int, margin: float, *, ranke
     unless `ranked`); `nearest`: of the k the largest alone. positive: [targets]; negative: [targets, k].
     """
     broken = F.relu(margin - positive[:, None] + negative)
-    rank = (items * (broken > 0).float().mean(1)).floor()
+    rank = items * (broken > 0).sum(1) // broken.shape[1]
     each = broken.amax(1) if nearest else broken.mean(1)
     return (each * torch.log1p(rank) if ranked else each).mean()
 

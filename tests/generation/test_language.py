@@ -204,6 +204,8 @@ def test_bigrec_grounds_a_title_in_its_item(
                 parameter += 0.5
     monkeypatch.setattr(model, "written", lambda items: [model.text(model.title(item)) for item in (11, 3)])
     assert model.scores(torch.tensor([[1], [2]])).argmax(1).tolist() == [11, 3]
+    rows = model.index().rows  # kept, and taken along when the model goes to another device
+    assert rows is model.index().rows and any(rows is buffer for buffer in model.buffers())
 
 
 def test_bigrec_has_no_codes_to_be_asked_for(base: str, place: tuple[Dataset, Path]) -> None:

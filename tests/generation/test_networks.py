@@ -8,7 +8,7 @@ import torch
 
 from engine.generation.search import Past
 from engine.models.layers import bucket
-from tests.generation import numpy_t5
+from tests.generation import numpy_llama, numpy_t5
 from tests.generation.small import FAMILIES, ITEMS, build, histories
 
 
@@ -34,6 +34,18 @@ def test_distances_fall_into_the_buckets_of_t5() -> None:
     for both in (True, False):
         wanted = [numpy_t5.bucket(int(d), both) for d in distance]
         assert bucket(distance, both).tolist() == wanted
+
+
+@pytest.mark.parametrize("family", ["decoder alone", "decoder alone, own head"])
+def test_the_decoder_alone_is_llama(family: str) -> None:
+    """BOS stands before the codes of each item, the one that is written among them."""
+    model = build(family)
+    weights = {name: value.double().numpy() for name, value in model.state_dict().items()}
+    items = np.random.default_rng(0).integers(0, ITEMS, 5)
+    tokens = np.concatenate([[model.bos, *model.tokens[item].tolist()] for item in items])
+    expected = numpy_llama.logits(weights, tokens, model.layers, model.heads)[-model.levels - 1 : -1]
+    answer = model.after(torch.from_numpy(items[None, :-1]), torch.from_numpy(items[None, -1:]))[0, 0]
+    torch.testing.assert_close(answer, torch.from_numpy(expected).float(), atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize("family", list(FAMILIES))

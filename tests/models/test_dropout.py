@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 import torch
 from torch import Tensor
 
 from engine.models import layers
 from engine.models.layers import dropout
+from tests.models.contract import MATCHING, build
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.9])
@@ -54,3 +57,25 @@ def test_gradient_is_that_of_the_value(monkeypatch: pytest.MonkeyPatch, causal: 
         return layers.attend_by_blocks(q, k, v, mask, 0.4)
 
     assert torch.autograd.gradcheck(attend, (q, k, v))
+
+
+RATES = [
+    (name, field.name)
+    for name, model in MATCHING.items()
+    for field in dataclasses.fields(model.Config)
+    if field.name.endswith("dropout")
+]
+
+
+@pytest.mark.parametrize(("name", "rate"), RATES)
+def test_each_rate_of_a_model_counts_where_it_learns(name: str, rate: str) -> None:
+    """Of one layer, since between layers of a GRU PyTorch has dropout of its own."""
+    settings = {other: 0.0 for of, other in RATES if of == name} | (
+        {"layers": 1} if name in ("gru4rec", "zesrec") else {}
+    )
+    answers = []
+    for changed in ({}, {}, {rate: 0.5}):
+        model = build(name, **settings | changed).train()
+        torch.manual_seed(1)
+        answers.append(model.query(torch.tensor([[1, 2, 3, 4, 5]])))
+    assert torch.equal(*answers[:2]) and (answers[2] - answers[0]).abs().max() > 1e-3

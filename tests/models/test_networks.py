@@ -217,6 +217,10 @@ def test_narm_is_that_of_the_paper(variant: str) -> None:
         np.testing.assert_allclose(numbers(model.alpha(tokens)[0]), alpha, atol=1e-5)
         parts = [b[:, : len(states[0])] @ states[-1], b[:, len(states[0]) :] @ (alpha @ states)]
         np.testing.assert_allclose(numbers(model.query_parts(tokens)[0]), parts, atol=1e-5)
+        # what training reads: every position as though nothing came after it, and padding before it
+        every = [numpy_networks.narm(states[:end], a1, a2, v[0], b, variant)[0] for end in range(1, len(states) + 1)]
+        padded = torch.tensor([[ITEMS] * (8 - len(history)) + history])
+        np.testing.assert_allclose(numbers(model.hidden(padded)[0, -len(history) :]), every, atol=1e-5)
         if variant == "code":
             query_again, weights = model.query_with_attention(tokens)
             assert torch.allclose(query_again, model.query(tokens), atol=1e-6)

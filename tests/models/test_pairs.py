@@ -11,6 +11,7 @@ from engine.models.factorisation import RIDGE, FoldIn
 from engine.models.graph import Graph
 from engine.models.metric import squared_distances
 from engine.models.neumf import NeuMF, NeuMFConfig
+from engine.training import losses
 from engine.training.objectives import OBJECTIVES
 from engine.training.objectives.sets import WARP, PairsConfig, Transitions, WARPConfig
 from tests.models import numpy_pairs
@@ -74,6 +75,13 @@ def test_the_loss_of_collaborative_metric_learning(nearest: bool) -> None:
         each.append(numpy_pairs.warp(near, far, 0.4, ITEMS, nearest))
     together = numpy_pairs.decorrelation(np.concatenate([of["users"][users], of["items"][items]]))
     assert learnt.loss(model, batch).item() == pytest.approx(np.mean(each) + 2 * together, rel=1e-5)
+
+
+def test_a_guessed_rank_is_counted_in_whole_numbers() -> None:
+    """13 of 20 among 180 items are 117 of them, of which floating-point numbers had made 116."""
+    far = torch.tensor([[0.1] * 13 + [9.0] * 7])
+    loss = losses.warp(torch.tensor([-0.2]), -far, 180, 0.5, ranked=True, nearest=False)
+    assert loss.item() == pytest.approx(numpy_pairs.warp(0.2, far[0].tolist(), 0.5, 180, nearest=False), rel=1e-6)
 
 
 def test_a_transition_is_an_event_with_one_before_it() -> None:
