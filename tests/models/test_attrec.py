@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -15,13 +13,9 @@ from tests.models.contract import ITEMS, batch, build, histories
 from tests.models.numpy_sasrec import numbers
 
 
-def attrec(**settings: Any) -> Any:
-    return build("attrec", **settings)
-
-
 @pytest.mark.parametrize(("diagonal", "window"), [("before", 5), ("after", 5), ("before", 1)])
 def test_intent_is_that_of_the_paper(diagonal: str, window: int) -> None:
-    model = attrec(diagonal=diagonal, window=window, fold_in=8)
+    model = build("attrec", diagonal=diagonal, window=window, fold_in=8)
     for history in histories(model, 8):
         latest = history[-window:]
         m, seen = numpy_attrec.intent(
@@ -37,7 +31,7 @@ def test_intent_is_that_of_the_paper(diagonal: str, window: int) -> None:
     ("attention", "aggregate"), [(True, "sum"), (True, "max"), (True, "min"), (False, "mean"), (False, "max")]
 )
 def test_other_ways_to_one_vector(attention: bool, aggregate: str) -> None:
-    model = attrec(attention=attention, aggregate=aggregate, window=3, fold_in=8)
+    model = build("attrec", attention=attention, aggregate=aggregate, window=3, fold_in=8)
     projection = None if model.project is None else numbers(model.project.weight)
     assert (projection is None) == (not attention)
     for history in histories(model, 8):
@@ -54,8 +48,8 @@ def test_other_ways_to_one_vector(attention: bool, aggregate: str) -> None:
 
 
 def test_the_score_may_be_a_dot_product() -> None:
-    model = attrec(score="dot", omega=0.3)
-    assert model.geometry == "cosine" and attrec().geometry == "euclidean"
+    model = build("attrec", score="dot", omega=0.3)
+    assert model.geometry == "cosine" and build("attrec").geometry == "euclidean"
     taste, aim = numbers(model.taste.weight), numbers(model.intent.weight)
     for number, history in enumerate(histories(model)):
         m, _ = numpy_attrec.intent(
@@ -75,7 +69,7 @@ def test_the_score_may_be_a_dot_product() -> None:
 def test_the_score_is_the_distance(known: bool) -> None:
     """score = query · row + bias = −distance + something that is the same for every item."""
     omega = 0.3
-    model = attrec(omega=omega)
+    model = build("attrec", omega=omega)
     taste, aim = numbers(model.taste.weight), numbers(model.intent.weight)
     for number, history in enumerate(histories(model)):
         user = numbers(model.users.weight)[number] if known else np.mean([taste[item] for item in history[-6:]], axis=0)
