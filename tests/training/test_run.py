@@ -369,17 +369,6 @@ def test_what_is_no_finished_run(small_dataset: Dataset, tmp_path: Path) -> None
         open_run(tmp_path / "run")
 
 
-@pytest.mark.parametrize(
-    "content",
-    [b"{", b"[]", b"{}", b"\xff\xfe", b'{"recipe": 3}', b'{"recipe": {"family": "sasrec", "model": {"dim": 0}}}'],
-)
-def test_a_record_that_cannot_be_used(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "run.json").write_bytes(content)
-    with pytest.raises(SeqscopeError, match=r"run\.json cannot be used.*--restart") as fault:
-        open_run(tmp_path)
-    assert "\n" not in str(fault.value)
-
-
 def test_a_run_whose_data_moved_or_changed(tmp_path: Path) -> None:
     data = write_log(tmp_path / "data", cycles(40, 30), 30)
     train(recipe("popularity"), data, tmp_path / "run", device="cpu")

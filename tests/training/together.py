@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
-from unittest.mock import patch
 
 import torch
 
 from engine.data.dataset import Dataset
 from engine.training.distributed import World, joined
-from engine.training.loop import Trainer
 from engine.training.recipe import Recipe
 from engine.training.run import train
-from tests.training.tiny import recipe
+from tests.training.tiny import recipe, stopped
 
 MODELS = ("sasrec", "recformer", "zesrec", "popularity")
 SETTINGS = {"epochs": 2, "batch_size": 8, "checkpoint_seconds": 0.0}
@@ -42,14 +38,7 @@ def settings(name: str) -> Recipe:
 
 def interrupted(data: Dataset, folder: Path, world: World) -> None:
     """Trains as `settings` says, is interrupted, leaves a copy of its checkpoint beside `folder`, and goes on."""
-    compute_step = Trainer._compute_step
-
-    def step(trainer: Trainer, *given: Any) -> Any:
-        if (trainer.state.epoch, trainer.state.step) == (1, CUT):
-            raise KeyboardInterrupt
-        return compute_step(trainer, *given)
-
-    with patch.object(Trainer, "_compute_step", step), contextlib.suppress(KeyboardInterrupt):
+    with stopped(lambda trainer: (trainer.state.epoch, trainer.state.step) == (1, CUT)):
         train(settings("sasrec"), data, folder, device="cpu", world=world)
     if world.leads:
         shutil.copyfile(folder / "checkpoint.safetensors", folder.with_name("left.safetensors"))
