@@ -26,11 +26,6 @@ def by_hand(history: list[int], *, decay: float, centre: bool, longest: int) -> 
     return rows @ query / length if length else np.zeros(ITEMS)
 
 
-def test_cosines_are_no_probabilities() -> None:
-    """A softmax over them is nearly flat, however much alike texts are."""
-    assert "no probabilities" in TextNeighbours.card.reasons["probability"]
-
-
 @pytest.mark.parametrize(("decay", "centre"), [(1.0, True), (0.3, False)])
 def test_scores_are_cosines_computed_by_hand(decay: float, centre: bool) -> None:
     found = build("text-neighbours", decay=decay, centre=centre, max_length=5)

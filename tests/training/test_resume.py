@@ -15,7 +15,7 @@ from tests.training.tiny import cycles, recipe, same, stopped, write_log
 STOPS = {"sasrec": (4, 9), "mult-vae": (7,), "recformer": (3,)}
 """After how many steps of the process each is stopped. With dropout and an average of the parameters, with a term that grows by
 the step, with rows encoded anew every epoch."""
-SETTINGS = {"epochs": 5, "batch_size": 8, "checkpoint_seconds": 0.0, "validate_every": 2}
+SETTINGS = {"epochs": 3, "batch_size": 8, "checkpoint_seconds": 0.0, "validate_every": 2}
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,8 @@ from pathlib import Path
 import torch
 
 from engine.data.dataset import Dataset
+from engine.text import scratch
+from engine.text.scratch import ScratchConfig
 from engine.training.distributed import World, joined
 from engine.training.recipe import Recipe
 from engine.training.run import train
@@ -16,6 +18,8 @@ from tests.training.tiny import recipe, stopped
 
 MODELS = ("sasrec", "recformer", "zesrec", "popularity")
 SETTINGS = {"epochs": 2, "batch_size": 8, "checkpoint_seconds": 0.0}
+SCRATCH = ScratchConfig(vocabulary=300, dim=16, layers=1, heads=2, steps=2)
+"""Of the encoder of words that is not there yet."""
 CUT = 2
 """Steps of its second epoch, of three, after which a training is interrupted."""
 
@@ -47,6 +51,7 @@ def interrupted(data: Dataset, folder: Path, world: World) -> None:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
+    scratch.DEFAULT = SCRATCH
     with joined("cpu") as world:
         data, out = Dataset(sys.argv[1]), Path(sys.argv[2])
         for name in MODELS:
