@@ -33,17 +33,8 @@ def rows(users: int = USERS, seed: int = 0) -> list[tuple[str, ...]]:
         invoice = f"{'C' if quantity < 0 else ''}{number}"
         date = f"{moment.month}/{moment.day}/{moment.year} {moment.hour}:{moment.minute:02d}"
         for item in sorted(items):
-            line = (
-                invoice,
-                str(20_000 + item),
-                f"ARTICLE {item}",
-                str(quantity),
-                date,
-                "1.25",
-                str(12_000 + user),
-                "France",
-            )
-            found.append((moment, number, line))
+            article = (str(20_000 + item), f"ARTICLE {item}", str(quantity), date, "1.25")
+            found.append((moment, number, (invoice, *article, str(12_000 + user), "France")))
 
     for user in range(users):
         first = datetime(2010, 12, 1, 8, 26) + timedelta(minutes=user)

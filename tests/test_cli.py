@@ -12,13 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 import torch
 
 from engine import __version__, cli
-from engine.data.write import write_dataset
 from engine.errors import SeqscopeError, UsageError
+from tests.training.tiny import write_log
 
 
 @pytest.fixture
@@ -42,40 +41,24 @@ def raising(error: BaseException) -> Callable[[argparse.Namespace], object]:
     return run
 
 
+ENDS: dict[str, tuple[Callable[[argparse.Namespace], object], int, str]] = {
+    "done": (lambda args: None, 0, ""),
+    "its own": (lambda args: 1, 1, ""),
+    "what the user can mend": (raising(SeqscopeError("log.txt:3: two words.")), 1, "log.txt:3: two words."),
+    "wrong use": (raising(UsageError("--number and --all")), 2, "--number and --all"),
+    "interrupted": (raising(KeyboardInterrupt()), 130, "interrupted"),
+    "no folder": (raising(NotADirectoryError(20, "Not a directory", "log.txt/run")), 1, "log.txt/run: Not a directory"),
+    "a full disk": (raising(OSError(28, "No space left on device")), 1, "No space left on device"),
+    "numpy": (lambda args: np.empty(1 << 50), 1, cli.BEYOND_MEMORY),
+    "torch": (lambda args: torch.empty(1 << 50), 1, cli.BEYOND_MEMORY),
+    "torch, more bytes than it can count": (lambda args: torch.empty(1 << 32, 1 << 30), 1, cli.BEYOND_MEMORY),
+    "torch, more numbers than it can count": (lambda args: torch.empty(1 << 40, 1 << 40), 1, cli.BEYOND_MEMORY),
+}
+"""How a command ends → what it does, its code, and what it says."""
+
+
 class TestExitCodes:
-    @pytest.mark.parametrize(
-        ("run", "code", "said"),
-        [
-            (lambda args: None, 0, ""),
-            (lambda args: 1, 1, ""),  # a command may choose its code
-            (raising(SeqscopeError("log.txt:3: two words.")), 1, "seqscope: log.txt:3: two words.\n"),
-            (raising(UsageError("--number and --all")), 2, "seqscope: --number and --all\n"),
-            (raising(KeyboardInterrupt()), 130, "seqscope: interrupted\n"),
-            (
-                raising(NotADirectoryError(20, "Not a directory", "log.txt/run")),
-                1,
-                "seqscope: log.txt/run: Not a directory\n",
-            ),
-            (raising(OSError(28, "No space left on device")), 1, "seqscope: No space left on device\n"),
-            (lambda args: np.empty(1 << 50), 1, f"seqscope: {cli.BEYOND_MEMORY}\n"),
-            (lambda args: torch.empty(1 << 50), 1, f"seqscope: {cli.BEYOND_MEMORY}\n"),
-            (lambda args: torch.empty(1 << 32, 1 << 30), 1, f"seqscope: {cli.BEYOND_MEMORY}\n"),
-            (lambda args: torch.empty(1 << 40, 1 << 40), 1, f"seqscope: {cli.BEYOND_MEMORY}\n"),
-        ],
-        ids=[
-            "done",
-            "its own",
-            "what the user can mend",
-            "wrong use",
-            "interrupted",
-            "no folder",
-            "a full disk",
-            "numpy",
-            "torch",
-            "torch, more bytes than it can count",
-            "torch, more numbers than it can count",
-        ],
-    )
+    @pytest.mark.parametrize(("run", "code", "said"), ENDS.values(), ids=ENDS)
     def test_how_it_ended_is_a_number_and_at_most_one_line(
         self,
         stub: Callable[..., None],
@@ -86,7 +69,7 @@ class TestExitCodes:
     ) -> None:
         stub(run)
         assert cli.main(["stub"]) == code
-        assert capsys.readouterr().err == said
+        assert capsys.readouterr().err == (said and f"seqscope: {said}\n")
 
     @pytest.mark.parametrize(
         ("argv", "said"),
@@ -187,7 +170,8 @@ def on_a_bare_machine(root: Path, allowed: set[str], program: str) -> subprocess
 
 class TestImports:
     def test_training_needs_torch_numpy_scipy_pyarrow_and_safetensors_alone(self, root: Path, tmp_path: Path) -> None:
-        tiny_dataset(tmp_path / "tiny")
+        rng = np.random.default_rng(0)
+        write_log(tmp_path / "tiny", [rng.permutation(20)[:10].tolist() for _ in range(24)], 20)
         recipe = tmp_path / "short.toml"
         recipe.write_text('family = "sasrec"\n[training]\nepochs = 1\n')
         argv = ["train", "sasrec", "--dataset", str(tmp_path / "tiny"), "--recipe", str(recipe)]
@@ -210,17 +194,6 @@ class TestImports:
         assert (tmp_path / "run" / "best.safetensors").is_file()
         assert done.returncode == 1 and "No module named 'duckdb'" in done.stderr
 
-    def test_the_runtime_answers_without_torch(self, root: Path) -> None:
-        program = """
-            everything_in("engine.runtime")
-            print(sorted({"torch", "streamlit", "duckdb"} & sys.modules.keys()))
-        """
-        without = {"numpy", "pyarrow", "pydantic", "pydantic_core", "annotated_types", "typing_inspection"}
-        without |= {"typing_extensions", "onnxruntime", "cython_runtime"}
-        done = on_a_bare_machine(root, without, program)
-        assert done.returncode == 0, done.stderr
-        assert done.stdout.strip() == "[]"
-
     def test_help_is_quick_because_nothing_heavy_is_imported(self, root: Path) -> None:
         program = """
             import engine.cli
@@ -229,24 +202,3 @@ class TestImports:
         done = on_a_bare_machine(root, set(), program)
         assert done.returncode == 0, done.stderr
         assert done.stdout.strip() == "[]"
-
-
-def tiny_dataset(folder: Path) -> None:
-    """24 users who each saw 10 of 20 items."""
-    rng = np.random.default_rng(0)
-    write_dataset(
-        folder,
-        name="tiny",
-        title="Tiny",
-        source="made up for a test",
-        licence="none",
-        simulated=True,
-        items=pa.table(
-            {"item_id": [f"i{number}" for number in range(20)], "title": [f"Item {number}" for number in range(20)]}
-        ),
-        users=[f"u{number}" for number in range(24)],
-        user=np.repeat(np.arange(24), 10),
-        item=np.concatenate([rng.permutation(20)[:10] for _ in range(24)]),
-        timestamp=None,
-        time_unit="order",
-    )

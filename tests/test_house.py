@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import grimp
 import pytest
@@ -38,6 +39,11 @@ def lines(path: Path) -> int:
 @cache
 def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text("utf-8"))
+
+
+def nodes(*kinds: type[ast.AST]) -> list[tuple[Path, Any]]:
+    """Those of the code, each with its file."""
+    return [(path, node) for path in CODE for node in ast.walk(tree(path)) if isinstance(node, kinds)]
 
 
 @cache
@@ -91,10 +97,9 @@ def test_no_switches_over_models() -> None:
     }
     switches = [
         f"{path.relative_to(ROOT)}:{call.lineno}"
-        for path in CODE
+        for path, call in nodes(ast.Call)
         if path.relative_to(ROOT).parts[1] in ("export", "evaluation")
-        for call in ast.walk(tree(path))
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "isinstance"
+        if isinstance(call.func, ast.Name) and call.func.id == "isinstance"
         for name in ast.walk(call.args[1])
         if isinstance(name, ast.Name | ast.Attribute)
         and (name.id if isinstance(name, ast.Name) else name.attr) in models
@@ -106,9 +111,8 @@ def test_modules_and_functions_bear_the_names_of_textbooks() -> None:
     modules = [str(path) for path in CODE if VAGUE_MODULES & set(path.stem.strip("_").split("_"))]
     functions = [
         f"{path}:{node.lineno} {node.name}"
-        for path in CODE
-        for node in ast.walk(tree(path))
-        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name in VAGUE_MODULES | VAGUE_VARIABLES
+        for path, node in nodes(ast.FunctionDef, ast.ClassDef)
+        if node.name in VAGUE_MODULES | VAGUE_VARIABLES
     ]
     assert modules + functions == []
 
@@ -116,25 +120,13 @@ def test_modules_and_functions_bear_the_names_of_textbooks() -> None:
 def test_variables_bear_the_names_of_what_they_hold() -> None:
     """Parameters, too. Fields of classes are left out: files hold some of them."""
     fields = {
-        field.target
-        for path in CODE
-        for node in ast.walk(tree(path))
-        if isinstance(node, ast.ClassDef)
-        for field in node.body
-        if isinstance(field, ast.AnnAssign)
+        field.target for _, node in nodes(ast.ClassDef) for field in node.body if isinstance(field, ast.AnnAssign)
     }
-    vague = [
-        f"{path.relative_to(ROOT)}:{node.lineno} {node.id}"
-        for path in CODE
-        for node in ast.walk(tree(path))
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in VAGUE_VARIABLES
-        if node not in fields
-    ] + [
-        f"{path.relative_to(ROOT)}:{node.lineno} {node.arg}"
-        for path in CODE
-        for node in ast.walk(tree(path))
-        if isinstance(node, ast.arg) and node.arg in VAGUE_VARIABLES
-    ]
+    named = [(path, node, node.arg) for path, node in nodes(ast.arg)]
+    for path, node in nodes(ast.Name):
+        if isinstance(node.ctx, ast.Store) and node not in fields:
+            named.append((path, node, node.id))
+    vague = [f"{path.relative_to(ROOT)}:{node.lineno}" for path, node, name in named if name in VAGUE_VARIABLES]
     assert vague == []
 
 

@@ -30,8 +30,7 @@ SCORED = ["popularity", "markov", "item-knn", "fmc", "mult-vae", "attrec", "bert
 """By what the runtime does of its own: constants, sums, the last item alone, no vectors, distances, a token for what comes next;
 each graph was compared when it was exported."""
 CORNERS = {
-    *SCORED, "counting", "text-neighbours", "caser", "hgn", "neumf", "lightgcn", "ngcf", "narm", "recformer",
-    "zesrec", "tfidf",
+    *SCORED, "counting", "text-neighbours", "caser", "hgn", "neumf", "lightgcn", "ngcf", "narm", "recformer", "tfidf",
 }  # fmt: skip
 """By the parts of a bundle, the kinds of networks and what they need, and all that other files export: others differ in layers
 and tables."""

@@ -15,17 +15,26 @@ import pytest
 from scipy import sparse
 
 ROOT = Path(__file__).parents[2]
+MANIFESTS = {
+    path.parent: json.loads(path.read_text("utf-8")) for path in sorted(ROOT.glob("exports/*/*/manifest.json"))
+}
+OF_SAMPLE = {manifest["family"] for folder, manifest in MANIFESTS.items() if folder.parent.name == "sample"}
 SCORED = [
-    manifest.parent
-    for manifest in sorted(ROOT.glob("exports/*/*/manifest.json"))
-    if json.loads(manifest.read_text("utf-8"))["index"]["kind"] != "generated"
+    pytest.param(
+        folder,
+        id=f"{folder.parent.name}-{folder.name}",
+        marks=[pytest.mark.long] if folder.parent.name != "sample" and manifest["family"] in OF_SAMPLE else [],
+    )
+    for folder, manifest in MANIFESTS.items()
+    if manifest["index"]["kind"] != "generated"
 ]
+"""Of a family that the small sample has too, larger ones take long."""
 PEOPLE = 200
 ROUNDING = 1e-5
 """Of the largest score: two orders of adding float32 differ by less."""
 
 
-@pytest.mark.parametrize("folder", SCORED, ids=lambda folder: f"{folder.parent.name}-{folder.name}")
+@pytest.mark.parametrize("folder", SCORED)
 def test_ranks_are_those_of_ranks_parquet(folder: Path) -> None:
     people = pq.read_table(folder.parent / "users.parquet").slice(0, PEOPLE)
     repeats = json.loads((folder.parent / "dataset.json").read_text("utf-8")).get("repeats") == "count"

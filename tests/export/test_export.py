@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import subprocess
 import sys
@@ -213,13 +212,6 @@ def test_bundles_of_other_data_are_not_mixed(out: Path, tmp_path: Path) -> None:
     assert list(Zoo.open(out).bundles) == ["markov"]
 
 
-def test_a_folder_of_export_folders_is_none(out: Path, run_of: RunOf) -> None:
-    before = sorted(out.parent.iterdir())
-    with pytest.raises(SeqscopeError, match=re.escape(f"holds exports of datasets ({out.name})")):
-        export_run(run_of("popularity"), out.parent)
-    assert sorted(out.parent.iterdir()) == before
-
-
 def test_bundles_without_their_dataset_are_other_data_too(out: Path, tmp_path: Path) -> None:
     (out / "dataset.json").unlink()
     other = write_log(tmp_path / "data", cycles(20, 30), 30)
@@ -235,10 +227,6 @@ def test_a_run_that_was_not_evaluated(run_of: RunOf, tmp_path: Path) -> None:
         with pytest.raises(SeqscopeError, match=r"not evaluated.*seqscope evaluate"):
             export_run(run, tmp_path / "out")
         shutil.rmtree(run)
-    shutil.copytree(run_of("popularity"), run)
-    (run / "metrics.json").write_text("{")
-    with pytest.raises(SeqscopeError, match="not evaluated"):
-        export_run(run, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

@@ -117,7 +117,7 @@ def materials(name: str, new: Tensor | None = None, config: Any = None) -> dict[
     return materials
 
 
-def build(name: str, seed: int = 3, new: Tensor | None = None, **settings: Any) -> Recommender:
+def build(name: str, seed: int = 3, new: Tensor | None = None, **settings: Any) -> Any:
     """A model in evaluation mode as training leaves one: nothing is zero that training would move."""
     config, generator = small(name, **settings), torch.Generator().manual_seed(seed)
     model = MODELS[name](config, ITEMS, USERS, generator, **materials(name, new, config))

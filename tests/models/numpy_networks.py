@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from tests.models.numpy_sasrec import attention
+from tests.models.numpy_sasrec import attention, layer_norm, numbers
 
 Array = np.ndarray
 
@@ -25,6 +27,11 @@ def gru(vectors: Array, layers: list[tuple[Array, Array]]) -> Array:
             states.append(h)
         vectors = np.stack(states)
     return vectors
+
+
+def gru_layers(module: Any) -> list[tuple[Array, Array]]:
+    """The weights of a torch.nn.GRU, as `gru` takes them."""
+    return [(numbers(layer[0]), numbers(layer[1])) for layer in module.all_weights]
 
 
 def ranking_loss(loss: str, positive: float, negatives: list[float], penalty: float = 0.0) -> float:
@@ -87,20 +94,16 @@ def silu(x: Array) -> Array:
     return x * sigma(x)
 
 
-def norm(x: Array, weight: Array | float = 1.0, bias: Array | float = 0.0, eps: float = 1e-5) -> Array:
-    return (x - x.mean()) / np.sqrt(x.var() + eps) * weight + bias
-
-
 def ligr(x: Array, p: dict[str, Array], heads: int) -> tuple[Array, Array]:
     """A LiGR layer, one position after the other, and its weights [heads, items, items]. x: [items, d]; p: parameters by name."""
-    normed = [norm(row, p["attention_norm.weight"], p["attention_norm.bias"]) for row in x]
+    normed = [layer_norm(row, p["attention_norm.weight"], p["attention_norm.bias"], 1e-5) for row in x]
     q, k, v = ([p[f"{key}.weight"] @ row + p[f"{key}.bias"] for row in normed] for key in ("query", "key", "value"))
     joined, weights = attention(q, k, v, heads, np.tri(len(x), dtype=bool))
     out = np.zeros_like(x)
     for i in range(len(x)):
         gate = sigma(p["attention_gate.weight"] @ x[i] + p["attention_gate.bias"])
         y = x[i] + gate * (p["out.weight"] @ joined[i] + p["out.bias"])
-        inner = norm(y, p["forward_norm.weight"], p["forward_norm.bias"])
+        inner = layer_norm(y, p["forward_norm.weight"], p["forward_norm.bias"], 1e-5)
         inner = silu(p["gated.weight"] @ inner) * (p["linear.weight"] @ inner)
         out[i] = y + sigma(p["forward_gate.weight"] @ y + p["forward_gate.bias"]) * (p["outer.weight"] @ inner)
     return out, weights
@@ -115,7 +118,7 @@ def hstu(
     size, weights, out = d // heads, np.zeros((heads, count, count)), np.zeros_like(x)
     u, v, q, k = (
         np.array(part)
-        for part in np.split(np.array([silu(p["inner.weight"] @ norm(row, eps=eps)) for row in x]), 4, axis=1)
+        for part in np.split(np.array([silu(p["inner.weight"] @ layer_norm(row, 1, 0, eps)) for row in x]), 4, axis=1)
     )
     for i in range(count):
         joined = np.zeros(d)
@@ -128,5 +131,5 @@ def hstu(
                     bias = bias + p["time_bias"][bucket]
                 weights[head, i, j] = silu(q[i][part] @ k[j][part] + bias) / longest
                 joined[part] += weights[head, i, j] * v[j][part]
-        out[i] = x[i] + p["outer.weight"] @ (norm(joined, eps=eps) * u[i]) + p["outer.bias"]
+        out[i] = x[i] + p["outer.weight"] @ (layer_norm(joined, 1, 0, eps) * u[i]) + p["outer.bias"]
     return out, weights

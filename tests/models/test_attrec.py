@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -15,13 +13,18 @@ from tests.models.contract import ITEMS, batch, build, histories
 from tests.models.numpy_sasrec import numbers
 
 
-def attrec(**settings: Any) -> Any:
-    return build("attrec", **settings)
+def intent(model: AttRec, history: list[int], aggregate: str = "mean") -> np.ndarray:
+    """Of the latest three items."""
+    projection = None if model.project is None else numbers(model.project.weight)
+    return numpy_attrec.intent(
+        history[-3:], size=3, table=numbers(model.intent.weight), projection=projection, diagonal="before",
+        aggregate=aggregate,
+    )[0]  # fmt: skip
 
 
 @pytest.mark.parametrize(("diagonal", "window"), [("before", 5), ("after", 5), ("before", 1)])
 def test_intent_is_that_of_the_paper(diagonal: str, window: int) -> None:
-    model = attrec(diagonal=diagonal, window=window, fold_in=8)
+    model = build("attrec", diagonal=diagonal, window=window, fold_in=8)
     for history in histories(model, 8):
         latest = history[-window:]
         m, seen = numpy_attrec.intent(
@@ -37,14 +40,10 @@ def test_intent_is_that_of_the_paper(diagonal: str, window: int) -> None:
     ("attention", "aggregate"), [(True, "sum"), (True, "max"), (True, "min"), (False, "mean"), (False, "max")]
 )
 def test_other_ways_to_one_vector(attention: bool, aggregate: str) -> None:
-    model = attrec(attention=attention, aggregate=aggregate, window=3, fold_in=8)
-    projection = None if model.project is None else numbers(model.project.weight)
-    assert (projection is None) == (not attention)
+    model = build("attrec", attention=attention, aggregate=aggregate, window=3, fold_in=8)
+    assert (model.project is None) == (not attention)
     for history in histories(model, 8):
-        m, _ = numpy_attrec.intent(
-            history[-3:], size=3, table=numbers(model.intent.weight), projection=projection, diagonal="before",
-            aggregate=aggregate,
-        )  # fmt: skip
+        m = intent(model, history, aggregate)
         tokens = batch(model, [history], 8)
         np.testing.assert_allclose(numbers(model.attended(model.window(tokens))[0][0]), m, atol=1e-5)
         np.testing.assert_allclose(numbers(model.query(tokens)[0, 8:]), 2 * 0.8 * m, atol=1e-5)
@@ -54,13 +53,11 @@ def test_other_ways_to_one_vector(attention: bool, aggregate: str) -> None:
 
 
 def test_the_score_may_be_a_dot_product() -> None:
-    model = attrec(score="dot", omega=0.3)
-    assert model.geometry == "cosine" and attrec().geometry == "euclidean"
+    model = build("attrec", score="dot", omega=0.3)
+    assert model.geometry == "cosine" and build("attrec").geometry == "euclidean"
     taste, aim = numbers(model.taste.weight), numbers(model.intent.weight)
     for number, history in enumerate(histories(model)):
-        m, _ = numpy_attrec.intent(
-            history[-3:], size=3, table=aim, projection=numbers(model.project.weight), diagonal="before"
-        )
+        m = intent(model, history)
         user = numbers(model.users.weight)[number]
         expected = [numpy_attrec.product(user, m, taste[i], aim[i], 0.3) for i in range(ITEMS)]
         scores = model.scores(torch.tensor([history]), torch.tensor([number]))[0]
@@ -75,13 +72,11 @@ def test_the_score_may_be_a_dot_product() -> None:
 def test_the_score_is_the_distance(known: bool) -> None:
     """score = query · row + bias = −distance + something that is the same for every item."""
     omega = 0.3
-    model = attrec(omega=omega)
+    model = build("attrec", omega=omega)
     taste, aim = numbers(model.taste.weight), numbers(model.intent.weight)
     for number, history in enumerate(histories(model)):
         user = numbers(model.users.weight)[number] if known else np.mean([taste[item] for item in history[-6:]], axis=0)
-        m, _ = numpy_attrec.intent(
-            history[-3:], size=3, table=aim, projection=numbers(model.project.weight), diagonal="before"
-        )
+        m = intent(model, history)
         distances = np.array([numpy_attrec.distance(user, m, taste[i], aim[i], omega) for i in range(ITEMS)])
         scores = numbers(model.scores(torch.tensor([history]), torch.tensor([number]) if known else None)[0])
         constant = scores + distances

@@ -26,7 +26,7 @@ def ten_nodes() -> Graph:
     return Graph.of(items.numpy(), offsets.numpy(), numpy_graph.ITEMS)
 
 
-def model(name: str = "lightgcn", **settings: object) -> GraphRecommender:
+def model(name: str = "lightgcn", **settings: object) -> Any:
     """Over the ten nodes."""
     recommender = MODELS[name](
         small(name, **settings), numpy_graph.ITEMS, numpy_graph.USERS, torch.Generator().manual_seed(0),
@@ -124,10 +124,6 @@ def test_loss_and_gradient_are_those_of_the_paper() -> None:
 # --- NGCF
 
 
-def ngcf(**settings: Any) -> Any:
-    return model("ngcf", **settings)
-
-
 def weights(of: NGCF) -> list[tuple[np.ndarray, ...]]:
     """W1, W2 and biases of each layer, rows as inputs."""
     matrices_of_layers = []
@@ -140,7 +136,7 @@ def weights(of: NGCF) -> list[tuple[np.ndarray, ...]]:
 
 @pytest.mark.parametrize("variant", ["paper", "code"])
 def test_messages_are_those_of_the_paper_or_of_its_code(variant: str) -> None:
-    recommender = ngcf(variant=variant, layers=3)
+    recommender = model("ngcf", variant=variant, layers=3)
     expected = numpy_graph.ngcf_shown(
         numpy_graph.ngcf_layers(start(recommender), weights(recommender), variant), variant
     )
@@ -154,7 +150,7 @@ def test_messages_are_those_of_the_paper_or_of_its_code(variant: str) -> None:
 @pytest.mark.parametrize("variant", ["paper", "code"])
 def test_the_gradient_is_the_slope_of_the_loss(variant: str) -> None:
     """Of E⁰ and of the matrices: central differences of the loss in numpy."""
-    recommender = ngcf(variant=variant, dim=3, layers=2, message_dropout=0.0, node_dropout=0.0).train()
+    recommender = model("ngcf", variant=variant, dim=3, layers=2, message_dropout=0.0, node_dropout=0.0).train()
     e0, matrices = start(recommender), weights(recommender)
 
     def loss() -> float:
@@ -182,7 +178,7 @@ def test_the_gradient_is_the_slope_of_the_loss(variant: str) -> None:
 
 def test_what_dropout_leaves_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """A silent node is heard by nobody; messages are dropped from what a layer gives."""
-    recommender = ngcf(variant="paper", layers=1, message_dropout=0.0, node_dropout=0.5).train()
+    recommender = model("ngcf", variant="paper", layers=1, message_dropout=0.0, node_dropout=0.5).train()
     monkeypatch.setattr(
         "engine.models.ngcf.dropout", lambda x, *_: x if x.shape[1] > 1 else x * 2 * (torch.arange(len(x))[:, None] > 0)
     )
@@ -192,7 +188,7 @@ def test_what_dropout_leaves_out(monkeypatch: pytest.MonkeyPatch) -> None:
     (mix,) = recommender.mixes
     torch.testing.assert_close(recommender.layers()[1][1], mix(recommender.items.weight, heard[1]))
     monkeypatch.undo()
-    recommender = ngcf(variant="code", layers=2, message_dropout=0.5, node_dropout=0.0).train()
+    recommender = model("ngcf", variant="code", layers=2, message_dropout=0.5, node_dropout=0.0).train()
     for side in recommender.layers()[1]:
         assert 0.2 < (side == 0).float().mean() < 0.8
 

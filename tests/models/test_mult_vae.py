@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -30,10 +28,6 @@ def as_in_numpy(name: str, tensor: Tensor) -> np.ndarray:
     return values[:ITEMS] if name == "w1" else values.T
 
 
-def mult(**settings: Any) -> Any:
-    return build("mult-vae", **settings)
-
-
 def numpy_parameters(model: MultVAE) -> numpy_mult_vae.Parameters:
     return {name: as_in_numpy(name, model.get_parameter(ours)) for name, ours in NAMES.items()}
 
@@ -43,14 +37,14 @@ def objective(model: MultVAE, **config: float) -> Multinomial:
 
 
 def test_scores_are_those_of_the_paper() -> None:
-    model = mult()
+    model = build("mult-vae")
     for history in histories(model):
         _, _, logits = numpy_mult_vae.loss(history, numpy_parameters(model), np.zeros(8), 0)
         np.testing.assert_allclose(model.scores(torch.tensor([history]))[0].detach(), logits, atol=1e-5)
 
 
 def test_loss_and_gradient_are_those_of_the_paper() -> None:
-    model = mult(dropout=0.0).train()
+    model = build("mult-vae", dropout=0.0).train()
     learnt = objective(model, beta=0.3, anneal_steps=0)
     learnt.begin_step(0)
     examples = torch.arange(4)
@@ -72,7 +66,7 @@ def test_loss_and_gradient_are_those_of_the_paper() -> None:
 
 def test_the_normalised_input_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     """Dropout acts after the division by the length: what stays is 1 / (length · (1 − rate))."""
-    model, weights = mult(dropout=0.5, max_length=400).train(), []
+    model, weights = build("mult-vae", dropout=0.5, max_length=400).train(), []
     monkeypatch.setattr(mult_vae, "weighted_sum", lambda table, rows, of: (weights.append(of), table[rows[:, 0]])[1])
     model.code(torch.arange(16).repeat(200, 1))
     (drawn,) = weights
@@ -115,7 +109,7 @@ def test_how_it_starts() -> None:
 
 def test_beta_grows_to_its_cap() -> None:
     """By 1 / anneal_steps a step, as in the authors' code: the cap does not change how fast."""
-    learnt = objective(mult(), beta=0.25, anneal_steps=100)
+    learnt = objective(build("mult-vae"), beta=0.25, anneal_steps=100)
     betas = []
     for step in (0, 1, 10, 24, 25, 26, 10_000):
         learnt.begin_step(step)

@@ -16,7 +16,7 @@ from engine.training.objectives import sequences
 from engine.training.objectives.sequences import NextItem, NextItemConfig, WindowConfig, Windows
 from tests.models import numpy_networks
 from tests.models.contract import ITEMS, build, histories, log
-from tests.models.numpy_sasrec import numbers
+from tests.models.numpy_sasrec import layer_norm, numbers
 
 # --- GRU4Rec
 
@@ -24,10 +24,7 @@ from tests.models.numpy_sasrec import numbers
 @pytest.mark.parametrize("settings", [{"layers": 1}, {"shared_items": False}], ids=str)
 def test_the_gru_is_that_of_the_paper(settings: dict[str, Any]) -> None:
     model = build("gru4rec", **settings)
-    layers = [
-        (numbers(getattr(model.gru, f"weight_ih_l{n}")), numbers(getattr(model.gru, f"weight_hh_l{n}")))
-        for n in range(model.config.layers)
-    ]
+    layers = numpy_networks.gru_layers(model.gru)
     for history in histories(model, 4):
         states = numpy_networks.gru(numbers(model.items.weight)[history], layers)
         np.testing.assert_allclose(numbers(model.hidden(torch.tensor([history]))[0]), states, atol=1e-5)
@@ -206,7 +203,7 @@ def test_processes_together_hold_matrices_as_one_does(name: str, monkeypatch: py
 @pytest.mark.parametrize("variant", ["paper", "code"])
 def test_narm_is_that_of_the_paper(variant: str) -> None:
     model = build("narm", variant=variant)
-    layers = [(numbers(model.gru.weight_ih_l0), numbers(model.gru.weight_hh_l0))]
+    layers = numpy_networks.gru_layers(model.gru)
     matrices = [numbers(part.weight) for part in (model.from_last, model.from_each, model.weigh, model.bilinear)]
     for history in histories(model, 4):
         states = numpy_networks.gru(numbers(model.items.weight)[history], layers)
@@ -260,7 +257,7 @@ def test_layers_are_those_of_the_paper(name: str, settings: dict[str, Any], time
                 x, weights = numpy_networks.hstu(x, parameters, 2, 8, times, eps=1e-6 if scaled else 1e-5)
             seen.append(weights)
         if isinstance(model, HSTU):
-            x = np.array([numpy_networks.norm(row, numbers(model.norm.weight), numbers(model.norm.bias)) for row in x])
+            x = np.array([layer_norm(row, numbers(model.norm.weight), numbers(model.norm.bias), 1e-5) for row in x])
             found = model.weights(tokens, **beside)
         else:
             found = model.query_with_attention(tokens)[1]

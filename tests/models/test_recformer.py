@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -22,10 +23,6 @@ TEXT = [
     list(zip(WORDS.tokens[a:b].tolist(), WORDS.kinds[a:b].tolist(), strict=True))
     for a, b in zip(WORDS.offsets[:-1], WORDS.offsets[1:], strict=True)
 ]
-
-
-def made(**settings: Any) -> Any:
-    return build("recformer", **settings)
 
 
 def derived(model: Recformer, history: list[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -49,7 +46,7 @@ SETTINGS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_the_network_is_that_of_the_paper(settings: dict[str, Any]) -> None:
-    model = made(**settings)
+    model = build("recformer", **settings)
     for history in histories(model, 6):
         rows, states, _ = derived(model, history)
         text = model.sequences(torch.tensor([history]))
@@ -63,7 +60,7 @@ def test_the_network_is_that_of_the_paper(settings: dict[str, Any]) -> None:
 
 
 def test_a_row_is_the_state_over_the_words_of_the_item_alone() -> None:
-    model = made()
+    model = build("recformer")
     rows, bias = model.index()
     assert not bias.any()
     for item in (0, 4, ITEMS - 1):  # 4 has no words
@@ -75,7 +72,7 @@ def test_a_row_is_the_state_over_the_words_of_the_item_alone() -> None:
 
 @pytest.mark.parametrize("settings", SETTINGS[:4], ids=str)
 def test_the_map_sums_the_words_of_each_item(settings: dict[str, Any]) -> None:
-    model = made(**settings)
+    model = build("recformer", **settings)
     for history in histories(model, 5):
         rows, _, weights = derived(model, history)
         # [CLS] stands last, the newest item before it
@@ -138,15 +135,8 @@ class Largest(TorchDispatchMode):
 
 def test_a_whole_history_of_1024_tokens_never_makes_a_square() -> None:
     config = RecformerConfig(dim=8, layers=2, heads=1, max_length=50, max_tokens=1024, window=8)
-    words = MATERIALS["words"]
-    long = type(words)(
-        **{**vars(words), "tokens": np.tile(words.tokens, 20), "kinds": np.tile(words.kinds, 20)}
-        | {
-            "attributes": np.tile(words.attributes, 20),
-            "words": np.tile(words.words, 20),
-            "offsets": words.offsets * 20,
-        }
-    )
+    tiled = {name: np.tile(getattr(WORDS, name), 20) for name in ("tokens", "kinds", "attributes", "words")}
+    long = dataclasses.replace(WORDS, **tiled, offsets=WORDS.offsets * 20)
     model = Recformer(config, ITEMS, USERS, torch.Generator().manual_seed(0), long).train()
     items = torch.arange(50)[None] % ITEMS
     assert model.sequences(items).tokens.shape == (1, 1024)
@@ -177,7 +167,7 @@ def test_it_starts_from_a_bert() -> None:
 
 
 def test_of_a_deeper_start_some_layers_are_taken() -> None:
-    deep = made(layers=4)
+    deep = build("recformer", layers=4)
     for count, taken in ((1, [3]), (2, [0, 3]), (3, [0, 2, 3]), (4, [0, 1, 2, 3])):
         config = small("recformer", layers=count)
         model = Recformer(config, ITEMS, USERS, torch.Generator().manual_seed(0), WORDS, deep.state_dict())
@@ -190,15 +180,15 @@ def test_of_a_deeper_start_some_layers_are_taken() -> None:
 
 def test_a_start_of_other_sizes_is_refused() -> None:
     with pytest.raises(ValueError, match=r"does not fit.*\(300, 8\).*12"):
-        start = dict(made().state_dict())
+        start = dict(build("recformer").state_dict())
         start["words.weight"] = start["words.weight"][:300]
         Recformer(small("recformer", dim=12), ITEMS, USERS, torch.Generator(), WORDS, start)
     with pytest.raises(ValueError, match=r"it has no layers\.2"):
-        Recformer(small("recformer", layers=3), ITEMS, USERS, torch.Generator(), WORDS, made().state_dict())
+        Recformer(small("recformer", layers=3), ITEMS, USERS, torch.Generator(), WORDS, build("recformer").state_dict())
 
 
 def test_items_are_encoded_in_batches_as_alone() -> None:
-    model = made()
+    model = build("recformer")
     before = model.matrix.clone()
     model.train().refresh()
     assert model.training
@@ -208,7 +198,7 @@ def test_items_are_encoded_in_batches_as_alone() -> None:
 
 
 def test_new_items_are_encoded_as_the_others_were() -> None:
-    model = made()
+    model = build("recformer")
     with torch.no_grad():
         for parameter in model.parameters():
             parameter += 0.1
@@ -218,7 +208,7 @@ def test_new_items_are_encoded_as_the_others_were() -> None:
 
 
 def test_in_training_the_windows_are_the_same() -> None:
-    model = made(dropout=1e-9, window=4)
+    model = build("recformer", dropout=1e-9, window=4)
     items = batch(model, histories(model, 9))
     expected = model.eval().query(items)
     close(model.train().query(items), expected, 1e-4)

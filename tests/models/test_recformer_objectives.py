@@ -22,12 +22,8 @@ from tests.models.contract import batch, build, log
 from tests.training.tiny import cycles, recipe, write_log
 
 
-def made(**settings: Any) -> Any:
-    return build("recformer", **settings)
-
-
 def objective(**settings: Any) -> Any:
-    model = made(masked_words=settings.get("stage") == "pre-train", dropout=0.0)
+    model = build("recformer", masked_words=settings.get("stage") == "pre-train", dropout=0.0)
     items, offsets = log()
     return model, text(TextConfig(**settings), model, items, offsets, 4)
 
@@ -107,7 +103,7 @@ def test_fifteen_in_a_hundred_words_are_hidden_whole() -> None:
 
 
 def test_what_is_hidden_belongs_to_the_text() -> None:
-    model = made()
+    model = build("recformer")
     sequences = model.sequences(batch(model, [[1, 2, 3], [4]]))
     _, wanted = hide(sequences, 3, model.vocabulary, 0.999, torch.Generator().manual_seed(0))
     assert torch.equal(wanted != IGNORED, sequences.real & (sequences.kinds > 0))
@@ -158,7 +154,7 @@ def test_pre_training_adds_the_hidden_words() -> None:
     assert model.head.weight.grad is not None and model.head.weight.grad.any()
     with pytest.raises(UsageError, match="masked_words"):
         items, offsets = log()
-        text(TextConfig(stage="pre-train"), made(), items, offsets, 4)
+        text(TextConfig(stage="pre-train"), build("recformer"), items, offsets, 4)
 
 
 # --- stages

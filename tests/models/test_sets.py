@@ -13,7 +13,7 @@ from engine.export import graphs
 from tests.models.contract import ITEMS, build
 
 
-@pytest.mark.parametrize("name", ["ngcf", "mult-vae"])
+@pytest.mark.parametrize("name", [pytest.param("ngcf", marks=pytest.mark.long), "mult-vae"])
 def test_a_history_is_a_set(tmp_path: Path, name: str) -> None:
     model = build(name, **({"hidden": 64} if name == "mult-vae" else {"dim": 16}), max_length=60)
     graphs.write_encoder(model, tmp_path / "encoder.onnx")

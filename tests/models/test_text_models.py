@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +12,6 @@ import torch
 from engine.models.fdsa import FDSA, FDSAConfig, word_table
 from engine.models.s3rec import S3Rec, S3RecConfig, attribute_table
 from engine.models.tfidf import vectors
-from engine.models.unisrec import UniSRec
-from engine.models.zesrec import ZESRec
 from engine.training.objectives.mutual_information import MutualInformation, MutualInformationConfig
 from engine.training.objectives.sequences import NextItem, NextItemConfig
 from engine.training.objectives.text import Contrasts, UniversalConfig
@@ -21,8 +20,11 @@ from tests.models.contract import ITEMS, MATERIALS, build, histories, log
 from tests.models.numpy_sasrec import numbers
 
 
-def check_loss(model: UniSRec | FDSA | ZESRec, scores: Callable[[list[int]], np.ndarray], prior: float = 0.0) -> None:
-    """Cross-entropy over the catalogue, the mean over all targets, and of the prior. scores: of a history, [positions, items]."""
+def check(model: Any, scores: Callable[[list[int]], np.ndarray], prior: float = 0.0) -> None:
+    """Scores, and the loss: cross-entropy over the catalogue, the mean over all targets, and of the prior. scores: of a history,
+    [positions, items]."""
+    for history in histories(model, 4):
+        np.testing.assert_allclose(numbers(model.scores(torch.tensor([history]))[0]), scores(history)[-1], atol=1e-4)
     events, offsets = log()
     what = NextItem(NextItemConfig(loss="cross-entropy"), model, events, offsets, batch_size=9)  # type: ignore[arg-type]
     batch = what.draw(torch.arange(len(what.ends)), torch.Generator())
@@ -54,11 +56,7 @@ def test_unisrec_is_that_of_the_paper(ids: bool) -> None:
         )  # fmt: skip
         return states / np.linalg.norm(states, axis=1, keepdims=True) @ directions.T / config.temperature
 
-    for history in histories(model, 4):
-        found = model.scores(torch.tensor([history]))[0]
-        np.testing.assert_allclose(numbers(found), scores(history)[-1], atol=1e-4)
-
-    check_loss(model, scores)
+    check(model, scores)
 
 
 def test_unisrec_weighs_its_experts_by_chance_where_it_learns() -> None:
@@ -105,9 +103,7 @@ def test_fdsa_is_that_of_the_paper() -> None:
         joint = np.concatenate(states, axis=1) @ numbers(model.joint.weight).T + numbers(model.joint.bias)
         return joint @ items[:ITEMS].T
 
-    for history in histories(model, 4):
-        np.testing.assert_allclose(numbers(model.scores(torch.tensor([history]))[0]), scores(history)[-1], atol=1e-4)
-    check_loss(model, scores)
+    check(model, scores)
 
 
 def test_unisrec_is_pretrained_by_the_contrasts_of_the_paper() -> None:
@@ -133,16 +129,12 @@ def test_zesrec_is_that_of_the_paper() -> None:
     model = build("zesrec")
     offsets = numbers(model.offsets.weight)[:ITEMS]
     vectors = MATERIALS["vectors"].astype(np.float64) @ numbers(model.universal.weight).T + offsets
-    layers = [
-        (numbers(getattr(model.gru, f"weight_ih_l{n}")), numbers(getattr(model.gru, f"weight_hh_l{n}"))) for n in (0, 1)
-    ]
+    layers = numpy_networks.gru_layers(model.gru)
 
     def scores(history: list[int]) -> np.ndarray:
         return numpy_networks.gru(vectors[history], layers) @ vectors.T
 
-    for history in histories(model, 4):
-        np.testing.assert_allclose(numbers(model.scores(torch.tensor([history]))[0]), scores(history)[-1], atol=1e-4)
-    check_loss(model, scores, model.config.offset_precision / 2 * (offsets**2).sum())
+    check(model, scores, model.config.offset_precision / 2 * (offsets**2).sum())
 
 
 def test_attributes_are_named_by_their_columns() -> None:

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
 
 from engine.models.text_neighbours import TextNeighbours, TextNeighboursConfig
 from tests.models.contract import ITEMS, batch, build, histories, vectors
-
-
-def model(**settings: Any) -> Any:
-    return build("text-neighbours", **settings)
 
 
 def by_hand(history: list[int], *, decay: float, centre: bool, longest: int) -> np.ndarray:
@@ -32,14 +26,9 @@ def by_hand(history: list[int], *, decay: float, centre: bool, longest: int) -> 
     return rows @ query / length if length else np.zeros(ITEMS)
 
 
-def test_cosines_are_no_probabilities() -> None:
-    """A softmax over them is nearly flat, however much alike texts are."""
-    assert "no probabilities" in TextNeighbours.card.reasons["probability"]
-
-
 @pytest.mark.parametrize(("decay", "centre"), [(1.0, True), (0.3, False)])
 def test_scores_are_cosines_computed_by_hand(decay: float, centre: bool) -> None:
-    found = model(decay=decay, centre=centre, max_length=5)
+    found = build("text-neighbours", decay=decay, centre=centre, max_length=5)
     for history in [*histories(found, 12), [4], [4, 4, 3]]:
         expected = by_hand(history, decay=decay, centre=centre, longest=5)
         got = found.scores(batch(found, [history[-5:]]))[0].numpy()

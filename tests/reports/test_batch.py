@@ -8,6 +8,7 @@ import json
 import shutil
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from engine.errors import SeqscopeError
 from engine.files import alone
 from engine.runtime import Zoo, retrieval
 from engine.runtime.bundle import Bundle
-from tests.runtime.bundles import TOYS, make_zoo, seal, sized
+from tests.runtime.bundles import TOYS, make_zoo, seal
 
 NAMES = ["alpha", "popular", "writer"]
 
@@ -269,7 +270,7 @@ def test_the_others_go_on_without_a_model_whose_damage_shows_when_it_is_used(
 def test_models_beyond_what_a_byte_counts(source: Path, tmp_path: Path) -> None:
     popular = next(toy for toy in TOYS if toy.identity)
     names = [f"m{number}" for number in range(130)]
-    toys = [sized(popular, name=name, order=at) for at, name in enumerate(names)]
+    toys = [replace(popular, name=name, order=at) for at, name in enumerate(names)]
     models = Zoo.open(make_zoo(tmp_path / "many", toys))
     batch.run(models, source, tmp_path / "o.parquet", names=names, k=1)
     assert set(pq.read_table(tmp_path / "o.parquet")["model"].to_pylist()) == set(names)

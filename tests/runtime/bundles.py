@@ -6,7 +6,6 @@ says in numpy what a bundle must answer. `make_zoo` writes five models, one per 
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import hashlib
 import json
@@ -460,11 +459,6 @@ def attention_graph(toy: Toy) -> onnx.ModelProto:
         layers.append(g.add("Unsqueeze", g.add("Concat", *heads, axis=1), g.ints(1)))
     g.add("Concat", *layers, axis=1, output="attention")
     return g.model("attention", ["batch", 2, 2, "rows", "columns"])
-
-
-def sized(toy: Toy, **changes: Any) -> Toy:
-    """A copy with some fields changed."""
-    return dataclasses.replace(toy, **changes)
 
 
 def make_endless(folder: Path, toy: Toy, longest: int) -> None:

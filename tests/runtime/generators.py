@@ -7,7 +7,6 @@ they depend on every token through the past alone, and on their order.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import json
 from dataclasses import dataclass, field
@@ -296,10 +295,6 @@ def decoder_graph(toy: ToyGenerator) -> onnx.ModelProto:
         ],
         outputs,
     )
-
-
-def changed(toy: ToyGenerator, **changes: Any) -> ToyGenerator:
-    return dataclasses.replace(toy, **changes)
 
 
 def ended(trace: Trace) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from engine.runtime import (
     mean_over_heads,
     rollout,
 )
-from tests.runtime.bundles import TOYS, Toy, amend, attention_graph, make_zoo, seal, sized
+from tests.runtime.bundles import TOYS, Toy, amend, attention_graph, make_zoo, seal
 
 RNG = np.random.default_rng(3)
 ATTENDING = [toy for toy in TOYS if toy.attention]
@@ -115,13 +116,13 @@ def test_a_graph_that_is_not_what_the_manifest_says(tmp_path: Path) -> None:
     toy = TOYS[0]
     path = make_zoo(tmp_path, (toy,))
     folder = path / "alpha"
-    (folder / "attention.onnx").write_bytes(attention_graph(sized(toy, attention="token")).SerializeToString())
+    (folder / "attention.onnx").write_bytes(attention_graph(replace(toy, attention="token")).SerializeToString())
     seal(folder)
     with pytest.raises(BundleError, match="must sum to 1"):  # the mask position takes its share, and is cut off
         Zoo.open(path).bundles["alpha"].attention([1, 2])
     amend(folder, attention={"causal": False, "next_token": True})
     assert len(Zoo.open(path).bundles["alpha"].attention([1, 2])) == 3
-    (folder / "attention.onnx").write_bytes(attention_graph(sized(toy, attention="pooled")).SerializeToString())
+    (folder / "attention.onnx").write_bytes(attention_graph(replace(toy, attention="pooled")).SerializeToString())
     amend(folder, attention={"causal": False, "next_token": False})
     with pytest.raises(BundleError, match="3 × 3 positions where 4 were asked for"):
         Zoo.open(path).bundles["alpha"].attention([1, 2, 3, 4])
@@ -132,7 +133,7 @@ def test_weights_dropped_on_the_diagonal_are_missing_from_the_sum(tmp_path: Path
     toy = TOYS[2]
     path = make_zoo(tmp_path, (toy,))
     folder = path / toy.name
-    model = attention_graph(sized(toy, attention=None))
+    model = attention_graph(replace(toy, attention=None))
     (folder / "attention.onnx").write_bytes(model.SerializeToString())
     amend(folder, attention={"window": 5})
     found = Zoo.open(path).bundles[toy.name].attention([1, 2, 3, 4])

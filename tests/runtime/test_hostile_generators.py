@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from tests.runtime.bundles import Toy, amend, flip, seal, write_bundle
 from tests.runtime.generators import (
     ITEMS,
     ToyGenerator,
-    changed,
     decoder_graph,
     encoder_graph,
     full_length,
@@ -79,7 +79,7 @@ def identifiers_without_codes(folder: Path) -> None:
 def no_short_identifier(folder: Path) -> None:
     say(levels=4, sizes=[4] * 4, ends=True, vocabulary=17)(folder)
     write_identifiers(folder, full_length(sizes=(4, 4, 4, 4)).codes.tolist())
-    decoder(changed(TOY, identifiers=ragged(shared=False)))(folder)
+    decoder(replace(TOY, identifiers=ragged(shared=False)))(folder)
 
 
 def decoder(toy: ToyGenerator, change: Callable[[onnx.GraphProto], object] = bool) -> Spoil:
@@ -154,9 +154,9 @@ CASES: Cases = {
         "the encoder as decoder": (
             "the inputs must be called memory_keys, memory_mask", graph(encoder_graph(TOY), "decoder.onnx")
         ),
-        "no cross attention": ("an output must be called cross_attention", decoder(changed(TOY, cross=False))),
+        "no cross attention": ("an output must be called cross_attention", decoder(replace(TOY, cross=False))),
         "another vocabulary": (
-            "logits must be [any, 15], not [any, 17]", decoder(changed(TOY, identifiers=ragged(shared=False)))
+            "logits must be [any, 15], not [any, 17]", decoder(replace(TOY, identifiers=ragged(shared=False)))
         ),
         "one beam alone": (
             "input tokens must take [any, 1], not [1, 1]", decoder(TOY, retyped("tokens", INT64, [1, 1]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,6 @@ from tests.runtime.bundles import (
     encoder_graph,
     flip,
     seal,
-    sized,
     with_gates,
     with_matches,
     with_parts,
@@ -135,7 +135,7 @@ CASES: Cases = {
         ),
         "other numbers": ("input items must be int64", items(TensorProto.INT32, ["batch", "length"])),
         "the last item alone": ("any batch and length, not [any, 1]", last_item_alone),
-        "another width": ("query must be [any, 6], not [any, 5]", graph(encoder_graph(sized(TOY, dim=5)))),
+        "another width": ("query must be [any, 6], not [any, 5]", graph(encoder_graph(replace(TOY, dim=5)))),
         "parts with too few names": (
             "parts must be [any, 2, 6], not [any, 3, 6]", lambda f: with_parts(f, TOY, (0.2, 0.3, 0.5))
         ),
@@ -216,7 +216,7 @@ def unknown_operator() -> onnx.ModelProto:
     ("model", "says"),
     [
         (unknown_operator(), "ONNX Runtime cannot load the graph"),
-        (encoder_graph(sized(TOY, items=10)), "the graph failed"),  # its table is too short for this catalogue
+        (encoder_graph(replace(TOY, items=10)), "the graph failed"),  # its table is too short for this catalogue
     ],
     ids=["an operator nobody knows", "a gather beyond its table"],
 )

@@ -20,7 +20,7 @@ from engine.training import checkpoint
 from engine.training.distributed import joined
 from engine.training.run import train
 from tests.training.tiny import cycles, same, write_log
-from tests.training.together import CUT, MODELS, settings
+from tests.training.together import CUT, MODELS, SCRATCH, settings
 
 ALONE = 17  # sequences: with batches of 8 the last batch has one, which two processes cannot share
 
@@ -36,8 +36,10 @@ def both(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("tiny/sasrec 100%") == 2  # one of them speaks, of two trainings
     assert "FutureWarning" not in done.stderr
-    for name in MODELS:
-        train(settings(name), Dataset(data.path), base / "one" / name, device="cpu")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("engine.text.scratch.DEFAULT", SCRATCH)
+        for name in MODELS:
+            train(settings(name), Dataset(data.path), base / "one" / name, device="cpu")
     return base
 
 

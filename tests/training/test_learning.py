@@ -30,7 +30,9 @@ ALWAYS = {
 }  # fmt: skip
 """NDCG@10 at least, where it is certain what comes next; of others: test_more_than_the_last_item_is_read (sasrec),
 test_what_words_tell_is_known_of_another_catalogue (unisrec, zesrec)."""
-SAME = ("caser", "hgn", "narm", "hstu", "s3rec", "fpmc", "prme", "transrec", "ngcf", "bpr-mf", "mult-dae")
+SAME = (
+    "caser", "hgn", "narm", "esasrec", "hstu", "fdsa", "s3rec", "fpmc", "prme", "transrec", "ngcf", "bpr-mf", "mult-dae",
+)  # fmt: skip
 """Models whose objective is another's, too: how they learn differs in nothing but their networks, which tests/models hold."""
 
 

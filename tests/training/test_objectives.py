@@ -196,12 +196,9 @@ def test_negatives_of_an_objective_belong_to_its_users(name: str) -> None:
     batch = drawn(what)
     if name == "sasrec":
         owners = [s for s in SEQUENCES if len(s) >= 2]
-    else:
-        owners = [SEQUENCES[user] for user in batch[0].tolist()]
-    if name == "sasrec":
         rows = [row[targets != ITEMS] for row, targets in zip(batch[2], batch[1], strict=True)]
     else:
-        rows = list(batch[3])
+        owners, rows = [SEQUENCES[user] for user in batch[0].tolist()], list(batch[3])
     for sequence, row in zip(owners, rows, strict=True):
         assert not set(row.flatten().tolist()) & set(sequence)
 

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from engine.data.dataset import Dataset
 from engine.training import checkpoint
-from engine.training.loop import Trainer
 from engine.training.run import open_run, train
-from tests.training.tiny import cycles, recipe, same, write_log
+from tests.training.tiny import cycles, recipe, same, stopped, write_log
 
 STOPS = {"sasrec": (4, 9), "mult-vae": (7,), "recformer": (3,)}
 """After how many steps of the process each is stopped. With dropout and an average of the parameters, with a term that grows by
 the step, with rows encoded anew every epoch."""
-SETTINGS = {"epochs": 5, "batch_size": 8, "checkpoint_seconds": 0.0, "validate_every": 2}
+SETTINGS = {"epochs": 3, "batch_size": 8, "checkpoint_seconds": 0.0, "validate_every": 2}
 
 
 @pytest.fixture(scope="module")
@@ -26,23 +24,14 @@ def few(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 
 
 @pytest.mark.parametrize("name", STOPS)
-def test_a_stopped_training_ends_as_one_that_was_not(
-    few: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_a_stopped_training_ends_as_one_that_was_not(few: Dataset, tmp_path: Path, name: str) -> None:
     settings = recipe(name, optimiser={"average": 0.9} if name == "sasrec" else {}, training=SETTINGS)
-    whole, cut, compute = tmp_path / "whole", tmp_path / "cut", Trainer._compute_step
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
     train(settings, few, whole, device="cpu")
     within = 0
     for left in STOPS[name]:
-        steps = iter(range(left))
-
-        def step(*given: Any, steps: Any = steps) -> Any:
-            if next(steps, None) is None:
-                raise KeyboardInterrupt
-            return compute(*given)
-
-        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(Trainer, "_compute_step", step)
+        steps = iter([False] * left)
+        with stopped(lambda _, steps=steps: next(steps, True)):
             train(settings, few, cut, device="cpu")
         within += checkpoint.read_state(cut / "checkpoint.safetensors").step > 0
     assert within, "no stop came within an epoch"

@@ -164,6 +164,7 @@ def test_figures_with_times_stand_beside_those_without(trained: Path) -> None:
     assert not np.array_equal(*few) and max(map(np.max, few)) <= 10
 
 
+@pytest.mark.long  # in films, hstu is such a bundle: tests/export/test_evaluator_from_docs.py
 def test_a_bundle_answers_as_without_times(trained: Path, tmp_path: Path) -> None:
     model, *_, dataset = open_run(trained / "run")
     bundle = Zoo.open(export_run(trained / "run", tmp_path / "out").parent).bundles["run"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -16,10 +15,9 @@ from engine.data.split import SplitOptions
 from engine.errors import SeqscopeError
 from engine.models.s3rec import S3Rec
 from engine.training import checkpoint
-from engine.training.loop import Trainer
 from engine.training.materials import gather
 from engine.training.run import build_model, open_run, train
-from tests.training.tiny import clusters, recipe, write_log
+from tests.training.tiny import clusters, recipe, stopped, write_log
 
 SETTINGS = {"epochs": 3, "patience": 1, "validate_every": 1}
 
@@ -43,17 +41,7 @@ def test_the_last_epoch_is_kept(dataset: Dataset, tmp_path: Path) -> None:
 
 def test_what_is_finished_before_its_end_is_where_it_stood(dataset: Dataset, tmp_path: Path) -> None:
     unhurried = SETTINGS | {"epochs": 50, "checkpoint_seconds": 0.0}
-    seen = []
-
-    def step(self: Trainer, *args: Any) -> Any:
-        seen.append(self.state.epoch)
-        if seen[-1] == 2:
-            raise KeyboardInterrupt
-        return compute_step(self, *args)
-
-    compute_step = Trainer._compute_step
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(Trainer, "_compute_step", step)
+    with stopped(lambda trainer: trainer.state.epoch == 2):
         train(recipe("sasrec", training=unhurried), dataset, tmp_path / "run", device="cpu")
     record = train(recipe("sasrec", training=unhurried), dataset, tmp_path / "run", device="cpu", finish=True)
     assert (record["epochs"], record["best_epoch"]) == (2, 2)

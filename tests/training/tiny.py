@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -224,6 +224,21 @@ def same(one: Path, other: Path) -> bool:
     """Whether two files of tensors are equal to the last bit."""
     a, b = load_file(one), load_file(other)
     return a.keys() == b.keys() and all(torch.equal(a[key], b[key]) for key in a)
+
+
+@contextlib.contextmanager
+def stopped(when: Callable[[Trainer], bool]) -> Iterator[None]:
+    """The training within is interrupted before the first step at which `when` is true."""
+    compute_step = Trainer._compute_step
+
+    def step(trainer: Trainer, *given: Any) -> Any:
+        if when(trainer):
+            raise KeyboardInterrupt
+        return compute_step(trainer, *given)
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Trainer, "_compute_step", step)
+        yield
 
 
 def interrupted(settings: Recipe, data: Dataset, folder: Path, after: int, **more: Any) -> None:

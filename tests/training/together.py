@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
-from unittest.mock import patch
 
 import torch
 
 from engine.data.dataset import Dataset
+from engine.text import scratch
+from engine.text.scratch import ScratchConfig
 from engine.training.distributed import World, joined
-from engine.training.loop import Trainer
 from engine.training.recipe import Recipe
 from engine.training.run import train
-from tests.training.tiny import recipe
+from tests.training.tiny import recipe, stopped
 
 MODELS = ("sasrec", "recformer", "zesrec", "popularity")
 SETTINGS = {"epochs": 2, "batch_size": 8, "checkpoint_seconds": 0.0}
+SCRATCH = ScratchConfig(vocabulary=300, dim=16, layers=1, heads=2, steps=2)
+"""Of the encoder of words that is not there yet."""
 CUT = 2
 """Steps of its second epoch, of three, after which a training is interrupted."""
 
@@ -42,14 +42,7 @@ def settings(name: str) -> Recipe:
 
 def interrupted(data: Dataset, folder: Path, world: World) -> None:
     """Trains as `settings` says, is interrupted, leaves a copy of its checkpoint beside `folder`, and goes on."""
-    compute_step = Trainer._compute_step
-
-    def step(trainer: Trainer, *given: Any) -> Any:
-        if (trainer.state.epoch, trainer.state.step) == (1, CUT):
-            raise KeyboardInterrupt
-        return compute_step(trainer, *given)
-
-    with patch.object(Trainer, "_compute_step", step), contextlib.suppress(KeyboardInterrupt):
+    with stopped(lambda trainer: (trainer.state.epoch, trainer.state.step) == (1, CUT)):
         train(settings("sasrec"), data, folder, device="cpu", world=world)
     if world.leads:
         shutil.copyfile(folder / "checkpoint.safetensors", folder.with_name("left.safetensors"))
@@ -58,6 +51,7 @@ def interrupted(data: Dataset, folder: Path, world: World) -> None:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
+    scratch.DEFAULT = SCRATCH
     with joined("cpu") as world:
         data, out = Dataset(sys.argv[1]), Path(sys.argv[2])
         for name in MODELS:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +12,7 @@ from safetensors.torch import save_file
 
 from engine.errors import SeqscopeError
 from engine.text.bert import Bert, BertConfig, Sentence, load, minilm_folder, open_minilm
+from tests.models import numpy_recformer
 
 CONFIG = BertConfig(vocabulary=30, dim=8, layers=2, heads=2, inner=16, positions=7, types=2, pad=0)
 
@@ -29,32 +29,9 @@ def small(seed: int = 0) -> Bert:
 
 def straight(bert: Bert, tokens: list[int]) -> np.ndarray:
     """One sequence without padding, by loops: float64 [length, dim]"""
-    p = {name: tensor.double().numpy() for name, tensor in bert.state_dict().items()}
-
-    def norm(x: np.ndarray, name: str) -> np.ndarray:
-        x = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + CONFIG.epsilon)
-        return x * p[f"{name}.weight"] + p[f"{name}.bias"]
-
-    def linear(x: np.ndarray, name: str) -> np.ndarray:
-        return x @ p[f"{name}.weight"].T + p[f"{name}.bias"]
-
-    x = np.stack([p["words.weight"][t] + p["positions.weight"][i] + p["types.weight"][0] for i, t in enumerate(tokens)])
-    x = norm(x, "norm")
-    width = CONFIG.dim // CONFIG.heads
-    for layer in range(CONFIG.layers):
-        name = f"layers.{layer}"
-        q, k, v = (linear(x, f"{name}.{part}") for part in ("query", "key", "value"))
-        attended = np.zeros_like(x)
-        for head in range(CONFIG.heads):
-            part = slice(head * width, (head + 1) * width)
-            logits = q[:, part] @ k[:, part].T / math.sqrt(width)
-            weights = np.exp(logits - logits.max(1, keepdims=True))
-            attended[:, part] = weights / weights.sum(1, keepdims=True) @ v[:, part]
-        x = norm(x + linear(attended, f"{name}.projection"), f"{name}.attention_norm")
-        inner = linear(x, f"{name}.inner")
-        inner = inner * 0.5 * (1 + np.vectorize(math.erf)(inner / math.sqrt(2)))
-        x = norm(x + linear(inner, f"{name}.outer"), f"{name}.output_norm")
-    return x
+    state = {name: tensor.double().numpy() for name, tensor in bert.state_dict().items()}
+    rows = np.array([[token, 0, 0] for token in tokens])
+    return numpy_recformer.forward(rows, state, CONFIG.layers, CONFIG.heads, None)[0]
 
 
 def test_states_are_those_of_the_paper() -> None:

@@ -189,10 +189,6 @@ class TestFind:
         with pytest.raises(SeqscopeError, match="--encoder scratch"):
             find("minilm")
 
-    def test_scratch_needs_a_catalogue(self) -> None:
-        with pytest.raises(UsageError, match="name a dataset"):
-            find("scratch")
-
     @pytest.mark.parametrize("name", ["../secret words", "https://example.org/x", ""])
     def test_what_cannot_be_a_name_is_refused(self, name: str) -> None:
         with pytest.raises(UsageError, match="neither minilm"):
