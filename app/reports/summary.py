@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _NAMED = 4  # models by name; the others are counted
 _BEFORE = ("Compared", "Best", "For whom", "Beware", "Check")
-_ALL = "Among all that were evaluated, "
+_ALL = "Of all that were evaluated: "
 """A verdict is: its best model need not be one of the report's."""
 _LEVEL = (
     (_ALL, ""),

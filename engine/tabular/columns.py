@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 _ITEM_IDS = (
     "itemid", "item", "iid", "parentasin", "asin", "movieid", "productid", "articleid", "sku", "lineitemsku", "trackid",
     "songid", "bookid", "gameid", "recipeid", "podcastid", "newsid", "appid", "placeid", "venueid", "poiid", "poi", "businessid",
-    "isbn", "isbn13", "stockcode", "productcode", "itemcode", "articlecode", "상품id", "商品id", "artikelnummer", "artikelnr", "artnr",
+    "isbn", "isbn13", "stockcode", "productcode", "itemcode", "articlecode", "상품id", "商品id",
+    "artikelnummer", "artikelnr", "artnr",
 )  # fmt: skip
 _THINGS = (
     "product", "article", "movie", "film", "track", "song", "book", "game", "recipe", "podcast", "news", "app", "place", "venue",

@@ -58,7 +58,9 @@ def test_seeds_that_disagree_and_an_interval_that_contains_zero_are_no_claim(fou
     row = table.loc["torn"]
     assert row["lowest"] > 0 and row["holm"] < 0.05 and row["verdict"] == "level"  # by people alone it would be better
     assert row["spread"] == pytest.approx(up - down)
-    assert "where they disagree on the sign, the verdict is not significant" in studies.how_sure(pieces, table.reset_index())
+    assert "where they disagree on the sign, the verdict is not significant" in studies.how_sure(
+        pieces, table.reset_index()
+    )
     ranks = [1.0] * 50 + [0.0] * 50
     close = made(a=[outcome(ranks)], b=[outcome([1.0] * 51 + [0.0] * 49)])
     table = studies.table(close, METRIC)

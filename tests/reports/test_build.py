@@ -247,8 +247,8 @@ def test_what_a_report_leaves_out_is_not_called_missing(copied: Path) -> None:
 def test_the_summary_of_some_models_does_not_take_them_for_all(copied: Path) -> None:
     report = build(Zoo.open(copied), Asked(parts=["metrics"], models=["beta", "plain"]))
     (best,) = (line for line in report.summary if line.about == "Best")
-    assert "Among all that were evaluated, Alpha" in best.text and "every other model here" not in best.text
-    before = best.text.replace("Among all that were evaluated, ", "").replace("model of this report", "model here")
+    assert "Of all that were evaluated: Alpha" in best.text and "every other model here" not in best.text
+    before = best.text.replace("Of all that were evaluated: ", "").replace("model of this report", "model here")
     older = [line.model_copy(update={"text": before}) if line.about == "Best" else line for line in report.summary]
     assert says_so(report.model_copy(update={"summary": older}), report)  # one that was made before this was said
 

@@ -31,4 +31,8 @@ def test_of_several_columns_the_one_that_names_the_item(header: str, item: str) 
 
 def test_columns_of_a_german_shop() -> None:
     header = ["Beleg", "Kd-Nr", "Art.-Nr.", "Menge", "Datum", "Uhrzeit"]
-    assert [called(NAMES[role], header) for role in ("user", "item", "item_id")] == [["Kd-Nr"], ["Art.-Nr."], ["Art.-Nr."]]
+    assert [called(NAMES[role], header) for role in ("user", "item", "item_id")] == [
+        ["Kd-Nr"],
+        ["Art.-Nr."],
+        ["Art.-Nr."],
+    ]
