@@ -38,9 +38,9 @@ PALETTE: dict[Colour, Style] = {
     "sky": Style("#56b4e9", "hexagon", "⬢", "solid"),
     "yellow": Style("#c9b82e", "triangle-down", "▼", "dash"),
     "violet": Style("#7b5ea7", "pentagon", "⬟", "dot"),
-    "brown": Style("#a5673f", "x", "✖", "dashdot"),
-    "teal": Style("#44aa99", "triangle-right", "▶", "longdash"),
-    "wine": Style("#882255", "triangle-left", "◀", "longdashdot"),
+    "brown": Style("#a5673f", "x", "✘", "dashdot"),
+    "teal": Style("#44aa99", "triangle-right", "►", "longdash"),
+    "wine": Style("#882255", "triangle-left", "◄", "longdashdot"),
     "moss": Style("#6f8f3d", "star-diamond", "✦", "solid"),
     "indigo": Style("#5b5fd0", "hexagram", "✶", "dash"),
 }

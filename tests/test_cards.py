@@ -8,8 +8,9 @@ from importlib.metadata import EntryPoint
 
 import pytest
 import torch
+from streamlit.string_util import extract_leading_emoji
 
-from app.styles import PALETTE
+from app.styles import OPEN, PALETTE
 from engine import cards
 from engine.cards import Card, Colour
 from engine.commands.cards import declared
@@ -105,3 +106,9 @@ def test_declarations_of_a_broken_package_are_left_out(
     monkeypatch.setattr(cards.sys, "executable", "/nowhere/python")
     assert cards.declarations.__wrapped__() == declared()
     assert "left out" in caplog.text
+
+
+def test_no_sign_is_an_emoji() -> None:
+    """Phones draw those in colours of their own, and Streamlit sets one that begins a label apart."""
+    signs = [*(look.sign for look in PALETTE.values()), *OPEN.values()]
+    assert not [sign for sign in signs if extract_leading_emoji(sign)[0]]

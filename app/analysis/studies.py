@@ -92,7 +92,7 @@ def how_sure(study: Study, results: pd.DataFrame) -> str:
     apart = results["spread"].max()
     return (
         f"{words}Means of {seeds} seeds (strokes: each alone), whose differences are up to {apart:.3f} apart; where they "
-        "disagree on the sign, the verdict is n.s. (not significant)."
+        "disagree on the sign, the verdict is not significant."
     )
 
 
@@ -138,7 +138,7 @@ def grid(study: Study, results: pd.DataFrame, metric: str, counted: Sequence[Cou
             "Difference": "baseline"
             if row.verdict == "baseline"
             else f"{judge.signed(row.difference, '+.3f')} :small[({_ends(row.lowest, row.highest, '+.3f')})]",
-            "Verdict": {"baseline": "", "level": "n.s."}.get(row.verdict, f"**{row.verdict}**"),
+            "Verdict": {"baseline": "", "level": "not significant"}.get(row.verdict, f"**{row.verdict}**"),
         }
         for name in codes:
             cells[MEASURES[name].title] = format(variant.figure(name), MEASURES[name].form)

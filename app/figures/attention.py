@@ -53,7 +53,7 @@ def bars(
             marker={"color": [colour if position else QUIET for position in shown["position"]]},
             customdata=hovers(shown["position"], shown["title"]),
             hovertemplate=f"%{{customdata}}<br>{quantity} %{{x:.3f}}<extra></extra>",
-            text=[f"{value:.3f}" for value in shown[quantity]],
+            text=[f"{value:.3f}" if even is None else f"{value:.1%}" for value in shown[quantity]],
             textposition="outside",
             cliponaxis=False,
         )

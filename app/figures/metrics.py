@@ -21,7 +21,7 @@ from app.text import label, short
 Looks = Mapping[str, Style]
 Titles = Mapping[str, str]
 
-MARKS = {"best": "best", "level": "n.s.", "": ""}
+MARKS = {"best": "best", "level": "≈ best", "": ""}
 
 
 def dots(table: pd.DataFrame, metric: str, titles: Titles, looks: Looks, families: Mapping[str, str]) -> go.Figure:

@@ -36,6 +36,7 @@ _BELOW = {
     "entrywidthmode": "fraction", "font": {"size": 11},
 }  # fmt: skip
 _LINE = 21  # pixels of a line of it
+_WIDE = 900  # pixels that a legend above a figure has, about
 _MOST = 7  # labels of an axis
 _STEPS: tuple[tuple[int, ...], ...] = ((1, 2, 5), (1, 3), (1,))  # labelled within each power of ten, the most first
 
@@ -133,11 +134,14 @@ def laid_out(fig: go.Figure, height: int, **more: object) -> go.Figure:
 
 
 def with_legend(fig: go.Figure, height: int, narrow: bool, columns: int = 2, **more: object) -> go.Figure:
-    """With its legend above what is drawn. narrow: for a phone, with the legend below in some columns, for which the figure is
-    higher, and the title of the vertical axis above it."""
+    """With its legend above what is drawn. narrow: for a phone, with the legend below in some columns, and the title of the
+    vertical axis above it. The figure is higher by the legend's lines: wide, by all but the first."""
+    names = [trace.name or "" for trace in fig.data if trace.showlegend is not False]
     if not narrow:
-        return laid_out(fig, height, showlegend=True, legend=LEGEND, **more)
-    room = _LINE * math.ceil(sum(trace.showlegend is not False for trace in fig.data) / columns)
+        columns = _WIDE // (48 + 6 * max(map(len, names), default=0)) or 1  # an entry is as wide as the longest
+        room = _LINE * max(0, math.ceil(len(names) / columns) - 1)
+        return laid_out(fig, height + room, showlegend=True, legend=LEGEND, **more)
+    room = _LINE * math.ceil(len(names) / columns)
     title = {
         "text": fig.layout.yaxis.title.text,
         "x": 0,

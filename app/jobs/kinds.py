@@ -301,7 +301,7 @@ def batches(model: str, people: int) -> dict[str, int]:
 def _between(request: JobRequest, into: str, made: Sequence[JobStep], items: int = 0) -> list[JobStep]:
     """With what comes before and after the steps of every job that makes something to be shown. items: of a catalogue that has to
     be searched; 0: that is done."""
-    room = JobStep(title="Make room", program="app.jobs.fresh", words=("data", into, "runs"), weight=1)
+    room = JobStep(title="Remove outdated models", program="app.jobs.fresh", words=("data", into, "runs"), weight=1)
     steps = [_import(request), room, *made]
     if items > FEW:  # the first one to look at so many would otherwise wait
         search, long = "Make the catalogue ready to be searched", 5 + items / 20_000

@@ -136,7 +136,7 @@ def reading(
             raise SeqscopeError(
                 f"{models.info.name} was exported without its users, so it has no histories of its own."
             )
-        yield Histories(models.users.num_rows, "the dataset's own", lambda: _people(models))
+        yield Histories(models.users.num_rows, "one history per user of the dataset", lambda: _people(models))
         return
     path, folder = Path(source).resolve(), work.resolve() / "reading"
     expect_file(path)

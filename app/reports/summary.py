@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 
 _NAMED = 4  # models by name; the others are counted
 _BEFORE = ("Compared", "Best", "For whom", "Beware", "Check")
+_ALL = "Of all that were evaluated: "
+"""A verdict is: its best model need not be one of the report's."""
 _LEVEL = (
+    (_ALL, ""),
+    ("every other model of this report", "every other model here"),
     (r" is not significantly different from (.+) in (\S+) \(", r" and \1 are level by \2 ("),
     (" is not significantly different in any group", " is level in every group"),
     ("not significantly different on ", "level on "),
@@ -113,10 +117,10 @@ def _best(report: Report) -> str:
     if level:
         sentence += f", not significantly different from {_titles(report, level)} (paired bootstrap, Holm)"
     elif len({estimate.model for estimate in estimates}) > 1:
-        sentence += ", significantly more than every other model here (paired bootstrap, Holm)"
+        sentence += ", significantly more than every other model of this report (paired bootstrap, Holm)"
     sentences = [f"{sentence}."]
     if metrics.verdict is not None and metrics.verdict.better is not None:
-        sentences.append(judge.words(metrics.verdict, lambda title: clean(title, 80)).outcome)
+        sentences.append(_ALL + judge.words(metrics.verdict, lambda title: clean(title, 80)).outcome)
     return " ".join(sentences)
 
 

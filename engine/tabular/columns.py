@@ -17,6 +17,7 @@ _ITEM_IDS = (
     "itemid", "item", "iid", "parentasin", "asin", "movieid", "productid", "articleid", "sku", "lineitemsku", "trackid",
     "songid", "bookid", "gameid", "recipeid", "podcastid", "newsid", "appid", "placeid", "venueid", "poiid", "poi", "businessid",
     "isbn", "isbn13", "stockcode", "productcode", "itemcode", "articlecode", "상품id", "商品id",
+    "artikelnummer", "artikelnr", "artnr",
 )  # fmt: skip
 _THINGS = (
     "product", "article", "movie", "film", "track", "song", "book", "game", "recipe", "podcast", "news", "app", "place", "venue",
@@ -32,7 +33,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "user": (
         "userid", "user", "uid", "reviewerid", "customerid", "memberid", "visitorid", "sessionid", "clientid", "account",
         "accountid", "username", "customerno", "customer", "buyerid", "buyer", "shopper", "visitor", "session", "사용자",
-        "고객id", "会员id", "ユーザーid", "kunde", "client", "customeremail", "email",
+        "고객id", "会员id", "ユーザーid", "kundennummer", "kundennr", "kdnr", "kunde", "client", "customeremail", "email",
     ),
     "item": (*_ITEM_IDS, "contentid", *_THINGS, "spotid", "locationid", "artistid", "id", *_ATTRIBUTES),
     "time": (
@@ -46,7 +47,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "quantity": ("quantity", "lineitemquantity", "qty", "units", "수량", "数量", "menge", "anzahl", "quantité", "cantidad"),
     "item_id": (
         *_ITEM_IDS, "ean", "gtin", "imdbid", "tconst", "spotid", "locationid", "artistid", "id", "code", "key", "번호",
-        "상품코드", "상품번호", "商品コード", "artikelnummer",
+        "상품코드", "상품번호", "商品コード",
     ),
     "title": (
         "title", "itemtitle", "producttitle", "movietitle", "booktitle", "primarytitle", "tracktitle", "songtitle",

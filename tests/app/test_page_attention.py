@@ -258,7 +258,9 @@ def test_a_second_model_or_both_histories_of_a_what_if_stand_beside_the_first(pa
     first, second = (chart["layout"] for chart in charts)
     assert first["xaxis"]["range"] == second["xaxis"]["range"]  # bars of one length are of one weight
     assert first["margin"]["l"] == second["margin"]["l"]
-    assert first["xaxis"]["range"][1] > max(float(text) for chart in charts for text in chart["data"][0]["text"])
+    assert first["xaxis"]["range"][1] > max(
+        float(text.rstrip("%")) / 100 for chart in charts for text in chart["data"][0]["text"]
+    )
     page.selectbox(key="attention_beside_alpha").set_value("none").run()
     assert len(page.get("plotly_chart")) == 1
 

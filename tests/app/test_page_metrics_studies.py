@@ -58,7 +58,9 @@ def test_seeds_that_disagree_and_an_interval_that_contains_zero_are_no_claim(fou
     row = table.loc["torn"]
     assert row["lowest"] > 0 and row["holm"] < 0.05 and row["verdict"] == "level"  # by people alone it would be better
     assert row["spread"] == pytest.approx(up - down)
-    assert "where they disagree on the sign, the verdict is n.s." in studies.how_sure(pieces, table.reset_index())
+    assert "where they disagree on the sign, the verdict is not significant" in studies.how_sure(
+        pieces, table.reset_index()
+    )
     ranks = [1.0] * 50 + [0.0] * 50
     close = made(a=[outcome(ranks)], b=[outcome([1.0] * 51 + [0.0] * 49)])
     table = studies.table(close, METRIC)
@@ -75,7 +77,7 @@ def test_the_grid_says_verdicts_differences_and_what_codes_were_measured(found: 
     grid = studies.grid(found["pieces"], studies.table(found["pieces"], METRIC), METRIC)
     assert list(grid.columns) == ["Variant", METRIC, "Difference", "Verdict"]
     assert grid["Difference"].iloc[0] == "baseline"
-    assert grid["Verdict"].tolist() == ["", "**better**", "n.s.", "n.s."]
+    assert grid["Verdict"].tolist() == ["", "**better**", "not significant", "not significant"]
     both = made(a=[outcome([1.0], perplexity=7.0, lost=0.25)], b=[outcome([1.0], perplexity=8.0, lost=0.5)])
     grid = studies.grid(both, studies.table(both, METRIC), METRIC)
     assert grid["Perplexity, level 1"].tolist() == ["7.00", "8.00"]

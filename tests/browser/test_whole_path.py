@@ -122,7 +122,7 @@ def survived(page: Page, server: Server, again: Callable[[], Server], folder: Pa
     assert [entry["epoch"] for entry in after] == list(range(1, len(after) + 1))  # none twice
     assert end.started == left.started and {part.state for part in end.parts} == {"done"}
     log = (job / "log.txt").read_text("utf-8")
-    assert log.count("--- Train SASRec") == 2 and log.count("--- Make room") == 1
+    assert log.count("--- Train SASRec") == 2 and log.count("--- Remove outdated models") == 1
     manifest = (folder / "exports" / "sasrec" / "manifest.json").read_text("utf-8")
     assert str(home) not in manifest and "owners" not in manifest
     return page, server

@@ -16,7 +16,7 @@ from app.reports.files import tables
 from app.reports.parts import effects, lists
 from app.reports.parts.graph import Paths
 from app.reports.parts.metrics import verdict
-from app.reports.summary import summary
+from app.reports.summary import says_so, summary
 from app.styles import titled
 from engine.errors import SeqscopeError
 from engine.runtime import NOT_SETTLED, STILL_IMPROVING, Zoo, judge, last_row
@@ -242,6 +242,15 @@ def test_what_a_report_leaves_out_is_not_called_missing(copied: Path) -> None:
     some, all_of_them = (build(models, Asked(parts=["metrics"], models=names)) for names in (["alpha"], None))
     assert "seqscope baselines" in verdict(all_of_them.metrics, all_of_them)
     assert "seqscope baselines" not in verdict(some.metrics, some)
+
+
+def test_the_summary_of_some_models_does_not_take_them_for_all(copied: Path) -> None:
+    report = build(Zoo.open(copied), Asked(parts=["metrics"], models=["beta", "plain"]))
+    (best,) = (line for line in report.summary if line.about == "Best")
+    assert "Of all that were evaluated: Alpha" in best.text and "every other model here" not in best.text
+    before = best.text.replace("Of all that were evaluated: ", "").replace("model of this report", "model here")
+    older = [line.model_copy(update={"text": before}) if line.about == "Best" else line for line in report.summary]
+    assert says_so(report.model_copy(update={"summary": older}), report)  # one that was made before this was said
 
 
 def test_the_summary_is_written_from_the_data(copied: Path) -> None:

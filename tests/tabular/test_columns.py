@@ -27,3 +27,12 @@ def test_a_column_of_things_is_the_item_where_nothing_better_is_there(word: str)
 )
 def test_of_several_columns_the_one_that_names_the_item(header: str, item: str) -> None:
     assert called(NAMES["item"], header.split(", "))[0] == item
+
+
+def test_columns_of_a_german_shop() -> None:
+    header = ["Beleg", "Kd-Nr", "Art.-Nr.", "Menge", "Datum", "Uhrzeit"]
+    assert [called(NAMES[role], header) for role in ("user", "item", "item_id")] == [
+        ["Kd-Nr"],
+        ["Art.-Nr."],
+        ["Art.-Nr."],
+    ]

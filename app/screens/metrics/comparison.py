@@ -88,7 +88,7 @@ def _against(this: MetricsChoices) -> None:
     words = metrics.better_words(table, baseline, metrics.bold(this.titles))
     st.caption(
         f"{words} Paired over the same users; p adjusted by Holm for {count(len(every), 'comparison')}. "
-        f"Diamond: the baseline. Open: n.s. {md(evaluation.over_seeds(this.models, this.protocol), 1_000)}"
+        f"Diamond: the baseline. Open: not significant. {md(evaluation.over_seeds(this.models, this.protocol), 1_000)}"
     )
 
 
@@ -118,13 +118,15 @@ def beyond(this: MetricsChoices) -> None:
         table=shown,
         name=f"beyond accuracy {this.protocol} {this.k}",
     )
+    st.caption(f"Higher: more accurate. To the right: more of all items stand in somebody's first {this.k}.")
+    shares = [metric.at(this.k) for metric in judge.BEYOND.values() if metric.form.endswith("%}")]
     widgets.table(
-        shown,
+        shown.assign(**{head: 100 * shown[head] for head in shares}),
         column_config={
             "Model": st.column_config.TextColumn(pinned=True),
             **{
                 metric.at(this.k): st.column_config.NumberColumn(
-                    format="percent" if metric.form.endswith("%}") else "%.3f", help=glossary.tooltip(metric.title)
+                    format="%.1f%%" if metric.at(this.k) in shares else "%.3f", help=glossary.tooltip(metric.title)
                 )
                 for metric in judge.BEYOND.values()
             },

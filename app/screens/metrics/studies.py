@@ -123,7 +123,7 @@ def _ablation(study: Study, metric: str, counted: list[views.Counted]) -> None:
         views.grid(study, table, metric, counted), border="horizontal", hide_index=True,
         alt=f"{clean(study.title)}: {metric} of every variant, with 95% intervals.",
     )  # fmt: skip
-    st.caption(md(f"{views.how_sure(study, table)} Open marker: n.s. against {clean(baseline)}.", 1_000))
+    st.caption(md(f"{views.how_sure(study, table)} Open marker: not significant against {clean(baseline)}.", 1_000))
 
 
 def _beside(study: Study) -> None:
@@ -188,7 +188,7 @@ def _ranked(models: Zoo, studies: list[Study], metric: str) -> None:
     )
     seeds = {len(study.variants[0].outcomes) for study in studies}
     st.caption(
-        "Diamond: the recipe's own value, with which the others are compared. Pale: n.s. "
+        "Diamond: the recipe's own value, with which the others are compared. Pale: not significantly different. "
         + ("All panels have one scale. " if len(studies) > 1 else "")
         + "Intervals: 95%, over users"
         + (
