@@ -6,7 +6,6 @@ import argparse
 import dataclasses
 import json
 import os
-import shlex
 import signal
 import threading
 from collections.abc import Iterator
@@ -16,7 +15,6 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from engine.cli import build_parser
 from engine.commands.data import FORMATS, _configure_import
 from engine.data.options import ImportOptions
 from engine.data.sources import SOURCES
@@ -114,12 +112,3 @@ def test_every_source_and_every_option_is_documented(root: Path) -> None:
     for source in SOURCES.values():
         line = next(line for line in FORMATS.splitlines() if line.split()[:1] == [source.name])
         assert line.endswith(f"k-core {source.k_core}")
-
-
-def test_the_commands_of_the_document_are_accepted(root: Path) -> None:
-    text = (root / "docs" / "data.md").read_text("utf-8")
-    commands = [line.strip() for line in text.splitlines() if line.startswith("    seqscope data ") and "…" not in line]
-    assert len(commands) >= 8
-    for command in commands:
-        words = shlex.split(command, comments=True)[1:]
-        build_parser(words).parse_args(words)

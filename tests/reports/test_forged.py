@@ -6,6 +6,7 @@ import functools
 import json
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -82,6 +83,12 @@ def forged(raw: dict[str, Any], path: Place, other: Any) -> Report | None:
         return None
 
 
+def changes(raw: dict[str, Any], path: Place, values: list[Any]) -> list[Report]:
+    """Those of them that a reader takes; of very many the first two."""
+    taken = (found for other in values if (found := forged(raw, path, other)) is not None)
+    return list(islice(taken, 2 if len(values) > 5 else None))
+
+
 def holds(report: Report, models: Zoo) -> bool:
     """As the command sees it."""
     try:
@@ -105,9 +112,9 @@ def test_no_field_can_be_changed_unnoticed(report: Report, models: Zoo) -> None:
             continue  # one of a kind stands for all, and three where readers refuse whatever it is changed to
         tried[name] += 1
         value = at(raw, path)
-        made_of = [found for other in others(value) if (found := forged(raw, path, other)) is not None]
+        made_of = changes(raw, path, others(value))
         if isinstance(value, str) and not made_of:
-            made_of = [found for other in TEXTS if other != value and (found := forged(raw, path, other)) is not None]
+            made_of = changes(raw, path, [text for text in TEXTS if text != value])
         if any(one != report for one in made_of):
             seen.add(name)
         if any(one != report and holds(one, models) for one in made_of):

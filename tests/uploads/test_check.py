@@ -30,14 +30,6 @@ def test_nothing_is_wrong(desk: Desk) -> None:
     assert desk.log()[0] == {"user": "u0", "item": "i1", "time": 1_700_000_001}
 
 
-def test_events_within_a_second_are_written_in_their_order(desk: Desk) -> None:
-    rows = [f"u{u},i{n},{1_700_000_000_000 + 200 * n}" for u in range(3) for n in reversed(range(1, 5))]
-    checked = desk.check(ITEMS, "user,item,time\n" + "\n".join(rows) + "\n", time="ms")
-    assert not checked.bad_rows
-    assert [row["item"] for row in desk.log() if row["user"] == "u1"] == ["i1", "i2", "i3", "i4"]
-    assert [row["time"] for row in desk.log() if row["user"] == "u1"] == [1_700_000_000 + n / 5 for n in range(1, 5)]
-
-
 # --- rows
 
 

@@ -56,7 +56,7 @@ def test_no_message_of_an_upload_names_a_folder_or_a_process(tmp_path: Path, mon
     monkeypatch.setattr(runner.subprocess, "Popen", begin)
     answers: dict[str, str] = {}
     for name, content in hostile(tmp_path).items():
-        monkeypatch.setattr(runner, "_run", in_a_child if name in ("bytes", "bent", "deep") else read_here)
+        monkeypatch.setattr(runner, "_run", in_a_child if name in ("bent", "deep") else read_here)
         folder = home.here().stage()
         what = "log" if name == "pattern" else "catalogue"
         files.keep(folder, what, content, LIMITS)
