@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
+import duckdb
 import pytest
 
+from engine.tabular import times
 from engine.tabular.columns import NAMES, called
 
 
@@ -27,3 +31,20 @@ def test_a_column_of_things_is_the_item_where_nothing_better_is_there(word: str)
 )
 def test_of_several_columns_the_one_that_names_the_item(header: str, item: str) -> None:
     assert called(NAMES["item"], header.split(", "))[0] == item
+
+
+def test_a_form_is_tried_where_it_reads_half_of_the_values_and_hardly_elsewhere() -> None:
+    moments = [datetime(2019, 3, 31, 18, 5, 9, 120_000, UTC), datetime(1994, 11, 2, tzinfo=UTC)]
+    forms = [form for form in times._FORMS if "%z" not in form]
+    read = ", ".join(f"try_strptime($1, '{form}')" for form in forms)
+    with duckdb.connect() as con:
+        for form in times._FORMS:
+            written = [moment.strftime(form) for moment in moments]
+            tried = times._promising([*written, f" {written[0]}", "some day", "", "1"])
+            assert form in tried and len(tried) < len(times._FORMS) / 3, form
+            if form in times._FORMS[::20]:
+                for text in written:
+                    found = con.execute(f"SELECT {read}", [text]).fetchall()[0]
+                    can = {other for other, moment in zip(forms, found, strict=True) if moment is not None}
+                    assert can <= {*times._promising([text])}, text
+    assert not times._promising(["The Red Balloon", "Playtime", "2001"])
