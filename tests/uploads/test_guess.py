@@ -36,9 +36,6 @@ def roles(guess: Guess) -> dict[str, str]:
     return {column.name: column.role for column in guess.reading.columns}
 
 
-# --- encoding
-
-
 @pytest.mark.parametrize(
     ("text", "codec", "found", "sure"),
     [
@@ -203,10 +200,9 @@ def test_a_role_that_the_visitor_chose_is_kept(desk: Desk) -> None:
     reading = guess.reading.with_role("b", "title")
     assert [column.role for column in reading.columns] == ["item_id", "title", "text"]
     assert not reading.faults("catalogue")
-    faults = reading.with_role("a", "skip").faults("catalogue")
-    assert faults == ["Choose the column that holds the item id."]
-    faults = reading.with_role("a", "skip").with_role("b", "skip").faults("catalogue")
-    assert faults == ["Choose the columns that hold the item id and the title."]
+    (fault,) = reading.with_role("a", "skip").faults("catalogue")
+    (both,) = reading.with_role("a", "skip").with_role("b", "skip").faults("catalogue")
+    assert "item id" in fault and "title" not in fault and "item id and the title" in both
 
 
 # --- times
@@ -271,8 +267,8 @@ def test_an_item_that_comes_in_bursts_is_an_order_and_what_parses_as_time_is_tim
 
 
 def numbered(row: str, rows: int) -> str:
-    """So many lines of a log. In `row`, {n} is the number of the line, {n7} its rest by 7, {half} every number twice, {ninth} every
-    one nine times, {mixed} the numbers below nine in another order, {t} a time."""
+    """So many lines of a log. In `row`, {n} is the number of the line, {n7} its rest by 7, {half} has every number twice, {ninth}
+    nine times, {mixed} those below nine in another order, {t} is a time."""
     return "".join(
         row.format(
             n=n, n5=n % 5, n7=n % 7, n9=n % 9, month=n % 28 + 1, half=n // 2, ninth=n // 9, mixed=n * 7 % 9, t=1_700_000_000 + n
