@@ -52,9 +52,6 @@ def test_a_job_may_make_as_much_as_its_owner_has_left(
         assert work._allowed(store, job) == int(file.read_text())
 
 
-# --- with processes
-
-
 @pytest.fixture
 def real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A queue that starts processes."""
@@ -80,9 +77,6 @@ def test_it_runs_and_is_there_for_the_next_server(exports: Path) -> None:
         work.retry(ANNA, job.id)
     work.forget(ANNA, job.id)
     assert not path.exists() and batches.of(ANNA) == []
-
-
-# --- on pages
 
 
 def test_the_page_finds_it_again(root: Path, exports: Path, launcher: Nobody) -> None:

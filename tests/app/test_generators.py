@@ -120,9 +120,6 @@ def test_the_tree_is_the_search(models: Zoo, name: str) -> None:
         codes = toy.identifiers.codes[items[0]]
         assert path == [str(code) for code in codes[codes >= 0].tolist()]
     assert found.ends == written.index.tolist()
-    for row, parent in enumerate(found.trace.parents.tolist()):
-        if parent >= 0:
-            assert found.paths[row][:-1] == found.paths[parent] and found.trace.kept[parent]
 
 
 def test_the_drawing_has_a_line_for_each_end_and_parents_among_their_children(models: Zoo) -> None:
@@ -273,9 +270,6 @@ def test_the_page_attention_by_item_and_by_code(opened: Open) -> None:
     assert not {"unit", "decoder"} & set(page.query_params)
     told = " ".join(info.value for info in opened("attention", model="ragged").info)
     assert "no attention between the codes it generates and the history" in told and "has no attention to show" in told
-
-
-# --- map, metrics, about
 
 
 def test_pages_say_what_a_model_that_writes_codes_has(opened: Open) -> None:

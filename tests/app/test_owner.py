@@ -301,9 +301,6 @@ def test_providers_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
         assert owner.providers() == named
 
 
-# --- saved things, on the page
-
-
 def save(test: AppTest, name: str, what: str) -> None:
     next(button for button in test.button if button.label == "Saved …").click().run()
     test.text_input(key="saved_name").set_value(name)

@@ -14,16 +14,20 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import glossary
+from app import glossary, home
 from app.analysis import model_card
 from app.screens import PAGES
+from app.screens.about import cards
 from app.screens.about import cards as views
 from app.text import md
 from engine.cards import KINDS, declarations
 from engine.data.write import describe_time
 from engine.runtime import Zoo
 from tests.app.conftest import alone, run_without_fault
+from tests.app.own import ANNA, page, ready, said
+from tests.app.readers import READER, make_readers
 from tests.runtime.bundles import TOYS, describe, make_zoo, seal
+from tests.runtime.tokenizations import write_tokenization
 
 
 @pytest.mark.parametrize("name", [name for name in PAGES if name != "about"])
@@ -152,3 +156,44 @@ def test_terms_are_found_by_their_meaning(path: Path) -> None:
     page.text_input(key="about_term").set_value("holm").run()
     found = [text.value for text in page.markdown if text.value.startswith("**")]
     assert not page.exception and any("Holm" in text for text in found) and len(found) < 5
+
+
+# --- how many words of a catalogue a model knows, on the pages About and Your data
+
+
+FEW = "5% of the words of this catalogue"
+
+
+def test_known_words_in_a_sentence() -> None:
+    for unknown, words in ((0.95, "5%"), (0, "every word"), (0.999, "less than 1%"), (0.001, "more than 99%")):
+        assert words in model_card.known_words(unknown)
+        assert model_card.too_few_known(unknown) == (unknown > 0.5)
+    for wrong in (None, True, 1.1, float("nan"), "<b>1</b>"):
+        assert model_card.known_words(wrong) == "" and not model_card.too_few_known(wrong)
+
+
+def test_known_words_on_a_models_card(tmp_path: Path) -> None:
+    """The warning on the page is in test_catalogue_alone.py."""
+    path = make_readers(tmp_path)
+    manifest = json.loads((path / READER / "manifest.json").read_text("utf-8"))
+    seal(path / READER, text=manifest["text"] | {"unknown": 0.95})
+    models = Zoo.open(path)
+    assert FEW in cards.model_card(models.bundles[READER])["Known words"]
+    assert "Known words" not in cards.model_card(models.bundles["sasrec"])
+
+
+@pytest.mark.usefixtures("launcher")
+def test_known_words_of_what_answers_on_your_data(root: Path) -> None:
+    exports = home.here().dataset(ANNA, ready(ANNA, "My shop").id).exports
+    (exports / "carried").mkdir()
+    about = {"title": "Recformer <b>", "zero_shot": {"title": "Films"}, "text": {"unknown": 0.95}}
+    (exports / "carried" / "manifest.json").write_text(json.dumps(about))
+    write_tokenization(exports, "rqvae")
+    codes = exports / "identifiers" / "rqvae" / "about.json"
+    codes.write_text(json.dumps(json.loads(codes.read_text("utf-8")) | {"unknown": 0.1}))
+    test = page(root, ANNA)
+    (warning,) = [one.value for one in test.warning if "may say little" in one.value]
+    assert FEW in warning and "Recformer \\<b\\>" in warning
+    text = said(test)
+    assert FEW in text.partition("texts are read")[2]
+    assert "Made semantic IDs of the items' texts. It knows 90% of the words" in text

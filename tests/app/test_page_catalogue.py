@@ -40,9 +40,6 @@ def films(n: int = 40) -> pa.Table:
     )
 
 
-# --- attributes
-
-
 def test_texts_that_are_lists_become_lists_and_known_columns_are_found() -> None:
     items = tidied(films())
     assert items["genres"][1].as_py() == ["Horror", "Mystery"]
@@ -57,9 +54,6 @@ def test_texts_that_are_lists_become_lists_and_known_columns_are_found() -> None
     plain = pa.table({"item": [0], "colour": ["red"]})
     assert series(plain) is None and prose(plain) is None
     assert is_year("release_year", 1950, 2020) and not is_year("price", 1950, 2020)
-
-
-# --- the list
 
 
 def test_what_groups_nothing_is_left_out_with_a_reason() -> None:
@@ -106,9 +100,6 @@ def test_a_row_says_its_attributes_and_by_what_it_matches_and_a_file_holds_all_o
     assert views.matched(row, names, "alien scot sci") == ["Director: Ridley Scott", "Genres: Sci-Fi"]
     (words,) = views.matched(row, names, "freighter")
     assert words.startswith("Description: … ") and "of a freighter hears" in words
-
-
-# --- an item
 
 
 def test_standing_with_ties_and_a_series_in_its_own_order() -> None:

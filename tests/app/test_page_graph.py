@@ -90,7 +90,7 @@ def test_the_tree_opens_layer_by_layer(zoo: Zoo, model: str, depth: int) -> None
     assert "right" not in "".join(trace.textposition for trace in nodes[2:3])  # lines to many items begin on that side
 
 
-@pytest.mark.parametrize("model", ["alpha", "gamma", "plain"])
+@pytest.mark.parametrize("model", ["alpha", "gamma"])
 def test_page(open_app: Open, carrying: Path, model: str) -> None:
     address = {"h": "toy-1~toy-2~toy-3", "model": model, "item": "toy-9", "layers": "2"}
     page = open_app(carrying, page="graph", ds="toys", **address)

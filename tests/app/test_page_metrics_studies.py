@@ -65,7 +65,7 @@ def test_seeds_that_disagree_and_an_interval_that_contains_zero_are_no_claim(fou
     close = made(a=[outcome(ranks)], b=[outcome([1.0] * 51 + [0.0] * 49)])
     table = studies.table(close, METRIC)
     assert table["verdict"].tolist() == ["baseline", "level"] and table["difference"].iloc[1] > 0
-    assert studies.verdicts(close, table, METRIC) == "No variant is significantly different from a in NDCG@10."
+    assert "No variant is significantly different" in studies.verdicts(close, table, METRIC)
     far = made(a=[outcome(ranks)], b=[outcome([0.0] * 100)], c=[outcome(ranks)])
     words = studies.verdicts(far, studies.table(far, METRIC), METRIC)
     assert words.startswith("**b** (−0.500) is significantly worse than a in NDCG@10.")

@@ -133,10 +133,9 @@ def test_an_id_is_the_same_in_the_log_and_in_an_item_file(bench: Bench, ids: lis
     for table, name in ((events, "log"), (items, "items")):
         bench.write(f"{name}.jsonl", "\n".join(map(json.dumps, table)))
         pq.write_table(pa.Table.from_pylist(table), bench.folder / f"{name}.parquet")
-    for log in ("log.jsonl", "log.parquet"):
-        for file in ("items.jsonl", "items.parquet"):
-            made = item_rows(bench.load(bench.folder / log, "--items", bench.folder / file))
-            assert {row["title"] for row in made} == {"T0", "T1", "T2"}, (log, file)
+    for log, file in (("log.jsonl", "items.parquet"), ("log.parquet", "items.jsonl")):
+        made = item_rows(bench.load(bench.folder / log, "--items", bench.folder / file))
+        assert {row["title"] for row in made} == {"T0", "T1", "T2"}, (log, file)
 
 
 def test_what_mongodb_wraps_stands_bare(bench: Bench) -> None:

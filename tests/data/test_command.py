@@ -6,22 +6,25 @@ import argparse
 import dataclasses
 import json
 import os
-import shlex
 import signal
+import subprocess
+import sys
 import threading
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pytest
 
-from engine.cli import build_parser
 from engine.commands.data import FORMATS, _configure_import
+from engine.data.dataset import Dataset
 from engine.data.options import ImportOptions
 from engine.data.sources import SOURCES
 from engine.tabular.database import connect_file
-from tests.data.conftest import LOG, Bench
+from tests.data.conftest import LOG, Bench, item_ids, user_ids
 
 
 def test_describe(bench: Bench) -> None:
@@ -116,10 +119,40 @@ def test_every_source_and_every_option_is_documented(root: Path) -> None:
         assert line.endswith(f"k-core {source.k_core}")
 
 
-def test_the_commands_of_the_document_are_accepted(root: Path) -> None:
-    text = (root / "docs" / "data.md").read_text("utf-8")
-    commands = [line.strip() for line in text.splitlines() if line.startswith("    seqscope data ") and "…" not in line]
-    assert len(commands) >= 8
-    for command in commands:
-        words = shlex.split(command, comments=True)[1:]
-        build_parser(words).parse_args(words)
+ROWS = 100_000
+LIMIT = """
+import sys
+from engine.cli import main
+code = main(sys.argv[1:])
+# VmHWM belongs to this program; getrusage's peak is inherited from the process that started it
+with open("/proc/self/status") as status:
+    print("peak", next(int(line.split()[1]) // 1024 for line in status if line.startswith("VmHWM")))
+sys.exit(code)
+"""
+
+
+def test_a_hundred_thousand_rows(tmp_path: Path, root: Path) -> None:
+    """The same answer as straight-line Python, in bounded memory."""
+    rng = np.random.default_rng(5)
+    users, items = rng.integers(0, 3_000, ROWS), (2_000 * rng.random(ROWS) ** 3).astype(int)
+    times = rng.integers(1_000_000_000, 1_000_100_000, ROWS)
+    events: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
+    with (tmp_path / "log.csv").open("w") as file:
+        file.write("user_id,item_id,timestamp\n")
+        for row, (user, item, time) in enumerate(zip(users, items, times, strict=True)):
+            file.write(f"user-{user},item-{item},{time}\n")
+            events[f"user-{user}"].append((int(time), row, f"item-{item}"))
+
+    options = ["--out", tmp_path / "big", "--memory", "200MB", "--duplicates", "keep"]
+    words = ["data", "import", tmp_path / "log.csv", *options]
+    command = [sys.executable, "-c", LIMIT, *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=root, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout.split()[-1]) < 700  # MB, most of it the libraries themselves
+
+    dataset = Dataset(tmp_path / "big")
+    ids = item_ids(dataset)
+    assert len(dataset.events.values) == ROWS and ids == sorted(ids)
+    assert user_ids(dataset) == sorted(events)
+    for number, user in enumerate(sorted(events)):
+        assert [ids[item] for item in dataset.events[number]] == [item for _, _, item in sorted(events[user])]

@@ -61,7 +61,7 @@ def test_another_run_continues(server: Server, tmp_path: Path, pauses: list[floa
     with pytest.raises(SeqscopeError, match=r"503.*given up after 2 attempts.*kept and continued"):
         download(f"{server.url}/set.zip", tmp_path / "x", patience=Patience(retries=2, sleep=pauses.append))
     assert left_behind(tmp_path) == ["x.part", "x.part.json"]
-    assert download(f"{server.url}/set.zip", tmp_path / "x") == SHA256
+    assert download(f"{server.url}/set.zip", tmp_path / "x", patience=Patience(sleep=pauses.append)) == SHA256
     assert server.requests[-1] == ("set.zip", f"bytes={len(CONTENT) // 2}-") and left_behind(tmp_path) == ["x"]
 
 

