@@ -23,6 +23,8 @@ from engine.runtime import NOT_SETTLED, STILL_IMPROVING, Zoo, repeats
 
 _PACKAGES = ("numpy", "onnxruntime", "onnxruntime-gpu", "pyarrow", "pydantic")
 _LOOK = {"colour", "sign", "marker", "dash"}
+_SIGNS_OF_BEFORE = str.maketrans("▶◀✖", "►◄✘")
+"""Signs of models as earlier versions had them: browsers take these for emoji."""
 _NOTES_OF_BEFORE = {
     "One seed per model: intervals are over people, not over trainings.": PARTS["metrics"].note,
 }
@@ -201,6 +203,8 @@ def _models(report: Report, models: Zoo, names: list[str]) -> Iterator[Checked]:
             if not whole and not is_fixed(told.name):  # it takes one of the spare looks, by its place among all
                 left_out |= _LOOK
             then, now = (some.model_dump(exclude=left_out) for some in (told, model(models, told.name)))
+            if "sign" in then:
+                then["sign"] = then["sign"].translate(_SIGNS_OF_BEFORE)
             yield same(claim, then, now, "the same bundle, title, family, seed and commit")
     here = [name for name in names if name in models.bundles]
     if here != [name for name in models.bundles if name in here]:
