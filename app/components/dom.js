@@ -92,13 +92,15 @@ function drawChanged(root, data, draw) {
 // --- an edit of the history is answered, and drawn, before the page is run (app/early.py)
 
 const SOON = 500 // ms that the answer may take: then the page is run without it
-// Of all components together: the address of the answers, how each part of them is drawn, how many runs were drawn, and when the edit
-// before has been told.
-const early = (window.seqscopeEarly ??= { address: "", parts: {}, runs: 0, turn: Promise.resolve() })
+const LATE = 3_000 // ms that a run may take to draw the history: then the next edit is told all the same
+// Of all components together: the address of the answers, how each part of them is drawn, how many parts and how many histories runs
+// have drawn, and when the next edit may be told.
+const early = (window.seqscopeEarly ??= { address: "", parts: {}, runs: 0, histories: 0, turn: Promise.resolve() })
 
 // name: of the part of an answer that `draw` draws in `root`.
 function drawsEarly(name, root, draw) {
   early.runs += 1
+  early.histories += name === "chips"
   early.parts[name] = { root, draw: data => root.isConnected && drawChanged(root, data, draw) }
 }
 
@@ -108,7 +110,12 @@ function edit(act, tell) {
     const { address, parts } = early
     early.address = "" // it answers for the history that was
     if (address && parts.lists?.root.isConnected) await drawAnswer(address, act).catch(() => {})
+    const { histories } = early
     tell()
+    // Streamlit keeps one edit for its next run: another one, told before that has read it, would take its place
+    const end = Date.now() + LATE
+    while (parts.chips?.root.isConnected && early.histories === histories && Date.now() < end)
+      await new Promise(done => setTimeout(done, 20))
   })
 }
 

@@ -196,6 +196,21 @@ def test_a_described_experiment_is_applied_again_to_what_it_made(go: Callable[[s
         expect(page.get_by_role("combobox", name="Item", exact=True)).to_have_value(f"3  {last}")
 
 
+def test_edits_quicker_than_runs_are_all_made(go: Callable[[str], Page]) -> None:
+    """Each as soon as the one before is drawn, which is before its run."""
+    page = go("/?ds=toys&h=" + "~".join(f"toy-{i}" for i in range(8)))
+    page.locator(".history").evaluate("""async list => {
+      const root = list.getRootNode(), removes = () => root.querySelectorAll(".history .remove")
+      for (const left of [7, 6, 5]) {
+        removes()[0].click()
+        const end = Date.now() + 20_000
+        while (removes().length > left && Date.now() < end) await new Promise(requestAnimationFrame)
+      }
+    }""")
+    page.wait_for_url(re.compile(r"[?&]h=toy-3~toy-4~toy-5~toy-6~toy-7(&|$)"))
+    assert history(page) == [TOYS[i] for i in range(3, 8)]
+
+
 def test_quick_clicks_leave_page_and_address_in_agreement(go: Callable[[str], Page]) -> None:
     page = go("/?ds=toys&h=" + "~".join(f"toy-{i}" for i in range(8)))
     for _ in range(4):
