@@ -389,21 +389,22 @@ def test_people_are_counted_by_what_came_directly_after(tmp_path: Path, items: i
     logs = [rng.integers(0, items, rng.integers(1, 15)).tolist() for _ in range(40)]
     models = opened(tmp_path / "toys", logs)
     for history in ((1,), (0, 1), (2, 2), (0, 2, 1)):
-        found = next_in_log.count_next(models, history)
-        assert found is not None
-        size = len(found.after)
+        after_history = next_in_log.count_next(models, history)
+        assert after_history is not None
+        size = len(after_history.after)
         expected = [
-            {log[at] for at in range(size, len(log)) if tuple(log[at - size : at]) == found.after} for log in logs
+            {log[at] for at in range(size, len(log)) if tuple(log[at - size : at]) == after_history.after}
+            for log in logs
         ]
         people = sum(map(bool, expected))
         times = Counter(item for following in expected for item in following)
-        assert found.after == history[-size:] and found.people == people
+        assert after_history.after == history[-size:] and after_history.people == people
         assert size == 1 or people >= next_in_log.ENOUGH
-        assert dict(zip(found.items, found.shares, strict=True)) == pytest.approx(
-            {item: times[item] / people for item in found.items}
+        assert dict(zip(after_history.items, after_history.shares, strict=True)) == pytest.approx(
+            {item: times[item] / people for item in after_history.items}
         )
         most = sorted((n for n in times.values() if n > 1), reverse=True)[: next_in_log.SHOWN]
-        assert [times[item] for item in found.items] == most
+        assert [times[item] for item in after_history.items] == most
     assert (len(next_in_log.count_next(models, (0, 1)).after) == 2) is (items == 3)  # type: ignore[union-attr]
 
 

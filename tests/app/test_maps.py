@@ -166,8 +166,8 @@ def codes(plane: bool = True) -> views.Codes:
 def drawn(by: str = "level") -> dict:
     figure = views.figure(codes(), by, views.Marks(selection=(1,)), LOOK, TITLES)
     assert [[*trace.selectedpoints] for trace in figure.data] == [[1], []] or by != "level", "what is selected is lit"
-    found: dict = json.loads(figure.to_json())
-    return found
+    drawing: dict = json.loads(figure.to_json())
+    return drawing
 
 
 def test_who_has_a_code() -> None:

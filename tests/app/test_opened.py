@@ -185,18 +185,18 @@ def test_what_is_known_of_an_opened_dataset_does_not_keep_it_alive(tmp_path: Pat
 
 
 def test_the_oldest_question_goes_after_a_deletion_all_do_and_what_goes_wrong_is_tried_again() -> None:
-    asked: list[str] = []
+    computed: list[str] = []
 
     @cached(2, by=lambda key, text: key)
     def record(key: str, text: str) -> None:
-        asked.append(key)
+        computed.append(key)
 
     for key in "abacacb":
         record(key, "anything")
-    assert asked == ["a", "b", "c", "b"]
+    assert computed == ["a", "b", "c", "b"]
     cache.forget()
     record("b", "anything")
-    assert asked[-2:] == ["b", "b"]
+    assert computed[-2:] == ["b", "b"]
     divisors = [0, 1]
 
     @cached(2)

@@ -313,8 +313,8 @@ def test_ml_1m_itself(bench: Bench, public_data: Path) -> None:
     movie = dict(line.split() for line in (folder / "item_to_movie.txt").read_text().splitlines())
     ids = [row["item_id"] for row in item_rows(dataset)]
     for user in (0, 1, 2):  # users are numbered from 1 in the file
-        own = [movie[item] for who, item in lines if int(who) == user + 1]
-        assert [ids[item] for item in dataset.events[user]] == own
+        movies = [movie[item] for who, item in lines if int(who) == user + 1]
+        assert [ids[item] for item in dataset.events[user]] == movies
 
 
 def test_beauty_itself(bench: Bench, public_data: Path) -> None:

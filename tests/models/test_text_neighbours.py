@@ -28,10 +28,10 @@ def by_hand(history: list[int], *, decay: float, centre: bool, longest: int) -> 
 
 @pytest.mark.parametrize(("decay", "centre"), [(1.0, True), (0.3, False)])
 def test_scores_are_cosines_computed_by_hand(decay: float, centre: bool) -> None:
-    found = build("text-neighbours", decay=decay, centre=centre, max_length=5)
-    for history in [*histories(found, 12), [4], [4, 4, 3]]:
+    model = build("text-neighbours", decay=decay, centre=centre, max_length=5)
+    for history in [*histories(model, 12), [4], [4, 4, 3]]:
         expected = by_hand(history, decay=decay, centre=centre, longest=5)
-        got = found.scores(batch(found, [history[-5:]]))[0].numpy()
+        got = model.scores(batch(model, [history[-5:]]))[0].numpy()
         np.testing.assert_allclose(got, expected, atol=1e-6)
         assert (np.abs(got) <= 1 + 1e-6).all()
 

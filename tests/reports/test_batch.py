@@ -342,9 +342,9 @@ def test_a_bound_is_named_and_nothing_is_left(
     models: Zoo, tmp_path: Path, name: str, make: Callable[[Path], Path], change: dict[str, int], words: str
 ) -> None:
     source, out = make(tmp_path / name), tmp_path / "out" / "lists.csv"
-    asked = {"names": ["alpha", "popular"], "k": 3}
+    request = {"names": ["alpha", "popular"], "k": 3}
     with pytest.raises(SeqscopeError, match=words):
-        batch.run(models, source, out, **asked, bounds=WIDE.model_copy(update=change))  # type: ignore[arg-type]
+        batch.run(models, source, out, **request, bounds=WIDE.model_copy(update=change))  # type: ignore[arg-type]
     assert not (tmp_path / "out").exists()
 
 
@@ -352,8 +352,8 @@ def test_just_within_the_bounds_which_are_those_of_uploads(
     models: Zoo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, enough = events(tmp_path / "h.csv"), WIDE.model_copy(update={"rows": 3_000, "answers": 3})
-    found = batch.run(models, source, tmp_path / "o.csv", names=["alpha"], k=3, bounds=enough)
-    assert found.histories == 1 and found.rows == 3
+    summary = batch.run(models, source, tmp_path / "o.csv", names=["alpha"], k=3, bounds=enough)
+    assert summary.histories == 1 and summary.rows == 3
     monkeypatch.setenv("SEQSCOPE_QUOTA_ROWS", "1234")
     monkeypatch.setenv("SEQSCOPE_UPLOAD_SECONDS", "56")
     bounds = Bounds.of_environment()

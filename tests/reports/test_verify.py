@@ -382,8 +382,8 @@ def a_table_taken_out(raw: dict[str, Any]) -> None:
 def test_forgeries_are_told_in_words(report: Report, models: Zoo, change: Change, what: str, words: str) -> None:
     made = tampered(report, change)
     assert made != report and verify.broken(made) is None
-    told = [(one.subject, one.words) for one in verify.verify(made, models) if one.holds is False]
-    assert any(called == what and words in why for called, why in told), told
+    broken = [(one.subject, one.words) for one in verify.verify(made, models) if one.holds is False]
+    assert any(called == what and words in why for called, why in broken), broken
 
 
 def test_a_code_table_that_was_left_out_is_told_and_a_time_that_is_none_refused(report: Report, models: Zoo) -> None:

@@ -155,13 +155,13 @@ def test_all_belong_to_the_log(zoo: Zoo, root: Path) -> None:
 
 def test_a_variant_that_studies_share_is_the_same_run(zoo: Zoo) -> None:
     """LETTER as it is stands in every sweep of its settings."""
-    found: dict[str, list[tuple[str, Outcome]]] = {}
+    runs: dict[str, list[tuple[str, Outcome]]] = {}
     for name, study in zoo.studies.found.items():
         for variant in study.variants:
             for one in variant.outcomes:
                 key = json.dumps([step.recipe for step in one.steps], sort_keys=True)
-                found.setdefault(key, []).append((name, one))
-    shared = [ones for ones in found.values() if len(ones) > 1]
+                runs.setdefault(key, []).append((name, one))
+    shared = [ones for ones in runs.values() if len(ones) > 1]
     assert {"alpha", "beta", "clusters"} in [{name for name, _ in ones} for ones in shared]
     for ones in shared:
         for _, one in ones:

@@ -53,7 +53,7 @@ def test_a_form_is_tried_where_it_reads_half_of_the_values_and_hardly_elsewhere(
             assert form in tried and len(tried) < len(times._FORMS) / 3, form
             if form in times._FORMS[::20]:
                 for text in written:
-                    found = con.execute(f"SELECT {read}", [text]).fetchall()[0]
-                    can = {other for other, moment in zip(forms, found, strict=True) if moment is not None}
+                    moments_read = con.execute(f"SELECT {read}", [text]).fetchall()[0]
+                    can = {other for other, moment in zip(forms, moments_read, strict=True) if moment is not None}
                     assert can <= {*times._promising([text])}, text
     assert not times._promising(["The Red Balloon", "Playtime", "2001"])
