@@ -103,7 +103,7 @@ def open_base(name: str) -> tuple[Any, Any]:
         raise SeqscopeError("say which language model: --set model.base=NAME, or the path of a folder that holds one")
     try:
         import peft  # noqa: F401
-        from transformers import AutoModelForCausalLM, AutoTokenizer
+        from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
     except ImportError as error:
         raise SeqscopeError(
             f"a language model needs the packages transformers and peft ({error.name} is missing): "
@@ -116,6 +116,7 @@ def open_base(name: str) -> tuple[Any, Any]:
         model = AutoModelForCausalLM.from_pretrained(
             name, trust_remote_code=False, use_safetensors=True, attn_implementation=attention
         )
+        model.generation_config = GenerationConfig()  # penalties and sampling of its authors would change what is written
     except Exception as error:  # what is missing or damaged shows in many ways
         raise SeqscopeError(
             f"the language model {name} cannot be had ({first_line(error)[:200]}). Give the path of a folder that holds it."

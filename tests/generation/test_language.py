@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -206,6 +208,23 @@ def test_bigrec_grounds_a_title_in_its_item(
     assert model.scores(torch.tensor([[1], [2]])).argmax(1).tolist() == [11, 3]
     rows = model.index().rows  # kept, and taken along when the model goes to another device
     assert rows is model.index().rows and any(rows is buffer for buffer in model.buffers())
+
+
+def test_bigrec_writes_without_a_base_models_settings_of_generation(
+    base: str, place: tuple[Dataset, Path], tmp_path: Path
+) -> None:
+    dataset, runs = place
+    opinionated = tmp_path / "opinionated"
+    shutil.copytree(base, opinionated)
+    settings = {"repetition_penalty": 5.0, "do_sample": True, "temperature": 3.0, "forced_bos_token_id": 7}
+    (opinionated / "generation_config.json").write_text(json.dumps(settings))
+    written = []
+    for folder in (base, str(opinionated)):
+        model = build_model(titles(folder), ITEMS, 24, gather(titles(folder), dataset, runs / "bigrec")).eval()
+        assert isinstance(model, BIGRec)
+        with torch.no_grad():
+            written.append(model.written(torch.tensor([[1, 2, 3], [4, 5, 6]])))
+    assert written[0] == written[1]
 
 
 def test_bigrec_has_no_codes_to_be_asked_for(base: str, place: tuple[Dataset, Path]) -> None:
