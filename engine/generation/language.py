@@ -116,7 +116,8 @@ def open_base(name: str) -> tuple[Any, Any]:
         model = AutoModelForCausalLM.from_pretrained(
             name, trust_remote_code=False, use_safetensors=True, attn_implementation=attention
         )
-        model.generation_config = GenerationConfig()  # penalties and sampling of its authors would change what is written
+        # penalties and sampling of its authors would change what is written
+        model.generation_config = GenerationConfig()
     except Exception as error:  # what is missing or damaged shows in many ways
         raise SeqscopeError(
             f"the language model {name} cannot be had ({first_line(error)[:200]}). Give the path of a folder that holds it."
