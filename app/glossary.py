@@ -41,15 +41,14 @@ METRICS = (
     Entry(
         "95% interval",
         "Users are resampled with replacement 2,000 times, and the middle 95% of the results is kept. "
-        "It covers the choice of users, "
-        "not the luck of one training run.",
-        "Efron & Tibshirani 1993, chapter 13",
+        "It covers the choice of users, not the luck of one training run. Where all users have the same value, it is as wide as "
+        "a sample of this size allows.",
+        "Efron & Tibshirani 1993, chapter 13; Clopper & Pearson 1934",
     ),
     Entry(
         "Paired comparison",
         "The difference of two models is taken for each user, and users are resampled in the same way. That is "
-        "much sharper than comparing two "
-        "intervals by eye.",
+        "much sharper than comparing two intervals by eye. Fewer than six users who differ make nothing significant.",
         "Efron & Tibshirani 1993",
         ("Difference to a baseline", "Baseline"),
     ),

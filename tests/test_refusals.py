@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -114,18 +115,25 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else b"" for path in folder.rglob("*")}
 
 
-@pytest.mark.parametrize("words", REFUSED.values(), ids=REFUSED)
-def test_nothing_is_left_behind(
-    words: tuple[str, ...],
-    workplace: Path,
-    root: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+@pytest.fixture
+def unchanged(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The test runs in the workplace and leaves it as it was."""
     monkeypatch.chdir(workplace)
     before = contents(workplace)
-    assert main([word.format(sample=root / "exports" / "sample") for word in words]) in (1, 2)
+    yield
     assert contents(workplace) == before
+
+
+@pytest.fixture
+def called(root: Path) -> Callable[..., int]:
+    """The command line; {sample} in its words are the sample's bundles."""
+    return lambda words, **names: main([word.format(sample=root / "exports" / "sample", **names) for word in words])
+
+
+@pytest.mark.parametrize("words", REFUSED.values(), ids=REFUSED)
+@pytest.mark.usefixtures("unchanged")
+def test_nothing_is_left_behind(words: tuple[str, ...], called: Callable[..., int]) -> None:
+    assert called(words) in (1, 2)
 
 
 PIPES = {
@@ -148,7 +156,7 @@ PIPES = {
 def test_nobody_waits_at_a_pipe(
     words: tuple[str, ...],
     workplace: Path,
-    root: Path,
+    called: Callable[..., int],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -159,7 +167,7 @@ def test_nobody_waits_at_a_pipe(
         (tmp_path / name).symlink_to(workplace / name)
     for name in ("pipe", "pipe.toml", "pipe.json"):
         os.mkfifo(tmp_path / name)
-    assert main([word.format(sample=root / "exports" / "sample") for word in words]) in (1, 2)
+    assert called(words) in (1, 2)
     assert "pipe" in capsys.readouterr().err
 
 
@@ -181,21 +189,14 @@ FILES = {
 
 @pytest.mark.parametrize("file", ["plain", "plain/within"])
 @pytest.mark.parametrize("words", FILES.values(), ids=FILES)
+@pytest.mark.usefixtures("unchanged")
 def test_a_file_in_the_place_of_a_folder_is_named_before_anything_is_done(
-    words: tuple[str, ...],
-    file: str,
-    workplace: Path,
-    root: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...], file: str, called: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(workplace)
-    before = contents(workplace)
-    assert main([word.format(sample=root / "exports" / "sample", file=file) for word in words]) == 1
+    assert called(words, file=file) == 1
     assert capsys.readouterr().err.splitlines()[-1:] == [
         "seqscope: plain is a file, and a folder is needed there. Name another folder."
     ]
-    assert contents(workplace) == before
 
 
 @pytest.mark.parametrize(

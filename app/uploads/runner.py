@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -161,15 +161,32 @@ def _converse(
     say: Progress,
     moments: float | None,
 ) -> dict[str, Any]:
-    assert child.stdin and child.stdout and child.stderr
-    deadline, work = time.monotonic() + limits.seconds, Path(request["work"])
+    """The result that the child ends with."""
+    assert child.stdin
+    started = time.monotonic()
     with contextlib.suppress(BrokenPipeError):
         child.stdin.write(json.dumps(request).encode() + b"\n")
         child.stdin.flush()
-    out, tail = bytearray(), bytearray()
-    heard = 0
-    is_last = False
+    tail = bytearray()
     done, words = 0.0, "Starting"
+    for message in _messages(child, tail):
+        if message is None:
+            say(done, words)
+            _bound(child.pid, Path(request["work"]), limits, time.monotonic() - started, moments)
+        elif "result" in message:
+            return dict(message["result"])
+        elif "refused" in message:
+            raise UploadFailed(home.hidden(str(message["refused"])))
+        else:
+            done, words = float(message.get("progress", done)), str(message.get("words", words))
+            say(done, words)
+    raise UploadFailed(_died(child, bytes(tail)))
+
+
+def _messages(child: subprocess.Popen[bytes], tail: bytearray) -> Iterator[dict[str, Any] | None]:
+    """What the child says until it ends, and None after every look. tail: is given the last of its errors."""
+    assert child.stdout and child.stderr
+    out, heard = bytearray(), 0
     with selectors.DefaultSelector() as waiting:
         for stream in (child.stdout, child.stderr):
             os.set_blocking(stream.fileno(), False)
@@ -180,41 +197,37 @@ def _converse(
                 if not part:
                     waiting.unregister(key.fileobj)
                 elif key.fileobj is child.stderr:
-                    tail = (tail + part)[-_TAIL:]
+                    tail += part
+                    del tail[:-_TAIL]
                 else:
                     out += part
                     heard += len(part)
             if heard > _MOST_OUTPUT:
                 raise UploadFailed("Reading the file gave more than can be shown. Upload a part of it.")
             while (end := out.find(b"\n")) >= 0:
-                answer = _parsed(bytes(out[:end]))
+                line = bytes(out[:end])
                 del out[: end + 1]
-                if "result" in answer:
-                    return dict(answer["result"])
-                if "refused" in answer:
-                    raise UploadFailed(home.hidden(str(answer["refused"])))
-                done, words = float(answer.get("progress", done)), str(answer.get("words", words))
-                say(done, words)
-            say(done, words)
-            computed = _computed(child.pid)
-            if moments is not None and (
-                computed > moments or time.monotonic() - deadline + limits.seconds > 8 * moments
-            ):
-                raise _Long
-            if computed > LONG and not is_last:
-                is_last = True
-                with contextlib.suppress(OSError):  # it has ended
-                    os.setpriority(os.PRIO_PGRP, child.pid, LAST)  # all its threads
-            if home.size(work) > limits.disk:
-                raise UploadFailed(
-                    f"Reading the file takes more than {limits.disk >> 20:,} MB of this server's disk, which is the most that "
-                    "one upload may have. Upload a part of it, or leave out long texts."
-                )
-            if time.monotonic() > deadline:
-                raise UploadFailed(
-                    f"Reading the file took longer than {count(limits.seconds, 'second')} and was ended. Upload a part of it."
-                )
-    raise UploadFailed(_died(child, bytes(tail)))
+                yield _parsed(line)
+            yield None
+
+
+def _bound(pid: int, work: Path, limits: UploadLimits, seconds: float, moments: float | None) -> None:
+    """Raises UploadFailed where a step took too much of the disk or of time, _Long where it is no quick one."""
+    computed = _computed(pid)
+    if moments is not None and (computed > moments or seconds > 8 * moments):
+        raise _Long
+    if computed > LONG:
+        with contextlib.suppress(OSError):  # it has ended
+            os.setpriority(os.PRIO_PGRP, pid, LAST)  # all its threads
+    if home.size(work) > limits.disk:
+        raise UploadFailed(
+            f"Reading the file takes more than {limits.disk >> 20:,} MB of this server's disk, which is the most that "
+            "one upload may have. Upload a part of it, or leave out long texts."
+        )
+    if seconds > limits.seconds:
+        raise UploadFailed(
+            f"Reading the file took longer than {count(limits.seconds, 'second')} and was ended. Upload a part of it."
+        )
 
 
 def _computed(pid: int) -> float:

@@ -37,9 +37,16 @@ def _resampled_means(values: np.ndarray, rng: np.random.Generator, samples: int)
 
 
 def interval(values: np.ndarray, *, seed: int = 0, samples: int = 2000) -> Interval:
-    """Percentile bootstrap over users (Efron & Tibshirani 1993, ch. 13). values: float [users]."""
+    """Percentile bootstrap over users (Efron & Tibshirani 1993, ch. 13). values: float [users], from 0, and to 1 mostly.
+
+    Where all are equal, as where nobody has a hit, it would have no width: then as many users have another value as one sample in
+    40 of this size would miss (Clopper & Pearson 1934).
+    """
     if not len(values):
         return Interval(float("nan"), float("nan"), float("nan"))
+    if (values == values[0]).all():
+        value, others = float(values[0]), 1 - 0.025 ** (1 / len(values))
+        return Interval(value, (1 - others) * value, (1 - others) * value + others * max(value, 1.0))
     means = _resampled_means(values, np.random.default_rng(seed), samples)
     low, high = np.quantile(means, [0.025, 0.975])
     return Interval(float(values.mean()), float(low), float(high))
@@ -48,7 +55,9 @@ def interval(values: np.ndarray, *, seed: int = 0, samples: int = 2000) -> Inter
 def paired(values: np.ndarray, baseline: np.ndarray, *, seed: int = 0, samples: int = 2000) -> Difference:
     """Paired bootstrap of `values − baseline`, float [users] each, the same users in the same order.
 
-    p is twice the smaller share of bootstrap means on either side of 0 (with one added, so it is never 0).
+    p is twice the smaller share of bootstrap means on either side of 0 (with one added, so it is never 0), and not below 2 / 2ᵈ,
+    where d users differ: the exact test of their signs has no smaller one (Fisher 1935; the bootstrap finds p = .001 for a single
+    user). Where that is above .05, the interval reaches to 0.
     """
     return paired_over_seeds(values[None], baseline[None], seed=seed, samples=samples)
 
@@ -83,5 +92,8 @@ def paired_over_seeds(values: np.ndarray, baseline: np.ndarray, *, seed: int = 0
             means = means + runs.std(ddof=1) / np.sqrt(len(runs)) * rng.standard_t(len(runs) - 1, samples)
     low, high = np.quantile(means, [0.025, 0.975])
     side = min(int((means <= 0).sum()), int((means >= 0).sum()))
-    p = 1.0 if not delta.any() else min(1.0, 2 * (side + 1) / (samples + 1))
+    least = 2.0 ** (1 - np.count_nonzero(delta))
+    if least > 0.05:
+        low, high = min(low, 0.0), max(high, 0.0)
+    p = min(1.0, max(least, 2 * (side + 1) / (samples + 1)))
     return Difference(float(delta.mean()), float(low), float(high), p)

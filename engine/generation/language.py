@@ -103,7 +103,7 @@ def open_base(name: str) -> tuple[Any, Any]:
         raise SeqscopeError("say which language model: --set model.base=NAME, or the path of a folder that holds one")
     try:
         import peft  # noqa: F401
-        from transformers import AutoModelForCausalLM, AutoTokenizer
+        from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
     except ImportError as error:
         raise SeqscopeError(
             f"a language model needs the packages transformers and peft ({error.name} is missing): "
@@ -116,6 +116,8 @@ def open_base(name: str) -> tuple[Any, Any]:
         model = AutoModelForCausalLM.from_pretrained(
             name, trust_remote_code=False, use_safetensors=True, attn_implementation=attention
         )
+        # penalties and sampling of its authors would change what is written
+        model.generation_config = GenerationConfig()
     except Exception as error:  # what is missing or damaged shows in many ways
         raise SeqscopeError(
             f"the language model {name} cannot be had ({first_line(error)[:200]}). Give the path of a folder that holds it."
@@ -197,8 +199,14 @@ class Adapted(Recommender):
 
     def logits(self, states: Tensor) -> Tensor:
         """Over the vocabulary, float32 [..., known]."""
-        logits: Tensor = self.base.lm_head(states).float()
-        return logits
+        return self.scaled(self.base.lm_head(states).float())
+
+    def scaled(self, products: Tensor) -> Tensor:
+        """Logits as the base model makes them of the products of states and words: of Cohere, Granite, Gemma 2."""
+        settings = self.base.config
+        logits = products * getattr(settings, "logit_scale", 1.0) / getattr(settings, "logits_scaling", 1.0)
+        limit = getattr(settings, "final_logit_softcapping", None)
+        return logits if limit is None else limit * torch.tanh(logits / limit)
 
     def codes(self, item: int) -> list[int]:
         """An item's codes as words, of those that have any."""
@@ -288,7 +296,7 @@ class LanguageModel(Adapted, Generator):
         return torch.cat([super().logits(states), self.coded(states)], -1)
 
     def coded(self, states: Tensor) -> Tensor:
-        return F.linear(states.float(), self.words.weight.float())
+        return self.scaled(F.linear(states.float(), self.words.weight.float()))
 
     # --- a generator
 

@@ -116,7 +116,7 @@ def no_rollout(manifest: Manifest) -> str | None:
 
 def entropy(attention: AttentionMap) -> Float32:
     """Bits, float32 [layers, heads, p]: 0 where a position looks at one other, log2(p) where it looks at all alike."""
-    weights = _filled(attention).astype(np.float64)
+    weights = _shares(attention)
     logs = np.log2(weights, out=np.zeros_like(weights), where=weights > 0)
     bits: Float32 = np.maximum(0, -(weights * logs).sum(axis=-1)).astype(np.float32)
     return bits
@@ -126,7 +126,7 @@ def mean_distance(attention: AttentionMap) -> Float32:
     """How far each position looks, in positions: float32 [layers, heads, p], the weighted mean of |row − column|."""
     place = np.arange(len(attention))
     apart = np.abs(place[:, None] - place[None, :])
-    distances: Float32 = (_filled(attention) * apart).sum(axis=-1).astype(np.float32)
+    distances: Float32 = (_shares(attention) * apart).sum(axis=-1).astype(np.float32)
     return distances
 
 
@@ -193,3 +193,9 @@ def blank(
 
 def _filled(attention: AttentionMap) -> Float32:
     return np.nan_to_num(attention.weights, nan=0.0)
+
+
+def _shares(attention: AttentionMap) -> npt.NDArray[np.float64]:
+    """Rows that sum to 1 also where the model drops what a position gave to itself; to 0 where that was all."""
+    weights = _filled(attention).astype(np.float64)
+    return weights / np.maximum(weights.sum(axis=-1, keepdims=True), 1e-12)

@@ -110,22 +110,17 @@ def search(
         row = np.full(len(nodes), -1, np.int64)
         row[ask] = np.arange(len(ask))
         if constrained:
-            children, owners = trie.children(nodes[busy])
-            if known is None:
-                gains = shares(logits, row[busy], owners, trie.tokens[children])
-            else:
-                gains = _known_shares(trie, known, nodes[busy][owners], children)
-            tokens, owners = trie.tokens[children], busy[owners]
-            if living is not None:
-                alive = living[children]
-                if record is not None:
-                    barred += float(np.exp(scores[owners[~alive]] + gains[~alive]).sum())
-                children, owners, tokens, gains = children[alive], owners[alive], tokens[alive], gains[alive]
+            owners, children, tokens, gains = _children(trie, nodes[busy], row[busy], logits, known)
         else:
-            owners, tokens, gains = _anything(logits, width)
-            owners = busy[owners]
-            children = trie.child(nodes[owners], tokens)
+            owners, children, tokens, gains = _anything(trie, nodes[busy], logits, width)
+        owners = busy[owners]
         totals = scores[owners] + gains
+        if living is not None:
+            alive = living[children]
+            if record is not None:
+                barred += float(np.exp(totals[~alive]).sum())
+            children, owners, tokens = children[alive], owners[alive], tokens[alive]
+            gains, totals = gains[alive], totals[alive]
         carried = np.flatnonzero(done)
         order = np.argsort(-np.concatenate([scores[carried], totals]), kind="stable")[:width]
         old, new = carried[order[order < len(carried)]], order[order >= len(carried)] - len(carried)
@@ -251,21 +246,29 @@ def shares(logits: Float32, rows: Int64, owners: Int64, tokens: Int64) -> Float6
     return values - np.repeat(np.log(np.add.reduceat(np.exp(values), begins)), sizes)
 
 
-def _known_shares(trie: Trie, known: Float64, parents: Int64, children: Int64) -> Float64:
-    """As `shares`, from the scores of all prefixes. parents: int64 [children]"""
-    values = np.zeros(len(children))
+Continuations = tuple[Int64, Int64, Int64, Float64]
+"""The prefix that each continues, its node (−1: no item begins so), its token and log-probability; by prefix, then by token."""
+
+
+def _children(trie: Trie, nodes: Int64, rows: Int64, logits: Float32, known: Float64 | None) -> Continuations:
+    """Those that lead to items. rows: as of `shares`. known: the scores of all prefixes, in place of `logits`."""
+    children, owners = trie.children(nodes)
+    tokens = trie.tokens[children]
+    if known is None:
+        return owners, children, tokens, shares(logits, rows, owners, tokens)
+    parents, gains = nodes[owners], np.zeros(len(children))
     chosen = trie.open[parents]
-    values[chosen] = known[children[chosen]] - known[parents[chosen]]
-    return values
+    gains[chosen] = known[children[chosen]] - known[parents[chosen]]
+    return owners, children, tokens, gains
 
 
-def _anything(logits: Float32, width: int) -> tuple[Int64, Int64, Float64]:
-    """The `width` most probable tokens of each row: (rows, tokens, log-probabilities), by row and then by token."""
+def _anything(trie: Trie, nodes: Int64, logits: Float32, width: int) -> Continuations:
+    """The `width` most probable ones of each prefix, whatever they lead to."""
     count = min(width, logits.shape[1])
     tokens = np.sort(np.argpartition(-logits, count - 1, axis=1)[:, :count], axis=1)
     rows = np.repeat(np.arange(len(logits)), count)
     tokens = tokens.reshape(-1).astype(np.int64)
-    return rows, tokens, logits[rows, tokens] - _normaliser(logits)[rows]
+    return rows, trie.child(nodes[rows], tokens), tokens, logits[rows, tokens] - _normaliser(logits)[rows]
 
 
 def _normaliser(logits: Float32) -> Float64:

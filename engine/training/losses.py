@@ -27,7 +27,7 @@ def generalised_binary_cross_entropy(positive: Tensor, negative: Tensor, items: 
     divided by k + 1. −log σ(s)^β = β·softplus(−s), so no power is ever taken.
     """
     k = negative.shape[1]
-    alpha = k / (items - 1)
+    alpha = k / max(items - 1, 1)
     beta = alpha * (t * (1 - 1 / alpha) + 1 / alpha)
     return ((beta * F.softplus(-positive) + F.softplus(negative).sum(1)) / (k + 1)).mean()
 

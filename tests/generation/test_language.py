@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -206,6 +208,47 @@ def test_bigrec_grounds_a_title_in_its_item(
     assert model.scores(torch.tensor([[1], [2]])).argmax(1).tolist() == [11, 3]
     rows = model.index().rows  # kept, and taken along when the model goes to another device
     assert rows is model.index().rows and any(rows is buffer for buffer in model.buffers())
+
+
+def test_bigrec_writes_without_a_base_models_settings_of_generation(
+    base: str, place: tuple[Dataset, Path], tmp_path: Path
+) -> None:
+    dataset, runs = place
+    opinionated = tmp_path / "opinionated"
+    shutil.copytree(base, opinionated)
+    settings = {"repetition_penalty": 5.0, "do_sample": True, "temperature": 3.0, "forced_bos_token_id": 7}
+    (opinionated / "generation_config.json").write_text(json.dumps(settings))
+    written = []
+    for folder in (base, str(opinionated)):
+        model = build_model(titles(folder), ITEMS, 24, gather(titles(folder), dataset, runs / "bigrec")).eval()
+        assert isinstance(model, BIGRec)
+        with torch.no_grad():
+            written.append(model.written(torch.tensor([[1, 2, 3], [4, 5, 6]])))
+    assert written[0] == written[1]
+
+
+def test_logits_are_those_that_the_base_model_makes_of_its_states(
+    base: str, place: tuple[Dataset, Path], tmp_path: Path
+) -> None:
+    """Cohere multiplies them, Granite divides them, and Gemma 2 keeps them within bounds."""
+    import transformers
+
+    dataset, runs = place
+    size = {"vocab_size": 300, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1, "head_dim": 8,
+            "num_attention_heads": 4, "num_key_value_heads": 2, "bos_token_id": 256, "eos_token_id": 257}  # fmt: skip
+    for kind, settings in (
+        ("Cohere", {"logit_scale": 0.1}), ("Granite", {"logits_scaling": 9.0}), ("Gemma2", {"final_logit_softcapping": 0.2})
+    ):  # fmt: skip
+        folder = tmp_path / kind
+        shutil.copytree(base, folder)
+        config = getattr(transformers, f"{kind}Config")(**size, **settings)
+        getattr(transformers, f"{kind}ForCausalLM")(config).save_pretrained(folder)
+        model = build_model(titles(str(folder)), ITEMS, 24, gather(titles(str(folder)), dataset, runs / "x")).eval()
+        assert isinstance(model, BIGRec)
+        ids = torch.tensor([[256, 5, 9, 20]])
+        with torch.no_grad():
+            states, _ = model.run(ids, torch.ones_like(ids), torch.arange(4)[None])
+            torch.testing.assert_close(model.logits(states), model.base(input_ids=ids).logits)
 
 
 def test_bigrec_has_no_codes_to_be_asked_for(base: str, place: tuple[Dataset, Path]) -> None:

@@ -112,6 +112,17 @@ def test_means_entropy_and_distance() -> None:
         assert apart[layer, head, row] == pytest.approx(expected, abs=1e-5)
 
 
+def test_entropy_and_distance_of_weights_without_what_a_position_gave_to_itself() -> None:
+    """AttRec with model.diagonal=after drops it, so that rows sum to less than 1."""
+    even, alone = np.full((4, 4), 0.25, np.float32), np.array([[0.9, 0.1], [0, 1]], np.float32)
+    for weights, bits, apart in ((even, np.log2(3), [2, 4 / 3, 4 / 3, 2]), (alone, 0, [1, 0])):
+        np.fill_diagonal(weights, np.nan)
+        places = tuple(range(len(weights)))
+        seen = AttentionMap(weights[None, None], places, places, False, False, True, True)
+        np.testing.assert_allclose(entropy(seen)[0, 0], bits, atol=1e-6)
+        np.testing.assert_allclose(mean_distance(seen)[0, 0], apart, atol=1e-6)
+
+
 def test_a_graph_that_is_not_what_the_manifest_says(tmp_path: Path) -> None:
     toy = TOYS[0]
     path = make_zoo(tmp_path, (toy,))

@@ -22,6 +22,11 @@ def test_large_scores_stay_finite(loss: Any) -> None:
     assert torch.isfinite(positive.grad).all()
 
 
+def test_a_catalogue_of_one_item_has_a_finite_gbce() -> None:
+    loss = losses.generalised_binary_cross_entropy(torch.zeros(1), torch.zeros(1, 1), items=1, t=0.75)
+    torch.testing.assert_close(loss, torch.tensor(math.log(2)))
+
+
 # --- cross-entropy over the catalogue, a block at a time
 
 

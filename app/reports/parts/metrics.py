@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
+import numpy as np
 import pandas as pd
 from pydantic import Field
 
@@ -120,6 +121,9 @@ class Metrics(ReportModel):
     def of(self, row: str) -> tuple[list[Estimate], Beyond]:
         estimates = [entry for entry in self.estimates if row_of(entry) == row]
         return estimates, next(entry for entry in self.beyond if row_of(entry) == row)
+
+
+Given = TypeVar("Given", Estimate, Slice)
 
 
 def row_of(entry: Estimate | Beyond | Slice) -> str:
@@ -337,8 +341,24 @@ def _known_then(then: Metrics, now: Metrics, verdict: judge.Verdict | None) -> M
         entry.model_copy(update={"others": {field: entry.others[field] for field in entry.others if field in others}})
         for entry in now.beyond
     ]
-    estimates = [entry for entry in now.estimates if entry.metric in known]
-    return now.model_copy(update={"estimates": estimates, "beyond": beyond, "verdict": verdict})
+    estimates = _widths_then(then.estimates, [entry for entry in now.estimates if entry.metric in known])
+    repeats = _widths_then(then.repeats, now.repeats)
+    return now.model_copy(update={"estimates": estimates, "beyond": beyond, "repeats": repeats, "verdict": verdict})
+
+
+def _widths_then(then: Sequence[Given], now: Sequence[Given]) -> list[Given]:
+    """Without the width of intervals of users who all have the same value, where they have none in a report of before."""
+    before = [_whose(entry) for entry in then if entry.low == entry.high]
+    return [
+        entry.model_copy(update={"low": entry.mean, "high": entry.mean})
+        if _whose(entry) in before and number(judge.interval(np.full(entry.people, entry.mean)).high) == entry.high
+        else entry
+        for entry in now
+    ]
+
+
+def _whose(entry: Estimate | Slice) -> tuple[str, str, str]:
+    return row_of(entry), entry.metric, entry.words if isinstance(entry, Slice) else ""
 
 
 def _verdict_then(then: judge.Verdict | None, now: judge.Verdict | None) -> judge.Verdict | None:
