@@ -54,6 +54,14 @@ def test_the_strongest_are_kept_in_the_order_of_time_and_titles_have_the_room_th
     assert list(shown["position"])[1:] == ["26", "27", "28", "29", "30"]
 
 
+def test_the_line_of_an_even_share_pauses_where_a_number_is_written() -> None:
+    shown = pd.DataFrame({"position": ["1", "2", "3"], "title": list("abc"), "weight": [0.5, 0.3, 0.2]})
+    (line,) = figures.bars(shown, "#000", 1 / 3, narrow=True).layout.shapes
+    drawn = [tuple(float(end.partition(",")[2]) for end in part.split("L")) for part in line.path.split("M")[1:]]
+    through = [row for row in range(3) if any(begins < row < ends for begins, ends in drawn)]
+    assert through == [0]  # the number of the longest bar is beyond it, and the others' are on it
+
+
 @pytest.mark.parametrize(
     ("weights", "even"),
     [([0.24, 0.26, 0.25, 0.25], True), ([0.2, 0.368, 0.126, 0.306], False), ([0.0, 0.0, 1.0], False)],

@@ -111,15 +111,20 @@ def _layers(models: Zoo, name: str, history: tuple[int, ...], item: int) -> None
     )
     titles = {listed: zoo.titled(models, listed) for listed in layers.items}
     st.markdown(f"**The list without a layer**: where its first items would stand if one layer were {left_out}.")
-    without = graph_paths.without_table(layers.ranks, layers.items, titles)
+    without, phone = graph_paths.without_table(layers.ranks, layers.items, titles), widgets.on_phone()
     item_picker.table(
         without,
         [models.item_ids[listed] for listed in layers.items],
         alt="The first items of the list with their ranks without each layer",
         key="graph_without",
         column_config={
-            "item": st.column_config.TextColumn(width=270),
-            **{name: st.column_config.NumberColumn(width="small") for name in without.columns[1:]},
+            "item": st.column_config.TextColumn(width=140 if phone else 270),
+            **{
+                name: st.column_config.NumberColumn(short if phone else None, width=54 if phone else "small")
+                for name, short in zip(
+                    without.columns[1:], ["all", *map("no {}".format, range(len(without)))], strict=False
+                )
+            },
         },
     )
 
