@@ -23,6 +23,7 @@ _GAP = 60  # pixels between panels one beneath another: numbers of the upper one
 _LABELLED = 40  # positions that still get their titles at the side of a map
 _HOVERED = 80  # positions whose cells still carry both titles
 _BAR = {"thickness": 12, "outlinewidth": 0}  # of colours
+_SHARES = {"tickformat": "~%"}  # of an axis, or a bar of colours
 _CELLS = 40  # positions of one small map
 OF_ATTRIBUTES = {"orientation": "h", "yref": "container", "x": 0, "xref": "container", "traceorder": "normal"}
 """Of a legend of attributes."""
@@ -45,6 +46,7 @@ def bars(
     names = ticks(shown["position"], shown["title"], room)
     top = 1.0 if even is None else max(float(frame[quantity].max()) for frame in (shown, *beside))
     labels = [name for frame in beside for name in ticks(frame["position"], frame["title"], room)]
+    form = ".3f" if even is None else ".1%"
     fig = go.Figure(
         go.Bar(
             x=shown[quantity],
@@ -52,8 +54,8 @@ def bars(
             orientation="h",
             marker={"color": [colour if position else QUIET for position in shown["position"]]},
             customdata=hovers(shown["position"], shown["title"]),
-            hovertemplate=f"%{{customdata}}<br>{quantity} %{{x:.3f}}<extra></extra>",
-            text=[f"{value:.3f}" if even is None else f"{value:.1%}" for value in shown[quantity]],
+            hovertemplate=f"%{{customdata}}<br>{quantity} %{{x:{form}}}<extra></extra>",
+            text=[f"{value:{form}}" for value in shown[quantity]],
             textposition="outside",
             cliponaxis=False,
         )
@@ -99,7 +101,7 @@ def heatmap(weights: Float, called: Names, top: float, title: str, narrow: bool 
         zmin=0,
         zmax=top,
         colorscale=SCALE,
-        colorbar=_bar(title),
+        colorbar=_bar(title, **_SHARES),
         hoverongaps=False,
         xgap=1 if size <= _LABELLED else 0,
         ygap=1 if size <= _LABELLED else 0,
@@ -107,9 +109,9 @@ def heatmap(weights: Float, called: Names, top: float, title: str, narrow: bool 
     if size <= _HOVERED:
         pointed = called.hovers()
         trace.customdata = [[[row, column] for column in pointed] for row in pointed]
-        trace.hovertemplate = "%{customdata[0]}<br>looks at %{customdata[1]}<br>%{z:.3f}<extra></extra>"
+        trace.hovertemplate = "%{customdata[0]}<br>looks at %{customdata[1]}<br>%{z:.1%}<extra></extra>"
     else:
-        trace.hovertemplate = "position %{y} looks at position %{x}<br>%{z:.3f}<extra></extra>"
+        trace.hovertemplate = "position %{y} looks at position %{x}<br>%{z:.1%}<extra></extra>"
     fig = go.Figure(trace)
     few = _every(size, 20 if all(number.isdigit() or number == "next" for number in called.numbers) else 10)
     numbers = [label(called.numbers[place]) for place in few]
@@ -194,11 +196,11 @@ def _shares(
         zmax=max(float(np.nanmax(shares)), 1e-6),
         hoverongaps=False,
         colorscale=SCALE,
-        colorbar=_bar(quantity),
+        colorbar=_bar(quantity, **_SHARES),
         xgap=2,
         ygap=1,
         customdata=[[[label(row, 40), hover] for row in rows] for hover in called.hovers()],
-        hovertemplate=f"%{{customdata[0]}}<br>{relation}%{{customdata[1]}}<br>%{{z:.3f}}<extra></extra>",
+        hovertemplate=f"%{{customdata[0]}}<br>{relation}%{{customdata[1]}}<br>%{{z:.1%}}<extra></extra>",
     )
     fig = go.Figure(trace)
     fig.update_xaxes(
@@ -230,7 +232,7 @@ def small_maps(weights: Float, top: float) -> go.Figure:
             z=np.asarray(part, np.float32).round(4),
             coloraxis="coloraxis",
             hoverongaps=False,
-            hovertemplate=f"{titles[at]}<br>%{{z:.3f}}<extra></extra>",
+            hovertemplate=f"{titles[at]}<br>%{{z:.1%}}<extra></extra>",
         )
         fig.add_trace(trace, at // columns + 1, at % columns + 1)
     fig.update_xaxes(showticklabels=False, ticks="", showgrid=False, zeroline=False, constrain="domain")
@@ -240,7 +242,7 @@ def small_maps(weights: Float, top: float) -> go.Figure:
     for at in range(layers * heads):
         fig.update_yaxes(scaleanchor=f"x{at + 1}" if at else "x", row=at // columns + 1, col=at % columns + 1)
     fig.update_annotations(font_size=12)
-    below = {"orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom", **_BAR}
+    below = {"orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom", **_BAR, **_SHARES}
     fig.update_layout(coloraxis={"colorscale": SCALE, "cmin": 0, "cmax": top, "colorbar": below})
     tall = min(240, max(150, 720 // columns))
     return laid_out(fig, 96 + tall * deep, margin={"l": 8, "r": 8, "t": 32, "b": 56})
@@ -272,7 +274,7 @@ def effects(table: pd.DataFrame, colour: str, split: Sequence[go.Bar] = (), narr
     if attends and not split:
         trace = go.Bar(
             x=table["weight"], y=places, orientation="h", marker={"color": colour}, customdata=pointed,
-            hovertemplate="%{customdata}<br>attention %{x:.3f}<extra></extra>",
+            hovertemplate="%{customdata}<br>attention %{x:.1%}<extra></extra>",
         )  # fmt: skip
         fig.add_trace(trace, 1, 1)
     moved = moves(table)
@@ -304,6 +306,8 @@ def effects(table: pd.DataFrame, colour: str, split: Sequence[go.Bar] = (), narr
     )
     fig.add_trace(trace, *last)
     fig.update_xaxes(nticks=4, zeroline=True, zerolinecolor=QUIET, showgrid=False, tickangle=0)
+    if attends:
+        fig.update_xaxes(**_SHARES, row=1, col=1)
     fig.update_xaxes(**rank_axis(now, table["rank_without"]), zeroline=False, row=ranks[0], col=ranks[1])
     fig.add_vline(x=math.log10(now), line={"width": 1, "color": QUIET}, row=ranks[0], col=ranks[1])
     fig.update_yaxes(autorange="reversed", showgrid=False)
@@ -369,11 +373,11 @@ def by_distance(profile: Profile) -> go.Figure:
             name=f"layer {layer}",
             mode="lines+markers",
             line={"color": SERIES[at % len(SERIES)], "dash": DASHES[at % len(DASHES)], "width": 2},
-            hovertemplate=f"layer {layer}<br>%{{x}} back: %{{y:.3f}}<extra></extra>",
+            hovertemplate=f"layer {layer}<br>%{{x}} back: %{{y:.1%}}<extra></extra>",
         )
     fig.add_scatter(
         x=profile.back, y=profile.even, name="even spread", mode="lines", line={"color": QUIET, "dash": "dot", "width": 1},
-        hovertemplate="even spread %{y:.3f}<extra></extra>",
+        hovertemplate="even spread %{y:.1%}<extra></extra>",
     )  # fmt: skip
     fig.update_xaxes(
         autorange="reversed",
@@ -381,7 +385,7 @@ def by_distance(profile: Profile) -> go.Figure:
         showgrid=False,
         dtick=1 if len(profile.back) <= 10 else 2,
     )
-    fig.update_yaxes(rangemode="tozero", title="mean weight")
+    fig.update_yaxes(rangemode="tozero", title="mean weight", **_SHARES)
     legend = {"orientation": "h", "y": 1.12, "x": 0}
     return laid_out(fig, 340, showlegend=True, legend=legend, margin={"l": 8, "r": 8, "t": 8, "b": 44})
 
@@ -397,14 +401,14 @@ def by_position(profile: Profile) -> go.Figure:
     for layer in range(layers):
         trace = go.Heatmap(
             z=profile.rows[layer].round(5), x=back, y=back, coloraxis="coloraxis", hoverongaps=False,
-            hovertemplate="%{y} back looks at %{x} back<br>%{z:.3f}<extra></extra>",
+            hovertemplate="%{y} back looks at %{x} back<br>%{z:.1%}<extra></extra>",
         )  # fmt: skip
         fig.add_trace(trace, layer // columns + 1, layer % columns + 1)
     fig.update_xaxes(autorange="reversed", showgrid=False, nticks=6, title="looked at, items back")
     fig.update_yaxes(showgrid=False, nticks=6)
     fig.update_annotations(font_size=12)
     top = float(np.nanmax(profile.rows))
-    fig.update_layout(coloraxis={"colorscale": SCALE, "cmin": 0, "cmax": top, "colorbar": _BAR})
+    fig.update_layout(coloraxis={"colorscale": SCALE, "cmin": 0, "cmax": top, "colorbar": {**_BAR, **_SHARES}})
     return laid_out(fig, 60 + 320 * deep, margin={"l": 8, "r": 8, "t": 32, "b": 44})
 
 
@@ -430,9 +434,9 @@ def hovers(positions: Iterable[str], titles: Iterable[str]) -> list[str]:
     ]
 
 
-def _bar(title: str) -> dict[str, object]:
+def _bar(title: str, **more: object) -> dict[str, object]:
     """Beside a figure, as high as it is."""
-    return {**_BAR, "title": {"text": title, "side": "right"}, "len": 1}
+    return {**_BAR, "title": {"text": title, "side": "right"}, "len": 1, **more}
 
 
 def _every(size: int, most: int) -> list[int]:

@@ -95,7 +95,7 @@ def test_blank_cells_are_not_zero() -> None:
 
 def test_sums_are_measured_what_is_outside_is_told_and_scales() -> None:
     weights = views.matrix(causal(4), "mean", 0, 0)
-    assert "sums to 1.00" in views.sums(weights, 4)
+    assert "sums to 100%" in views.sums(weights, 4)
     assert "latest 2 of 4 positions; 58% of the weight" in views.sums(weights, 2)  # (2/3 + 2/4) / 2
     assert "drops what a position gives to itself" in views.sums(np.array([[np.nan, 0.5], [0.9, np.nan]]), 2)
     weights = np.array([[0.2, np.nan], [0.3, 0.1]])

@@ -120,13 +120,16 @@ def _layers(models: Zoo, name: str, history: tuple[int, ...], item: int) -> None
         column_config={
             "item": st.column_config.TextColumn(width=140 if phone else 270),
             **{
-                name: st.column_config.NumberColumn(short if phone else None, width=54 if phone else "small")
-                for name, short in zip(
-                    without.columns[1:], ["all", *map("no {}".format, range(len(without)))], strict=False
-                )
+                name: st.column_config.NumberColumn(_brief(name) if phone else None, width=54 if phone else "small")
+                for name in without.columns[1:]
             },
         },
     )
+
+
+def _brief(column: str) -> str:
+    """A column of `without_table`, as it is called where there is little room."""
+    return column.replace("all layers", "all").replace("without", "no")
 
 
 page()
