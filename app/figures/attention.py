@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from app.analysis.attention import Float, Names, Profile, distances, moves
-from app.figures.style import AGAINST, FOR, QUIET, SIGNED, laid_out
+from app.figures.style import AGAINST, FOR, QUIET, laid_out, signed_scale
 from app.styles import DASHES, SCALE, SERIES
 from app.text import count, label, ordinal, short_title, wide
 from engine.runtime import judge
@@ -133,7 +133,7 @@ def heatmap(weights: Float, called: Names, top: float, title: str, narrow: bool 
     )
 
 
-def filters(weights: Float, called: Names, narrow: bool = False) -> go.Figure:
+def filters(weights: Float, called: Names, narrow: bool = False, dark: bool = False) -> go.Figure:
     """A column per filter, a row per item, oldest on top; colours end alike on both sides of 0. weights: [filters, p]."""
     top = max(float(np.abs(weights).max()), 1e-6)
     numbers = [str(number + 1) for number in range(len(weights))]
@@ -145,12 +145,13 @@ def filters(weights: Float, called: Names, narrow: bool = False) -> go.Figure:
             y=places,
             zmin=-top,
             zmax=top,
-            **SIGNED,
+            **signed_scale(dark),
             colorbar=_bar("weight"),
             showscale=not narrow,
             customdata=[[hover] * len(weights) for hover in called.hovers()],
             hovertemplate="%{customdata}<br>filter %{x}: %{z:.3f}<extra></extra>",
-            texttemplate="" if len(weights) > 8 else "%{z:.2f}",
+            text=[[judge.signed(weight, ".2f") for weight in row] for row in weights.T],
+            texttemplate="" if len(weights) > 8 else "%{text}",
             xgap=1,
             ygap=1,
         )

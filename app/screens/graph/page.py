@@ -102,7 +102,7 @@ def _layers(models: Zoo, name: str, history: tuple[int, ...], item: int) -> None
     score = judge.signed(layers.by_layer.sum(), ".3f")
     st.markdown(f"The score of **{md(zoo.titled(models, item))}**, {score}, is the sum of these: {meeting}.")
     export.figure(
-        figures.layers(layers.by_layer),
+        figures.layers(layers.by_layer, widgets.dark()),
         key="graph_by_layer",
         alt=f"A table of {len(layers.by_layer)} layers with what each adds to the score.",
         table=graph_paths.layers_table(layers.by_layer),

@@ -42,7 +42,7 @@ def show(page: MapChoices, place: Place) -> None:
     marks = map_points.Marks(
         history if "history" in page.layers else (), following, page.hits, page.item, _near(page, place)
     )
-    dark = st.context.theme.type == "dark"
+    dark = widgets.dark()
     name, colours = chart_key(place), page.colours
     contents = (
         now.dataset,
