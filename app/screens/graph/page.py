@@ -60,6 +60,8 @@ def _paths(models: Zoo, name: str, history: tuple[int, ...], item: int) -> None:
         st.caption(md(f"{title} reads the latest {count(len(read), 'item')} of {len(history):,}."))
     st.markdown(graph_paths.sentence(branches, item, titles, md(title)))
     depth = int(choice.segmented("Length of the paths", "layers", _DEPTHS, "3", key="graph_layers"))
+    with st.container(key="graph_list"):
+        st.markdown(graph_paths.phone(branches, item, titles))
     export.figure(
         figures.tree(branches, item, titles, zoo.style(models, name).colour, depth),
         key="graph_tree",
@@ -72,8 +74,6 @@ def _paths(models: Zoo, name: str, history: tuple[int, ...], item: int) -> None:
             "adds": widgets.SIGNED,
         },
     )
-    with st.container(key="graph_list"):
-        st.markdown(graph_paths.phone(branches, item, titles))
     sums = models.bundles[name].paths is not None
     with st.container(key="graph_key"):
         st.caption(md(graph_paths.key(sums, len(figures.opened_branches(branches)), len(branches))))
