@@ -8,7 +8,6 @@ Figures come from app.figures with data alone; how they look in light and dark i
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Literal, TypeAlias
 
@@ -21,13 +20,12 @@ from plotly.basedatatypes import BaseFigure
 from app import downloads, glossary
 from app.analysis.cache import cached
 from app.components import widgets
-from app.text import count, csv_bytes, md
+from app.text import count, csv_bytes, md, slug
 
 Table: TypeAlias = "pd.DataFrame | Callable[[], pd.DataFrame]"  # a function is called when somebody looks
 Figure: TypeAlias = (
     "BaseFigure | dict[str, Any]"  # a dictionary goes to the browser as it is: tests hold it against Plotly
 )
-_FILE = re.compile(r"[\W_]+")
 _CLEAR = "rgba(0,0,0,0)"
 _LAYOUT: dict[str, Any] = {
     "paper_bgcolor": _CLEAR, "plot_bgcolor": _CLEAR,
@@ -38,12 +36,6 @@ _READ = 12
 """Rows of a table that are read at once, and need no filter."""
 _LISTED = 100
 """Values of a column that are chosen from a list; of more, those are that contain a text."""
-
-
-def slug(*words: str, default: str = "seqscope") -> str:
-    """A name for a file or a folder from any words: lowercase letters of any script, digits and dashes. default: where there is
-    neither letter nor digit."""
-    return "-".join(part for word in words if (part := _FILE.sub("-", word.lower()).strip("-")))[:80] or default
 
 
 def file_name(*words: str, ending: str) -> str:

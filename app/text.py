@@ -5,6 +5,7 @@
     cell(value)     into a CSV file: spreadsheets run cells that begin like a formula
     short(title)    cut to a length, between characters as people see them
     apart(titles)   as short, where they stay different
+    slug(title)     as the name of a file or a folder
     fold(text)      as searches compare it: without case, accents and apostrophes
 
 Plain places (st.text, table cells, st.selectbox options) take `clean(title)` as it is.
@@ -25,6 +26,7 @@ from typing import Any, Literal
 # What Markdown and Streamlit's directives (:red[…]) begin with; the last ones only at the start.
 _MARKDOWN = re.compile(r"[\\`*_\[\]<>&$~|#]|:(?=[A-Za-z:])|^[+\-=]")
 _NUMBERED = re.compile(r"^(\d+)([.)])")
+_NO_WORD = re.compile(r"[\W_]+")
 _JOINER = "\u2060"  # word joiner: invisible, without width
 # What Streamlit turns into something else after Markdown itself was read, so that a backslash does not help.
 _AFTERWARDS = re.compile(
@@ -98,6 +100,12 @@ def _field(value: Any) -> Any:
     if value is None or (isinstance(value, float) and value != value):
         return ""
     return cell("; ".join(map(str, value)) if isinstance(value, (list, tuple)) else value)
+
+
+def slug(*words: str, default: str = "seqscope") -> str:
+    """A name for a file or a folder from any words: lowercase letters of any script, digits and dashes. default: where there is
+    neither letter nor digit."""
+    return "-".join(part for word in words if (part := _NO_WORD.sub("-", word.lower()).strip("-")))[:80] or default
 
 
 def short(text: str, limit: int = 40, *, isolate: bool = True) -> str:

@@ -225,7 +225,7 @@ def sentence(model: str, weights: Float, called: Names, pooled: bool, *, plain: 
     if almost_even(weights):
         return (
             f"{who} spread its attention almost evenly over {count(len(weights), 'position')}: the most went to "
-            f"{names[first]}, {weights[first]:.3f} where an even share is {even:.3f}."
+            f"{names[first]}, {weights[first]:.1%} where an even share is {even:.1%}."
         )
     text = (
         f"{who} looked most at {names[first]} ({weights[first]:.0%} of its weight), "
@@ -255,9 +255,9 @@ def sums(weights: Float, shown: int) -> str:
     rows = np.nansum(weights, axis=1)
     low, high = float(rows.min()), float(rows.max())
     if high - low < 0.005:
-        text = f"Every row sums to {high:.2f}."
+        text = f"Every row sums to {high:.0%}."
     else:
-        text = f"Rows sum to {low:.2f} … {high:.2f}: the model drops what a position gives to itself."
+        text = f"Rows sum to {low:.0%} … {high:.0%}: the model drops what a position gives to itself."
     if shown < len(weights):
         outside = float(np.nansum(weights[-shown:, :-shown], axis=1).mean())
         text += (

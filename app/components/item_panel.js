@@ -1,7 +1,12 @@
 // The details of one item: its card, who recommends it and why, its semantic IDs, its nearest items. Python holds them; this draws
-// them and reports clicks. Escape closes.
+// them and reports clicks. Escape closes. In a narrow window they are a sheet, which folds to its head.
 const STATES = new WeakMap() // element → {id, stop} of what it shows
 let opener = null // {button, root} of what had the focus when the panel opened, and gets it back
+
+const SHEET = matchMedia("(max-width: 1099px)") // item_panel.css and browser.css
+const SWIPE = 24 // px that a finger goes on the head of a sheet
+let latest = null // {id, page} of what was drawn last
+let folded = false
 
 const LONG_DESCRIPTION = 260 // characters of a description that are shown at once
 
@@ -11,7 +16,10 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const before = STATES.get(parentElement)
   before?.stop()
   const report = (doing, more) => {
-    if (doing === "close") giveBack()
+    if (doing === "close") {
+      latest = null
+      giveBack()
+    }
     setTriggerValue("act", { do: doing, id: data.id, ...more })
   }
   const stop = listen(frame, report)
@@ -20,10 +28,14 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const focused = root.getRootNode().activeElement?.dataset?.focus
   const panel = element("aside", "panel")
   panel.setAttribute("aria-label", `Details: ${called(data)}`)
-  panel.append(head(data, report), ...about(data, report))
+  panel.append(head(data, report, now => fold(root, frame, now)), ...about(data, report))
   for (const [name, section] of Object.entries(data.sections)) panel.append(sectioned(name, section, report))
   root.replaceChildren(panel)
   if (focused) root.querySelector(`[data-focus="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true })
+  // who takes an item along to another page wants to see that page
+  if (latest?.id !== data.id) fold(root, frame, false)
+  else fold(root, frame, folded || latest.page !== data.page)
+  latest = { id: data.id, page: data.page }
   if (before?.id !== data.id && frame) {
     frame.scrollTo({ top: 0 })
     const clicked = focusedOutside(frame)
@@ -47,9 +59,13 @@ function listen(frame, report) {
     report("close")
   }
   const main = frame?.closest("[data-testid=stMain]")
-  const place = () => frame.style.setProperty("--main-left", `${main.getBoundingClientRect().left}px`)
+  const place = () => {
+    frame.style.setProperty("--main-left", `${main.getBoundingClientRect().left}px`)
+    main.style.setProperty("--sheet", `${frame.offsetHeight}px`)
+  }
   const watching = main && new ResizeObserver(place)
   watching?.observe(main)
+  watching?.observe(frame)
   document.addEventListener("keydown", key)
   return () => {
     document.removeEventListener("keydown", key)
@@ -63,6 +79,29 @@ function giveBack() {
   if (button?.isConnected || !root?.host) return button?.focus({ preventScroll: true })
   const same = root.querySelector(`[aria-label="${CSS.escape(button.getAttribute("aria-label"))}"]`)
   ;(same ?? root.querySelector("[tabindex]"))?.focus({ preventScroll: true })
+}
+
+// A sheet shows its head alone, or all.
+function fold(root, frame, now) {
+  folded = now
+  root.classList.toggle("folded", folded)
+  root.querySelector(".fold").setAttribute("aria-expanded", String(!folded))
+  if (frame) frame.closest("[data-testid=stMain]")?.style.setProperty("--sheet", `${frame.offsetHeight}px`)
+}
+
+// A finger on the head of a sheet: down folds it, then closes it; up, or a tap on what is folded, opens it.
+function swiped(box, turn, report) {
+  let [from, moved] = [0, 0]
+  box.onpointerdown = event => (from = event.clientY)
+  box.onpointerup = event => {
+    moved = event.clientY - from
+    if (!SHEET.matches) return
+    if (moved > SWIPE) folded ? report("close") : turn(true)
+    else if (moved < -SWIPE) turn(false)
+  }
+  box.onclick = event => {
+    if (folded && SHEET.matches && Math.abs(moved) <= SWIPE && !event.target.closest("button")) turn(false)
+  }
 }
 
 function focusedOutside(frame) {
@@ -81,7 +120,7 @@ function uncover(frame, clicked) {
 
 // --- the card
 
-function head(data, report) {
+function head(data, report, turn) {
   const box = element("header")
   const words = element("div", "words")
   const title = element("p", "item", data.title) // no heading: it stands before the page's own, and names the whole panel
@@ -91,7 +130,10 @@ function head(data, report) {
   const close = action("close", "×", "Close the details", "close")
   close.title = "Close (Escape)"
   close.onclick = () => report("close")
-  box.append(words, close)
+  const more = action("fold", null, "Details", "fold")
+  more.onclick = () => turn(!folded)
+  swiped(box, turn, report)
+  box.append(words, more, close)
   return box
 }
 

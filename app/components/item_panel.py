@@ -58,6 +58,7 @@ def _panel(page: str) -> None:
         data = {
             **known,
             "added": now.current.count(known["id"]),
+            "page": page,
             "links": _links(models, page),
             "sections": {
                 name: {"title": title, "help": glossary.tooltip(title), **_section(name, models, now, item)}

@@ -241,6 +241,11 @@ def on_phone() -> bool:
     return narrow if isinstance(narrow, bool) else "Mobi" in (st.context.headers.get("User-Agent") or "")
 
 
+def dark() -> bool:
+    """Whether the page is light on dark."""
+    return st.context.theme.type == "dark"
+
+
 _BROWSER = st.components.v2.component(
     "seqscope_browser",
     html="<span></span>",

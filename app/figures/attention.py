@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from app.analysis.attention import Float, Names, Profile, distances, moves
-from app.figures.style import AGAINST, FOR, QUIET, SIGNED, laid_out
+from app.figures.style import AGAINST, FOR, QUIET, laid_out, signed_scale
 from app.styles import DASHES, SCALE, SERIES
 from app.text import count, label, ordinal, short_title, wide
 from engine.runtime import judge
@@ -23,6 +23,7 @@ _GAP = 60  # pixels between panels one beneath another: numbers of the upper one
 _LABELLED = 40  # positions that still get their titles at the side of a map
 _HOVERED = 80  # positions whose cells still carry both titles
 _BAR = {"thickness": 12, "outlinewidth": 0}  # of colours
+_SHARES = {"tickformat": "~%"}  # of an axis, or a bar of colours
 _CELLS = 40  # positions of one small map
 OF_ATTRIBUTES = {"orientation": "h", "yref": "container", "x": 0, "xref": "container", "traceorder": "normal"}
 """Of a legend of attributes."""
@@ -45,6 +46,7 @@ def bars(
     names = ticks(shown["position"], shown["title"], room)
     top = 1.0 if even is None else max(float(frame[quantity].max()) for frame in (shown, *beside))
     labels = [name for frame in beside for name in ticks(frame["position"], frame["title"], room)]
+    form = ".3f" if even is None else ".1%"
     fig = go.Figure(
         go.Bar(
             x=shown[quantity],
@@ -52,14 +54,16 @@ def bars(
             orientation="h",
             marker={"color": [colour if position else QUIET for position in shown["position"]]},
             customdata=hovers(shown["position"], shown["title"]),
-            hovertemplate=f"%{{customdata}}<br>{quantity} %{{x:.3f}}<extra></extra>",
-            text=[f"{value:.3f}" if even is None else f"{value:.1%}" for value in shown[quantity]],
+            hovertemplate=f"%{{customdata}}<br>{quantity} %{{x:{form}}}<extra></extra>",
+            text=[f"{value:{form}}" for value in shown[quantity]],
             textposition="outside",
             cliponaxis=False,
         )
     )
     if even is not None:
-        fig.add_vline(x=even, line={"width": 1, "dash": "dot", "color": QUIET})
+        written = top * (0.4 if narrow else 0.2 if beside else 0.1)  # what a number takes, beyond its bar
+        clear = [not even - written < value <= even for value in shown[quantity]]
+        fig.add_shape(type="path", path=_past(clear, even), line={"width": 1, "dash": "dot", "color": QUIET})
         fig.add_annotation(
             x=even,
             y=0,
@@ -78,6 +82,14 @@ def bars(
     return laid_out(fig, 40 + ROW * len(shown), meta=meta, bargap=0.3, margin=margin)
 
 
+def _past(clear: Sequence[bool], x: float) -> str:
+    """A line down at x, in the units of the figure, that pauses in each row that is not clear."""
+    parts = []
+    for row, whole in enumerate(clear):
+        parts += [(row - 0.5, row + 0.5)] if whole else [(row - 0.5, row - 0.3), (row + 0.3, row + 0.5)]
+    return "".join(f"M{x},{begins}L{x},{ends}" for begins, ends in parts)
+
+
 def heatmap(weights: Float, called: Names, top: float, title: str, narrow: bool = False) -> go.Figure:
     """Rows look, columns are looked at, oldest first; blank where that is impossible. weights: [p, p]; top: where colours end."""
     size = len(called)
@@ -89,7 +101,7 @@ def heatmap(weights: Float, called: Names, top: float, title: str, narrow: bool 
         zmin=0,
         zmax=top,
         colorscale=SCALE,
-        colorbar=_bar(title),
+        colorbar=_bar(title, **_SHARES),
         hoverongaps=False,
         xgap=1 if size <= _LABELLED else 0,
         ygap=1 if size <= _LABELLED else 0,
@@ -97,9 +109,9 @@ def heatmap(weights: Float, called: Names, top: float, title: str, narrow: bool 
     if size <= _HOVERED:
         pointed = called.hovers()
         trace.customdata = [[[row, column] for column in pointed] for row in pointed]
-        trace.hovertemplate = "%{customdata[0]}<br>looks at %{customdata[1]}<br>%{z:.3f}<extra></extra>"
+        trace.hovertemplate = "%{customdata[0]}<br>looks at %{customdata[1]}<br>%{z:.1%}<extra></extra>"
     else:
-        trace.hovertemplate = "position %{y} looks at position %{x}<br>%{z:.3f}<extra></extra>"
+        trace.hovertemplate = "position %{y} looks at position %{x}<br>%{z:.1%}<extra></extra>"
     fig = go.Figure(trace)
     few = _every(size, 20 if all(number.isdigit() or number == "next" for number in called.numbers) else 10)
     numbers = [label(called.numbers[place]) for place in few]
@@ -121,7 +133,7 @@ def heatmap(weights: Float, called: Names, top: float, title: str, narrow: bool 
     )
 
 
-def filters(weights: Float, called: Names, narrow: bool = False) -> go.Figure:
+def filters(weights: Float, called: Names, narrow: bool = False, dark: bool = False) -> go.Figure:
     """A column per filter, a row per item, oldest on top; colours end alike on both sides of 0. weights: [filters, p]."""
     top = max(float(np.abs(weights).max()), 1e-6)
     numbers = [str(number + 1) for number in range(len(weights))]
@@ -133,12 +145,13 @@ def filters(weights: Float, called: Names, narrow: bool = False) -> go.Figure:
             y=places,
             zmin=-top,
             zmax=top,
-            **SIGNED,
+            **signed_scale(dark),
             colorbar=_bar("weight"),
             showscale=not narrow,
             customdata=[[hover] * len(weights) for hover in called.hovers()],
             hovertemplate="%{customdata}<br>filter %{x}: %{z:.3f}<extra></extra>",
-            texttemplate="" if len(weights) > 8 else "%{z:.2f}",
+            text=[[judge.signed(weight, ".2f") for weight in row] for row in weights.T],
+            texttemplate="" if len(weights) > 8 else "%{text}",
             xgap=1,
             ygap=1,
         )
@@ -184,11 +197,11 @@ def _shares(
         zmax=max(float(np.nanmax(shares)), 1e-6),
         hoverongaps=False,
         colorscale=SCALE,
-        colorbar=_bar(quantity),
+        colorbar=_bar(quantity, **_SHARES),
         xgap=2,
         ygap=1,
         customdata=[[[label(row, 40), hover] for row in rows] for hover in called.hovers()],
-        hovertemplate=f"%{{customdata[0]}}<br>{relation}%{{customdata[1]}}<br>%{{z:.3f}}<extra></extra>",
+        hovertemplate=f"%{{customdata[0]}}<br>{relation}%{{customdata[1]}}<br>%{{z:.1%}}<extra></extra>",
     )
     fig = go.Figure(trace)
     fig.update_xaxes(
@@ -220,7 +233,7 @@ def small_maps(weights: Float, top: float) -> go.Figure:
             z=np.asarray(part, np.float32).round(4),
             coloraxis="coloraxis",
             hoverongaps=False,
-            hovertemplate=f"{titles[at]}<br>%{{z:.3f}}<extra></extra>",
+            hovertemplate=f"{titles[at]}<br>%{{z:.1%}}<extra></extra>",
         )
         fig.add_trace(trace, at // columns + 1, at % columns + 1)
     fig.update_xaxes(showticklabels=False, ticks="", showgrid=False, zeroline=False, constrain="domain")
@@ -230,7 +243,7 @@ def small_maps(weights: Float, top: float) -> go.Figure:
     for at in range(layers * heads):
         fig.update_yaxes(scaleanchor=f"x{at + 1}" if at else "x", row=at // columns + 1, col=at % columns + 1)
     fig.update_annotations(font_size=12)
-    below = {"orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom", **_BAR}
+    below = {"orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom", **_BAR, **_SHARES}
     fig.update_layout(coloraxis={"colorscale": SCALE, "cmin": 0, "cmax": top, "colorbar": below})
     tall = min(240, max(150, 720 // columns))
     return laid_out(fig, 96 + tall * deep, margin={"l": 8, "r": 8, "t": 32, "b": 56})
@@ -262,7 +275,7 @@ def effects(table: pd.DataFrame, colour: str, split: Sequence[go.Bar] = (), narr
     if attends and not split:
         trace = go.Bar(
             x=table["weight"], y=places, orientation="h", marker={"color": colour}, customdata=pointed,
-            hovertemplate="%{customdata}<br>attention %{x:.3f}<extra></extra>",
+            hovertemplate="%{customdata}<br>attention %{x:.1%}<extra></extra>",
         )  # fmt: skip
         fig.add_trace(trace, 1, 1)
     moved = moves(table)
@@ -294,6 +307,8 @@ def effects(table: pd.DataFrame, colour: str, split: Sequence[go.Bar] = (), narr
     )
     fig.add_trace(trace, *last)
     fig.update_xaxes(nticks=4, zeroline=True, zerolinecolor=QUIET, showgrid=False, tickangle=0)
+    if attends:
+        fig.update_xaxes(**_SHARES, row=1, col=1)
     fig.update_xaxes(**rank_axis(now, table["rank_without"]), zeroline=False, row=ranks[0], col=ranks[1])
     fig.add_vline(x=math.log10(now), line={"width": 1, "color": QUIET}, row=ranks[0], col=ranks[1])
     fig.update_yaxes(autorange="reversed", showgrid=False)
@@ -359,11 +374,11 @@ def by_distance(profile: Profile) -> go.Figure:
             name=f"layer {layer}",
             mode="lines+markers",
             line={"color": SERIES[at % len(SERIES)], "dash": DASHES[at % len(DASHES)], "width": 2},
-            hovertemplate=f"layer {layer}<br>%{{x}} back: %{{y:.3f}}<extra></extra>",
+            hovertemplate=f"layer {layer}<br>%{{x}} back: %{{y:.1%}}<extra></extra>",
         )
     fig.add_scatter(
         x=profile.back, y=profile.even, name="even spread", mode="lines", line={"color": QUIET, "dash": "dot", "width": 1},
-        hovertemplate="even spread %{y:.3f}<extra></extra>",
+        hovertemplate="even spread %{y:.1%}<extra></extra>",
     )  # fmt: skip
     fig.update_xaxes(
         autorange="reversed",
@@ -371,7 +386,7 @@ def by_distance(profile: Profile) -> go.Figure:
         showgrid=False,
         dtick=1 if len(profile.back) <= 10 else 2,
     )
-    fig.update_yaxes(rangemode="tozero", title="mean weight")
+    fig.update_yaxes(rangemode="tozero", title="mean weight", **_SHARES)
     legend = {"orientation": "h", "y": 1.12, "x": 0}
     return laid_out(fig, 340, showlegend=True, legend=legend, margin={"l": 8, "r": 8, "t": 8, "b": 44})
 
@@ -387,14 +402,14 @@ def by_position(profile: Profile) -> go.Figure:
     for layer in range(layers):
         trace = go.Heatmap(
             z=profile.rows[layer].round(5), x=back, y=back, coloraxis="coloraxis", hoverongaps=False,
-            hovertemplate="%{y} back looks at %{x} back<br>%{z:.3f}<extra></extra>",
+            hovertemplate="%{y} back looks at %{x} back<br>%{z:.1%}<extra></extra>",
         )  # fmt: skip
         fig.add_trace(trace, layer // columns + 1, layer % columns + 1)
     fig.update_xaxes(autorange="reversed", showgrid=False, nticks=6, title="looked at, items back")
     fig.update_yaxes(showgrid=False, nticks=6)
     fig.update_annotations(font_size=12)
     top = float(np.nanmax(profile.rows))
-    fig.update_layout(coloraxis={"colorscale": SCALE, "cmin": 0, "cmax": top, "colorbar": _BAR})
+    fig.update_layout(coloraxis={"colorscale": SCALE, "cmin": 0, "cmax": top, "colorbar": {**_BAR, **_SHARES}})
     return laid_out(fig, 60 + 320 * deep, margin={"l": 8, "r": 8, "t": 32, "b": 44})
 
 
@@ -420,9 +435,9 @@ def hovers(positions: Iterable[str], titles: Iterable[str]) -> list[str]:
     ]
 
 
-def _bar(title: str) -> dict[str, object]:
+def _bar(title: str, **more: object) -> dict[str, object]:
     """Beside a figure, as high as it is."""
-    return {**_BAR, "title": {"text": title, "side": "right"}, "len": 1}
+    return {**_BAR, "title": {"text": title, "side": "right"}, "len": 1, **more}
 
 
 def _every(size: int, most: int) -> list[int]:

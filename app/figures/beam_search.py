@@ -11,7 +11,7 @@ from app.analysis.beam_search import BeamTree
 from app.figures.style import AGAINST, NAMED_TICKS, QUIET, WIDTHS, bend
 from app.text import apart, clean, label, wide
 
-LINE = 22  # pixels of an identifier with its title
+LINE = 26  # pixels of an identifier with its title: a code above a node is clear of the broadest line
 TITLE, NARROW = 28, 22  # characters of a title, on a phone
 _FADED = 0.35  # of what was kept for a while and then given up
 _BENDS = 15  # points of a line between two steps

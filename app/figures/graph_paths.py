@@ -11,7 +11,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from app.analysis.graph_paths import Titles, layer_columns, layer_names
-from app.figures.style import AGAINST, QUIET, SIGNED, WIDTHS, bend
+from app.figures.style import AGAINST, QUIET, WIDTHS, bend, signed_scale
 from app.styles import PALETTE
 from app.text import count, label, short_title
 from engine.runtime import judge
@@ -145,7 +145,7 @@ def tree(branches: Sequence[Branch], item: int, titles: Titles, colour: str, dep
     return figure
 
 
-def layers(by_layer: Float32) -> go.Figure:
+def layers(by_layer: Float32, dark: bool = False) -> go.Figure:
     """What layer k of the history (rows) adds with layer l of the item (columns). by_layer: as `Layers.by_layer` has it."""
     names = [f"{k}: {name}" for k, name in enumerate(layer_names(len(by_layer) - 1))]
     columns, cells = layer_columns(by_layer), by_layer.reshape(len(by_layer), -1)
@@ -153,7 +153,7 @@ def layers(by_layer: Float32) -> go.Figure:
     figure = go.Figure(
         go.Heatmap(
             z=cells.round(5), x=columns, y=names, zmin=-most, zmax=most,
-            **SIGNED, showscale=False, xgap=2, ygap=2,
+            **signed_scale(dark), showscale=False, xgap=2, ygap=2,
             text=[[judge.signed(value, "+.3f") for value in row] for row in cells], texttemplate="%{text}",
             hovertemplate="history %{y}<br>item %{x}<br>adds %{z:+.4f}<extra></extra>",
         )

@@ -176,7 +176,7 @@ def losses(
     deep = -(-len(models) // columns) or 1
     names = [label(short(titles[name], 34)) for name in models]
     fig = make_subplots(
-        deep, columns, subplot_titles=names, horizontal_spacing=0.16 if narrow else 0.08, vertical_spacing=0.35 / deep
+        deep, columns, subplot_titles=names, horizontal_spacing=0.16 if narrow else 0.08, vertical_spacing=0.44 / deep
     )
     for at, name in enumerate(models):
         curve, look = part[part["model"] == name], looks[name]
@@ -189,10 +189,11 @@ def losses(
             hovertemplate=f"%{{x:,.4~g}} {words}<br>loss %{{y:.4f}}<extra>{label(titles[name])}</extra>",
         )
         fig.add_trace(trace, at // columns + 1, at % columns + 1)
-    fig.update_xaxes(showgrid=False, nticks=4)
+    fig.update_xaxes(showgrid=False, nticks=4, title={"text": words, "standoff": 4, "font": {"size": 12}})
     fig.update_yaxes(nticks=4, tickformat=".4~r")
+    fig.update_yaxes(title={"text": "loss", "standoff": 4, "font": {"size": 12}}, col=1)
     fig.update_annotations(font_size=13)
-    return laid_out(fig, 60 + 150 * deep, margin={"l": 8, "r": 8, "t": 36, "b": 24})
+    return laid_out(fig, 60 + 170 * deep, margin={"l": 8, "r": 8, "t": 36, "b": 40})
 
 
 def run_curve(entries: Sequence[Mapping[str, Any]]) -> pd.DataFrame:

@@ -19,11 +19,6 @@ QUIET = GREY
 """Of lines and marks, never of text: on white it has 3 : 1. Text without a colour gets the theme's."""
 FOR, AGAINST = "#8073ac", "#b35806"
 """Of bars and lines of numbers above and below 0."""
-SIGNED = {
-    "colorscale": ((0.0, "#d68a3c"), (0.5, "#e4e8e7"), (1.0, "#9b8fcb")),
-    "textfont": {"color": "#111111"},
-}
-"""Of a heat map of numbers below and above 0, and of what is written in its cells: 4.5 : 1 on every one of them."""
 WIDTHS = (1.0, 1.6, 2.6, 4.2, 6.4, 9.0)
 """Of lines, by what they stand for."""
 NAMED_TICKS = {
@@ -39,6 +34,14 @@ _LINE = 21  # pixels of a line of it
 _WIDE = 900  # pixels that a legend above a figure has, about
 _MOST = 7  # labels of an axis
 _STEPS: tuple[tuple[int, ...], ...] = ((1, 2, 5), (1, 3), (1,))  # labelled within each power of ten, the most first
+
+
+def signed_scale(dark: bool) -> dict[str, Any]:
+    """Of a heat map of numbers below and above 0, near the colour of the page where they are small, and of what is written in its
+    cells: 4.5 : 1 on every one of them."""
+    text = "#ffffff" if dark else "#111111"
+    scale = ("#a85c18", "#263133", "#7566b8") if dark else ("#d68a3c", "#e4e8e7", "#9b8fcb")
+    return {"colorscale": tuple(zip((0.0, 0.5, 1.0), scale, strict=True)), "textfont": {"color": text}}
 
 
 def bend(along: Floats) -> Floats:

@@ -29,7 +29,7 @@ def stacked(parts: Parts) -> list[go.Bar]:
                 "pattern": {"shape": _PATTERNS[at % len(_PATTERNS)], **_HATCHED},
             },
             customdata=[[hover, label(name, 40)] for hover in pointed],
-            hovertemplate="%{customdata[0]}<br>%{customdata[1]} %{x:.3f}<extra></extra>",
+            hovertemplate="%{customdata[0]}<br>%{customdata[1]} %{x:.1%}<extra></extra>",
         )
         for at, name in enumerate(parts.attributes)
     ]
@@ -43,10 +43,10 @@ def items(parts: Parts, narrow: bool = False) -> go.Figure:
     fig.add_scatter(
         x=parts.even, y=places, mode="markers", cliponaxis=False, showlegend=False,
         marker={"symbol": "line-ns", "size": 17, "line": {"width": 2, "color": QUIET}},
-        hovertemplate="if every word got the same %{x:.3f}<extra></extra>",
+        hovertemplate="if every word got the same %{x:.1%}<extra></extra>",
     )  # fmt: skip
     fig.add_scatter(
-        x=[1.03 * top] * len(parts), y=places, mode="text", text=[f"{total:.3f}" for total in parts.totals],
+        x=[1.03 * top] * len(parts), y=places, mode="text", text=[f"{total:.1%}" for total in parts.totals],
         textposition="middle right",
         cliponaxis=False, showlegend=False, hoverinfo="skip",
     )  # fmt: skip

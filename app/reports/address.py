@@ -24,7 +24,15 @@ def parameters(address: str) -> dict[str, str]:
     except ValueError:
         raise SeqscopeError(f"“{short(address, 80)}” is no address.") from None
     query = parts.query if parts.query or parts.scheme else address.lstrip("?")
-    entries = dict(parse_qsl(query, keep_blank_values=True, max_num_fields=200))
+    entries = dict(parse_qsl(query, keep_blank_values=True, max_num_fields=200, errors="surrogateescape"))
+    for name, text in entries.items():
+        try:
+            f"{name}={text}".encode()
+        except UnicodeEncodeError as error:
+            before, byte = error.object[: error.start], ord(error.object[error.start]) & 0xFF
+            raise SeqscopeError(
+                f"The address holds bytes that are not UTF-8 text: %{byte:02X} after “{short(before[-40:], 40)}”."
+            ) from None
     if not entries.keys() - {"v"}:  # all that a shell leaves of one without quotes
         raise SeqscopeError(
             f"The address “{short(address, 80)}” names nothing: copy it from the app with “Copy link”, and put it into quotes."

@@ -174,7 +174,10 @@ def _dataset(args: argparse.Namespace, parameters: dict[str, str]) -> Path:
             return folder
     if name is None and folders and folders[0].name in EMBEDDED:
         return folders[0]  # as the app opens
-    raise SeqscopeError(f"There is no dataset “{(name or '')[:80]}” in {root}. Name its folder with --exports.")
+    missing = (
+        "The address names no dataset, and no embedded one is" if name is None else f"There is no dataset “{name[:80]}”"
+    )
+    raise SeqscopeError(f"{missing} in {root}. Name its folder with --exports.")
 
 
 def _changes(args: argparse.Namespace, models: Any) -> dict[str, Any]:

@@ -13,7 +13,6 @@ import functools
 import hashlib
 import inspect
 import json
-import re
 import textwrap
 import threading
 from collections.abc import Iterator
@@ -29,7 +28,7 @@ from app.reports.fields import ItemId, Name, ReportModel, Sha256, SummaryLine
 from app.reports.part import Part as ReportPart
 from app.reports.parts import PARTS as _PARTS
 from app.styles import Style
-from app.text import clean
+from app.text import clean, slug
 from engine.bundle.errors import complaints
 from engine.bundle.manifest import ZERO_SHOT
 from engine.errors import SeqscopeError
@@ -42,7 +41,6 @@ SCHEMA_VERSION = 2
 MAX_BYTES = 64 << 20
 MAX_DEPTH = 32
 _ALONE = threading.Lock()
-_WORD = re.compile(r"[^a-z0-9]+")
 PARTS: tuple[str, ...] = tuple(_PARTS)
 _ORIGINAL = {"history", "lists", "what_ifs", "effects", "overlap", "attention", "codes", "map", "metrics"}
 """The parts of the first reports, written even where they say nothing; later ones are not, so that old seals still fit."""
@@ -201,9 +199,9 @@ class _Document(ReportModel):
 
     @property
     def stem(self) -> str:
-        """Of the names of its files: lowercase letters, digits and dashes."""
-        title = _WORD.sub("-", (self.asked.title or self.dataset.name).lower()).strip("-")[:60]
-        return f"seqscope-{title or 'report'}-{self.created[:10]}"
+        """Of the names of its files."""
+        title = slug(self.asked.title or self.dataset.title, default="report")[:60].strip("-")
+        return f"seqscope-{title}-{self.created[:10]}"
 
     @property
     def titles(self) -> dict[str, str]:

@@ -47,7 +47,14 @@ def summary(report: Report, stem: str = "") -> list[SummaryLine]:
 
 def says_so(report: Report, others: Report) -> bool:
     """Whether its summary is what is written of `others`, now or by an earlier version."""
-    return _signless(report.summary) in map(_signless, [summary(others, report.stem), *_of_before(others)])
+    written = [*(summary(others, stem) for stem in (report.stem, _stem_of_before(report))), *_of_before(others)]
+    return _signless(report.summary) in map(_signless, written)
+
+
+def _stem_of_before(report: Report) -> str:
+    """As earlier versions named the files of a report: after the folder of its dataset, without letters beyond ASCII."""
+    title = re.sub(r"[^a-z0-9]+", "-", (report.asked.title or report.dataset.name).lower()).strip("-")[:60]
+    return f"seqscope-{title or 'report'}-{report.created[:10]}"
 
 
 def _of_before(report: Report) -> list[list[SummaryLine]]:

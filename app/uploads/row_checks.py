@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from app.text import count
 from app.uploads.limits import UploadLimits
 from engine.errors import Refused
 from engine.tabular.columns import NAMES, called, lowest_liked, scale_words
@@ -298,7 +299,8 @@ def compare(con: duckdb.DuckDBPyConnection, reading: Reading, findings: Findings
     if not missing or not total:
         return 0
     share = missing / total
-    note = f"{100 * share:.3g}% of the events." + _advice(con, reading, share)
+    shown = "< 0.1%" if share < 0.001 else f"{share:.1%}"
+    note = f"{count(missing, 'event')}, {shown} of all." + _advice(con, reading, share)
     if missing == total:
         findings.add("log", "none_known", column=item.name, note=_advice(con, reading, share).strip())
     findings.insert("log", "item_unknown", "SELECT line, value FROM strange", item.name, note)

@@ -67,7 +67,7 @@ def test_a_log_comes_later(root: Path, shop: StoredDataset) -> None:
     later(test, shop, "check")
     text = said(test).replace("\\", "")
     assert "21 of 22 rows can be used" in text and "1 × time that cannot be read, in the log" in text
-    assert "1 × item of the log that the catalogue lacks, in the log" in text and "4.76% of the events" in text
+    assert "1 × item of the log that the catalogue lacks, in the log" in text and "1 event, 4.8% of all" in text
     assert not [one for one in test.text_input if (one.key or "").startswith("later")]  # it has a title
     assert "The dataset will have 41 items, 21 events and 4 users" in text
     shown = sorted(path.name for path in home.here().dataset(ANNA, shop.id).exports.iterdir())

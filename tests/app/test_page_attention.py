@@ -54,6 +54,14 @@ def test_the_strongest_are_kept_in_the_order_of_time_and_titles_have_the_room_th
     assert list(shown["position"])[1:] == ["26", "27", "28", "29", "30"]
 
 
+def test_the_line_of_an_even_share_pauses_where_a_number_is_written() -> None:
+    shown = pd.DataFrame({"position": ["1", "2", "3"], "title": list("abc"), "weight": [0.5, 0.3, 0.2]})
+    (line,) = figures.bars(shown, "#000", 1 / 3, narrow=True).layout.shapes
+    drawn = [tuple(float(end.partition(",")[2]) for end in part.split("L")) for part in line.path.split("M")[1:]]
+    through = [row for row in range(3) if any(begins < row < ends for begins, ends in drawn)]
+    assert through == [0]  # the number of the longest bar is beyond it, and the others' are on it
+
+
 @pytest.mark.parametrize(
     ("weights", "even"),
     [([0.24, 0.26, 0.25, 0.25], True), ([0.2, 0.368, 0.126, 0.306], False), ([0.0, 0.0, 1.0], False)],
@@ -87,7 +95,7 @@ def test_blank_cells_are_not_zero() -> None:
 
 def test_sums_are_measured_what_is_outside_is_told_and_scales() -> None:
     weights = views.matrix(causal(4), "mean", 0, 0)
-    assert "sums to 1.00" in views.sums(weights, 4)
+    assert "sums to 100%" in views.sums(weights, 4)
     assert "latest 2 of 4 positions; 58% of the weight" in views.sums(weights, 2)  # (2/3 + 2/4) / 2
     assert "drops what a position gives to itself" in views.sums(np.array([[np.nan, 0.5], [0.9, np.nan]]), 2)
     weights = np.array([[0.2, np.nan], [0.3, 0.1]])

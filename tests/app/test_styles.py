@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 from app.analysis import model_card
 from app.analysis.attention import Names
 from app.figures import attention, compare, graph_paths
+from app.figures.style import signed_scale
 from app.styles import _colours, _looks, is_fixed, style
 from engine.runtime import Zoo
 
@@ -45,12 +47,22 @@ def test_numbers_in_the_cells_of_heat_maps_can_be_read() -> None:
     weights = np.array([[-1.0, 0.2], [0.5, 1.0]], np.float32)
     figures = (
         compare.agreement(["a", "b"], np.array([[9, 1], [5, 9]]), "shared", 9)["data"][0],
-        attention.filters(weights, names).data[0],
-        graph_paths.layers(weights).data[0],
+        *(
+            draw.data[0]
+            for dark in (False, True)
+            for draw in (attention.filters(weights, names, dark=dark), graph_paths.layers(weights, dark))
+        ),
     )
     for trace in figures:
         text = trace["textfont"]["color"]
         assert all(contrast(text, colour) >= 4.5 for _, colour in trace["colorscale"])
+
+
+def test_small_numbers_of_a_signed_heat_map_are_near_the_colour_of_the_page(root: Path) -> None:
+    themes = tomllib.loads((root / ".streamlit" / "config.toml").read_text("utf-8"))["theme"]
+    for dark, theme in ((False, "light"), (True, "dark")):
+        _, (_, middle), _ = signed_scale(dark)["colorscale"]
+        assert contrast(middle, themes[theme]["backgroundColor"]) < 1.5
 
 
 def contrast(first: str, second: str) -> float:

@@ -82,6 +82,46 @@ _HISTORY_POINT = """(plot, place) => {
 }"""
 
 
+def test_details_are_a_sheet_that_leaves_the_page_to_be_used(visit: Callable[[str], Page]) -> None:
+    page = visit("/?ds=toys&h=toy-1~toy-2&view=ranks")
+    sheet, more = page.locator(".st-key-item_panel"), page.get_by_role("button", name="Details", exact=True)
+    main, finger = page.get_by_test_id("stMain"), page.context.new_cdp_session(page)
+
+    def swipe(way: int) -> None:
+        """On the head of the sheet, so many pixels down."""
+        head = sheet.locator("header .item").bounding_box()
+        assert head is not None
+        x, y = head["x"] + 20, head["y"] + head["height"] / 2
+        for kind, points in (("Start", [y]), ("Move", [y + way / 2]), ("Move", [y + way]), ("End", [])):
+            finger.send(
+                "Input.dispatchTouchEvent", {"type": f"touch{kind}", "touchPoints": [{"x": x, "y": y} for y in points]}
+            )
+
+    page.locator(".ranks .title").first.tap()
+    expect(more).to_have_attribute("aria-expanded", "true")
+    settle(page)
+    assert sheet.evaluate("e => e.offsetHeight") <= 844 * 0.45 + 1
+    sheet.get_by_role("link", name="Attention").tap()
+    page.wait_for_url(re.compile("/attention"))
+    expect(more).to_have_attribute("aria-expanded", "false")  # that page is what was chosen
+    settle(page)
+    assert sheet.evaluate("e => e.offsetHeight") < 100
+    room = main.locator("[data-testid=stMainBlockContainer]").evaluate(
+        "e => parseFloat(getComputedStyle(e).paddingBottom)"
+    )
+    assert 0 < room - sheet.evaluate("e => e.offsetHeight") < 50  # the end of the page can be seen above it
+    sheet.locator("header .item").tap()
+    expect(more).to_have_attribute("aria-expanded", "true")
+    expect(sheet.get_by_role("link", name="Catalogue")).to_be_visible()
+    swipe(60)
+    expect(more).to_have_attribute("aria-expanded", "false")
+    swipe(-60)
+    expect(more).to_have_attribute("aria-expanded", "true")
+    more.tap()
+    swipe(60)
+    sheet.wait_for(state="detached")
+
+
 def small(page: Page) -> dict[str, list[int]]:
     """What is touched on less than 44 px in a direction, by its name; heads of columns, links in sentences and the arrows beside
     tabs are left out, and of signs of help the room around them counts."""

@@ -13,7 +13,7 @@ from app.reports import document, html
 from app.reports.build import build
 from app.reports.document import PARTS, Asked, Report
 from app.reports.files import tables
-from app.reports.parts import effects, lists
+from app.reports.parts import attention, effects, lists
 from app.reports.parts.graph import Paths
 from app.reports.parts.metrics import verdict
 from app.reports.summary import says_so, summary
@@ -75,6 +75,15 @@ def test_what_ifs_and_their_moves(models: Zoo, report: Report) -> None:
     nothing = next(one for one in report.what_ifs or [] if one.name == "nothing")
     cannot = {own.model: own.cannot for own in nothing.models}
     assert cannot["popular"] is None and "at least one item" in (cannot["alpha"] or "")
+
+
+def test_shares_of_attention_are_per_cent_in_figures_as_in_sentences(models: Zoo) -> None:
+    made = build(models, Asked(history=HISTORY, parts=["attention"], attention=["alpha"]))
+    (alpha,) = made.attention or []
+    blocks = attention.PART.blocks([alpha], made)
+    (bars, _) = next(block["figures"] for block in blocks if block["kind"] == "figures")
+    assert all(f"{weight:.1%}" in str(bars.draw("")) for weight in alpha.last)
+    assert {text[-1] for text in bars.live().data[0].text} == {"%"}
 
 
 def test_attention_is_the_models(models: Zoo, report: Report) -> None:

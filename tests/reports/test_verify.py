@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import json
+import re
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -87,6 +88,12 @@ def test_a_summary_of_before_still_holds(copied: Path) -> None:
         == ["summary"]
     )
     assert report.metrics is not None
+    assert "seqscope-hostile-2" not in report.stem  # the name of its folder, after which files were named
+    older = [
+        line.model_copy(update={"text": re.sub(r"seqscope-\S+-(?=\d{4}-)", "seqscope-hostile-", line.text)})
+        for line in report.summary
+    ]
+    assert older != report.summary and wrong(report.model_copy(update={"summary": older}), models) == {}
     held_out = report.metrics.held_out[0]
     texts = {line.about: line.text.replace("−", "-") for line in report.summary} | {"Held-out items": held_out}
     texts["Compared"] = texts["Compared"].removesuffix(f" {held_out}").replace("“Full ranking”", "“full”")

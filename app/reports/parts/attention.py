@@ -284,7 +284,7 @@ def _bars(attention: Attention, report: Report) -> Figure:
     def draw(font: str) -> Any:
         labels = _labels(_names(positions, report))
         strongest = sorted(sorted(range(len(weights)), key=lambda at: -weights[at])[:_STRONGEST])
-        rows = [charts.Bar(labels[at], weights[at], f"{weights[at]:.3f}") for at in strongest]
+        rows = [charts.Bar(labels[at], weights[at], f"{weights[at]:.1%}") for at in strongest]
         return charts.bars(rows, colour, alt, even=sum(weights) / max(len(weights), 1), font=font)
 
     def live() -> Any:

@@ -10,10 +10,10 @@ import streamlit as st
 from app import downloads, glossary, guard, zoo
 from app.analysis import evaluation, metrics, model_card
 from app.components import sections, widgets
-from app.export import file_name, slug
+from app.export import file_name
 from app.screens.about import SECTIONS, cards
 from app.session import state
-from app.text import amount, md
+from app.text import amount, md, slug
 from engine.cards import KINDS
 from engine.runtime import Zoo
 from engine.runtime import protocols as naming
@@ -102,7 +102,8 @@ def _bundle(models: Zoo, name: str) -> None:
         st.caption(f"Its bundle has {amount(bytes)}, too much to be packed here: it is a folder on the server.")
         return
     file = file_name("seqscope", models.info.title, name, ending="zip")
-    folder = slug(models.info.title, default=models.info.name)
+    # models of one dataset go into one folder, those of another that is called the same into another
+    folder = f"{slug(models.info.title, default='dataset')}-{models.info.fingerprint[:8]}"
     make = functools.partial(models.packed, name, folder)
     help_ = (
         "The model as a folder of ONNX graphs and tables, with the catalogue around it. Unpacked into a "

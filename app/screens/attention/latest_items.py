@@ -56,7 +56,7 @@ def filters(models: Zoo, name: str, history: tuple[int, ...]) -> None:
     weights = weights[:, -read:]
     st.markdown(attention.filter_words(bundle.manifest.title, weights, called))
     export.figure(
-        figures.filters(weights, called, narrow=widgets.on_phone()),
+        figures.filters(weights, called, narrow=widgets.on_phone(), dark=widgets.dark()),
         key=f"attention_filters_{name}",
         alt=f"What {count(len(weights), 'vertical filter')} of {clean(bundle.manifest.title)} weigh {count(read, 'item')} with.",
         table=_table(weights, "filter", called),
@@ -95,7 +95,7 @@ def _best_rows(models: Zoo, name: str, history: tuple[int, ...]) -> None:
         md(
             f"{count(matches[0].shape[1], 'horizontal filter')} of each height slide over the items, and each keeps its best "
             "match (max pooling). A cell is the share of what the filters of that height keep that comes from the row that ends "
-            "with that item; each column adds up to 1. Rows that begin before the history are filled up with nothing. How a "
+            "with that item; each column adds up to 100%. Rows that begin before the history are filled up with nothing. How a "
             "match counts is up to the layer that follows."
         )
     )

@@ -60,6 +60,8 @@ def _paths(models: Zoo, name: str, history: tuple[int, ...], item: int) -> None:
         st.caption(md(f"{title} reads the latest {count(len(read), 'item')} of {len(history):,}."))
     st.markdown(graph_paths.sentence(branches, item, titles, md(title)))
     depth = int(choice.segmented("Length of the paths", "layers", _DEPTHS, "3", key="graph_layers"))
+    with st.container(key="graph_list"):
+        st.markdown(graph_paths.phone(branches, item, titles))
     export.figure(
         figures.tree(branches, item, titles, zoo.style(models, name).colour, depth),
         key="graph_tree",
@@ -72,8 +74,6 @@ def _paths(models: Zoo, name: str, history: tuple[int, ...], item: int) -> None:
             "adds": widgets.SIGNED,
         },
     )
-    with st.container(key="graph_list"):
-        st.markdown(graph_paths.phone(branches, item, titles))
     sums = models.bundles[name].paths is not None
     with st.container(key="graph_key"):
         st.caption(md(graph_paths.key(sums, len(figures.opened_branches(branches)), len(branches))))
@@ -102,7 +102,7 @@ def _layers(models: Zoo, name: str, history: tuple[int, ...], item: int) -> None
     score = judge.signed(layers.by_layer.sum(), ".3f")
     st.markdown(f"The score of **{md(zoo.titled(models, item))}**, {score}, is the sum of these: {meeting}.")
     export.figure(
-        figures.layers(layers.by_layer),
+        figures.layers(layers.by_layer, widgets.dark()),
         key="graph_by_layer",
         alt=f"A table of {len(layers.by_layer)} layers with what each adds to the score.",
         table=graph_paths.layers_table(layers.by_layer),
@@ -111,17 +111,25 @@ def _layers(models: Zoo, name: str, history: tuple[int, ...], item: int) -> None
     )
     titles = {listed: zoo.titled(models, listed) for listed in layers.items}
     st.markdown(f"**The list without a layer**: where its first items would stand if one layer were {left_out}.")
-    without = graph_paths.without_table(layers.ranks, layers.items, titles)
+    without, phone = graph_paths.without_table(layers.ranks, layers.items, titles), widgets.on_phone()
     item_picker.table(
         without,
         [models.item_ids[listed] for listed in layers.items],
         alt="The first items of the list with their ranks without each layer",
         key="graph_without",
         column_config={
-            "item": st.column_config.TextColumn(width=270),
-            **{name: st.column_config.NumberColumn(width="small") for name in without.columns[1:]},
+            "item": st.column_config.TextColumn(width=140 if phone else 270),
+            **{
+                name: st.column_config.NumberColumn(_brief(name) if phone else None, width=54 if phone else "small")
+                for name in without.columns[1:]
+            },
         },
     )
+
+
+def _brief(column: str) -> str:
+    """A column of `without_table`, as it is called where there is little room."""
+    return column.replace("all layers", "all").replace("without", "no")
 
 
 page()

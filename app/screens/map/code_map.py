@@ -9,7 +9,7 @@ import streamlit as st
 
 from app import guard, spaces, zoo
 from app.analysis import map_points
-from app.components import sections
+from app.components import sections, widgets
 from app.figures import map as figures
 from app.figures import map_codes as views
 from app.screens.map import item_map
@@ -34,7 +34,7 @@ def show(page: MapChoices, place: Place) -> None:
     now, models = state.get(), page.models
     codes = spaces.codes(models, place)
     marks = _marks(page, place, codes)
-    dark = st.context.theme.type == "dark"
+    dark = widgets.dark()
     name = chart_key(place)
     contents = (now.dataset, place.digest, page.by, marks, dark, page.beside, times_moved(name))
     drawn = as_shown(name, contents, codes.held(page.selection) if page.selection else ())

@@ -27,6 +27,7 @@ from app.screens.map.chart import (
 )
 from app.session import state
 from app.spaces import Place
+from app.styles import OPEN
 from app.text import count, md
 from engine.errors import SeqscopeError
 from engine.runtime import Space
@@ -42,7 +43,7 @@ def show(page: MapChoices, place: Place) -> None:
     marks = map_points.Marks(
         history if "history" in page.layers else (), following, page.hits, page.item, _near(page, place)
     )
-    dark = st.context.theme.type == "dark"
+    dark = widgets.dark()
     name, colours = chart_key(place), page.colours
     contents = (
         now.dataset,
@@ -91,7 +92,7 @@ def show(page: MapChoices, place: Place) -> None:
             (x0, x1, y0, y1) = core
             beyond = len(points) - len(map_points.within(points, [([x0, x1], [y0, y1])]))
             st.caption(f"{count(beyond, 'item')} far out beyond the view: Reset view shows all.")
-        _legend(marks, place.style.sign, trouble)
+        _legend(marks, OPEN.get(place.style.marker, place.style.sign), trouble)
         _source(place)
 
 
@@ -119,7 +120,7 @@ def _legend(marks: map_points.Marks, sign: str, trouble: str | None) -> None:
     if marks.history:
         parts.append("**❶ …** history, oldest first")
     if marks.following:
-        parts.append(f"**{sign}** recommended next")
+        parts.append(f"**{sign} 1, 2 …** recommended next")
     if marks.matches:
         parts.append("**○** found")
     if marks.chosen is not None:

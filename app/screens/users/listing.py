@@ -206,7 +206,8 @@ def _length(models: Zoo, selection: users.UserFilter) -> None:
     key = f"users_length_{state.get().dataset}"
     bounds = sorted((max(low, selection.least), max(low, most)))
     st.session_state[key] = (bounds[0], bounds[1])
-    st.select_slider("Items in the history", steps, key=key, on_change=guard.callback(_bounded, key, low, high))
+    bounded = guard.callback(_bounded, key, low, high)
+    st.select_slider("Items in the history", steps, key=key, on_change=bounded, format_func="{:,}".format)
 
 
 def _bounded(key: str, low: int, high: int) -> None:
