@@ -11,6 +11,7 @@ import numpy.typing as npt
 import plotly.graph_objects as go
 
 from app.styles import GREY
+from app.text import short
 from engine.runtime import judge
 
 Floats = npt.NDArray[np.float64]
@@ -31,6 +32,7 @@ _BELOW = {
     "entrywidthmode": "fraction", "font": {"size": 11},
 }  # fmt: skip
 _LINE = 21  # pixels of a line of it
+_LETTERS = 48  # that a line of it has on a phone, about
 _WIDE = 900  # pixels that a legend above a figure has, about
 _MOST = 7  # labels of an axis
 _STEPS: tuple[tuple[int, ...], ...] = ((1, 2, 5), (1, 3), (1,))  # labelled within each power of ten, the most first
@@ -155,6 +157,7 @@ def with_legend(fig: go.Figure, height: int, narrow: bool, columns: int = 2, **m
         "font": {"size": 13, "weight": 400},
     }
     fig.update_yaxes(title=None)
+    fig.for_each_trace(lambda trace: trace.update(name=short(trace.name or "", _LETTERS // columns, isolate=False)))
     margin = {"l": 8, "r": 12, "t": 32, "b": 60 + room}
     legend = {**_BELOW, "entrywidth": 1 / columns - 0.01}
     return laid_out(fig, height + room, showlegend=True, legend=legend, margin=margin, title=title, **more)
