@@ -149,9 +149,9 @@ def add_log(owner: str, id: str, staged: Path, *, exports: Path, items: int = 0)
         if not events:
             raise SeqscopeError("The log has not been checked yet.")
         store.quota.check(owner, bytes=store.quota.more(owner, staged), rows=events)
-        files.add_log(staged, folder.path)
-        made = fingerprint(sorted(folder.clean.iterdir()))
         try:
+            files.add_log(staged, folder.path)
+            made = fingerprint(sorted(folder.clean.iterdir()))
             store.datasets.change(
                 owner, id, rows_items=items or dataset.rows_items, rows_events=events,
                 reading=files.as_stored(folder.path), fingerprint=made,

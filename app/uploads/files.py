@@ -178,9 +178,10 @@ def add_log(staged: Path, folder: Path) -> None:
 
 
 def take_back_log(staged: Path, folder: Path) -> None:
-    """Undoes `add_log`: the log is staged again, and the catalogue without one."""
+    """Undoes `add_log`, as far as it came: the log is staged again, and the catalogue without one."""
     taken = find(folder, "log")
-    os.replace(folder / CLEAN / LOG, staged / CLEAN / LOG)
+    if (folder / CLEAN / LOG).exists():
+        os.replace(folder / CLEAN / LOG, staged / CLEAN / LOG)
     if taken is not None:
         os.replace(taken, staged / UPLOAD / taken.name)
     _write_readings(folder, {kind: reading for kind, reading in readings(folder).items() if kind != "log"})
