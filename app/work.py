@@ -53,7 +53,7 @@ _LOCK = threading.Lock()
 _ADDING = threading.Lock()
 """Of two tabs that add a log to one dataset, the second finds that of the first."""
 LOST = "The server ended before it could begin."
-GONE = "Its files are not on the server any more."
+GONE = "Its files are not on the server any more, or are damaged."
 _SUBMITTED = timedelta(minutes=1)
 """The folder of a job appears within this time after its row."""
 
@@ -64,7 +64,7 @@ class Work:
 
     row: Job
     job: spec.Job | None
-    """None: its folder is gone."""
+    """None: its folder is gone or damaged."""
     status: Status
     ahead: Ahead
     """Jobs that come before it."""
@@ -149,9 +149,9 @@ def add_log(owner: str, id: str, staged: Path, *, exports: Path, items: int = 0)
         if not events:
             raise SeqscopeError("The log has not been checked yet.")
         store.quota.check(owner, bytes=store.quota.more(owner, staged), rows=events)
-        files.add_log(staged, folder.path)
-        made = fingerprint(sorted(folder.clean.iterdir()))
         try:
+            files.add_log(staged, folder.path)
+            made = fingerprint(sorted(folder.clean.iterdir()))
             store.datasets.change(
                 owner, id, rows_items=items or dataset.rows_items, rows_events=events,
                 reading=files.as_stored(folder.path), fingerprint=made,
@@ -332,14 +332,15 @@ def cancel(owner: str, job: str) -> None:
 
 
 def retry(owner: str, job: str) -> None:
-    """Once more, from where it failed; from its beginning, as another job, where its folder is gone. Raises SeqscopeError."""
+    """Once more, from where it failed; from its beginning, as another job, where its folder is gone or damaged. Raises
+    SeqscopeError."""
     store, jobs = open_store(), queue()
     before = store.jobs.get(owner, job)
     if before.kind == "batch":
         raise SeqscopeError("What it was given is not kept. Begin a new one on the page Report.")
     if before.state not in ENDED:
         raise SeqscopeError("The job is waiting or running already.")
-    if not jobs.folder(job).is_dir():
+    if _job(jobs, job) is None:
         if before.kind == "baselines":
             baselines(owner, before.dataset)
         elif before.kind == "train":
@@ -427,9 +428,8 @@ def _allowed(store: Store, job: spec.Job) -> int | None:
 
 
 def _work(jobs: Queue, row: Job) -> Work:
-    try:
-        job = jobs.job(row.id)
-    except SeqscopeError:
+    job = _job(jobs, row.id)
+    if job is None:
         if records.now() - row.created.replace(tzinfo=None) > _SUBMITTED:
             row = _unless_gone(open_store(), jobs, row)
         return Work(row, None, Status(state=row.state, message=row.message), Ahead(0, 0), False)
@@ -437,10 +437,19 @@ def _work(jobs: Queue, row: Job) -> Work:
 
 
 def _unless_gone(store: Store, jobs: Queue, row: Job) -> Job:
-    """The row of a job; one that cannot end any more, since its folder is gone or never came, has failed."""
-    if row.state in ENDED or jobs.folder(row.id).is_dir():
+    """The row of a job; one that cannot end any more, since its folder is gone, is damaged or never came, has failed."""
+    if row.state in ENDED or _job(jobs, row.id) is not None:
         return row
-    return store.jobs.change(row.owner, row.id, "failed", LOST if row.started is None else GONE)
+    never_came = row.started is None and not jobs.folder(row.id).exists()
+    return store.jobs.change(row.owner, row.id, "failed", LOST if never_came else GONE)
+
+
+def _job(jobs: Queue, id: str) -> spec.Job | None:
+    """None where its folder is gone or damaged."""
+    try:
+        return jobs.job(id)
+    except SeqscopeError:
+        return None
 
 
 def _store_status(store: Store, job: spec.Job, now: Status) -> None:

@@ -200,8 +200,7 @@ class Queue:
                 "state": "queued", "step": first, "parts": parts, "message": "", "notes": (), "tries": 0, "ended": None,
                 "words": WAITING, "progress": 0.0,
             }  # fmt: skip
-            if self._write(folder, now, **changes) is None:
-                raise SeqscopeError("The job was deleted.")
+            now.model_copy(update=changes).write(folder, durable=True)
             self._known.pop(id, None)  # cancelled at once, it ends as it had ended before: that is news, too
         self._wake.set()
 
@@ -307,7 +306,7 @@ class Queue:
                     busy_folders.add(workplace)
 
     def _without(self, folder: Path, job: Job, now: Status) -> Status | None:
-        """What becomes of a job without a runner that is not over; None where its folder went meanwhile."""
+        """What becomes of a job without a runner that is not over; None where that cannot be noted."""
         if (folder / CANCEL).exists():
             return self._write(
                 folder, now, state="cancelled", words="Cancelled", pid=None, left=None, ended=time.time()
@@ -372,12 +371,13 @@ class Queue:
         return self._write(folder, now, message=message, **ended, **changes)
 
     def _write(self, folder: Path, now: Status, **changes: object) -> Status | None:
+        """None where that cannot be had, since the folder went or is damaged, or the disk is full: the others go on."""
         after = now.model_copy(update=changes)
         try:
             after.write(folder, durable=True)
-        except OSError:
+        except OSError as error:
             if folder.is_dir():
-                raise
+                log.warning("how far job %s is cannot be written (%s)", folder.name, error)
             return None
         return after
 

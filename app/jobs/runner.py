@@ -306,7 +306,8 @@ class Runner:
         except OSError:
             if not (self.folder / spec.FILE).exists():
                 raise Gone from None
-            raise
+            if durable:  # else the next one may be written
+                raise
 
 
 class Failed(Exception):

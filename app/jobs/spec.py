@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from app.store.records import JobKind
 from engine.errors import SeqscopeError
@@ -81,7 +80,7 @@ class Job(Strict):
     """Whose it is, and of what: for the store. Nothing here reads them."""
     folder: str = ""
     """Where the steps work; relative to the job's own folder, so that all may be moved together. "": the job's folder."""
-    created: datetime
+    created: AwareDatetime
     steps: tuple[JobStep, ...] = Field(min_length=1, max_length=1_000)
     timed: bool = False
     """The weights of the steps are seconds."""

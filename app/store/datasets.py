@@ -5,6 +5,8 @@ The row is what counts. A folder appears, complete, before its row does, and goe
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Generic, get_args
@@ -98,7 +100,7 @@ class Datasets(Owned[StoredDataset]):
     ) -> StoredDataset:
         """A new dataset. staged: a complete folder (home.stage()) that becomes its own; an empty one otherwise.
 
-        Raises QuotaReached; the staged folder then stays where it is.
+        Raises QuotaReached, and Unavailable where the row cannot be written; the staged folder then stays where it is.
         """
         staged = self._home.stage() if staged is None else staged
         title, id = records.named(title, "title"), new_id()
@@ -107,13 +109,19 @@ class Datasets(Owned[StoredDataset]):
             id, known(owner), title, records.now(), records.until(owner), _state(state), rows_items, rows_events, bytes_staged
         ]  # fmt: skip
         more, made = self._quota.more(owner, staged), self._quota.being_made()
-        with self._file.transaction() as transaction:
-            self._quota.check(owner, datasets=1, bytes=more, rows=rows_items + rows_events, made=made)
-            transaction.execute(
-                f"insert into dataset ({self._columns()}) values ({', '.join('?' * 11)})",
-                [*values, records.written(reading or {}), fingerprint],
-            )
-            self._home.place(staged, self._home.dataset(owner, id).path)
+        folder = self._home.dataset(owner, id).path
+        try:
+            with self._file.transaction() as transaction:
+                self._quota.check(owner, datasets=1, bytes=more, rows=rows_items + rows_events, made=made)
+                transaction.execute(
+                    f"insert into dataset ({self._columns()}) values ({', '.join('?' * 11)})",
+                    [*values, records.written(reading or {}), fingerprint],
+                )
+                self._home.place(staged, folder)
+        except SeqscopeError:
+            if folder.is_dir() and not self._rows(owner, "and id = ?", [id]):  # the disk was too full for the row
+                os.rename(folder, staged)
+            raise
         return self.get(owner, id)
 
     def change(
@@ -184,7 +192,7 @@ def forget(execute: Callable[[str, list[object]], Any], home: Home, owner: str, 
     folders = [home.dataset(owner, id).path]
     for (job,) in execute("select id from job where owner = ? and dataset = ?", [owner, id]).fetchall():
         folders.append(home.job(job))
-        if home.job(job).is_dir():
+        with contextlib.suppress(FileNotFoundError):
             (home.job(job) / "cancel").touch()
     reports = execute("select id from report where owner = ? and dataset = ?", [owner, id]).fetchall()
     folders += [home.report(report) for (report,) in reports]

@@ -84,6 +84,8 @@ def _members(archive: zipfile.ZipFile, path: Path, limits: UploadLimits) -> list
     every = archive.infolist()
     if len(every) > MAX_MEMBERS:
         raise Refused(f"The ZIP archive has {len(every):,} files; at most {MAX_MEMBERS:,} are looked at here.")
+    if any(member.header_offset < 0 for member in every):  # `zipfile` would look for it there
+        raise zipfile.BadZipFile
     if any(member.filename == "[Content_Types].xml" for member in every):
         raise Refused("The file is an Excel workbook or another Office document. Save it as CSV.")
     members = [member for member in every if not member.is_dir() and member.file_size and not _is_hidden(member)]

@@ -9,7 +9,6 @@ clean/…                                   the same, in use
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 import shutil
@@ -22,7 +21,7 @@ from app.uploads.archive import Unpacked
 from app.uploads.clean import LOG
 from app.uploads.limits import UploadLimits
 from app.uploads.runner import Progress, UploadFailed, run
-from engine.files import write_json
+from engine.files import read_json, write_json
 from engine.tabular.findings import CheckResult
 from engine.tabular.reading import MB, FileKind, Guess, Reading
 
@@ -178,9 +177,10 @@ def add_log(staged: Path, folder: Path) -> None:
 
 
 def take_back_log(staged: Path, folder: Path) -> None:
-    """Undoes `add_log`: the log is staged again, and the catalogue without one."""
+    """Undoes `add_log`, as far as it came: the log is staged again, and the catalogue without one."""
     taken = find(folder, "log")
-    os.replace(folder / CLEAN / LOG, staged / CLEAN / LOG)
+    if (folder / CLEAN / LOG).exists():
+        os.replace(folder / CLEAN / LOG, staged / CLEAN / LOG)
     if taken is not None:
         os.replace(taken, staged / UPLOAD / taken.name)
     _write_readings(folder, {kind: reading for kind, reading in readings(folder).items() if kind != "log"})
@@ -196,9 +196,9 @@ def clear(folder: Path) -> None:
 def readings(folder: Path) -> dict[FileKind, Reading]:
     """How the uploads were read in the last check; empty where there was none."""
     try:
-        stored = json.loads((folder / UPLOAD / READING).read_text("utf-8"))
+        stored: Any = read_json(folder / UPLOAD / READING)
         return {kind: Reading.model_validate(reading) for kind, reading in stored.items()}
-    except (OSError, ValueError):
+    except ValueError:
         return {}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from pathlib import Path
 
@@ -154,6 +155,25 @@ def test_what_is_refused_leaves_the_dataset_as_it_was(
         work.add_log(ANNA, shop.id, staged(), exports=exports)
     with pytest.raises(UploadFailed, match="not been checked"):
         files.add_log(home.here().stage(), folder.path)
+
+
+@pytest.mark.parametrize("name", ["log-", "log.parquet"])
+def test_a_move_that_fails_leaves_dataset_and_upload_as_they_were(
+    root: Path, shop: StoredDataset, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    log, folder, replace = staged(), home.here().dataset(ANNA, shop.id), os.replace
+
+    def refuse(source: Path, target: Path) -> None:
+        if target.is_relative_to(folder.path) and target.name.startswith(name):
+            full()
+        replace(source, target)
+
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="No space"):
+        patch.setattr(os, "replace", refuse)
+        work.add_log(ANNA, shop.id, log, exports=root / "exports")
+    assert not (folder.clean / "log.parquet").exists() and files.find(folder.path, "log") is None
+    assert set(files.readings(folder.path)) == {"catalogue"}
+    assert work.add_log(ANNA, shop.id, log, exports=root / "exports").rows_events == 20
 
 
 def test_of_two_tabs_one_alone_adds_its_log(root: Path, shop: StoredDataset, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ import contextlib
 import json
 from collections import UserDict
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from streamlit.testing.v1 import AppTest
 
 from app import home, work, zoo
 from app.components import jobs
-from app.jobs import kinds
+from app.jobs import kinds, spec
 from app.jobs.estimate import JobEstimate
 from app.jobs.status import Status
 from app.screens.your_data import abilities, training
@@ -307,6 +308,22 @@ def test_a_training_whose_folder_is_gone_can_be_tried_again(root: Path, kept: bo
     (again,) = work.of(ANNA, dataset.id)
     assert again.row.id != row.id and not again.over and again.job is not None
     assert ("model.alpha=0.5" in " ".join(word for step in again.job.steps for word in step.words)) == kept
+
+
+def test_a_job_whose_folder_is_damaged_has_failed_and_holds_up_nothing(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(work, "_SUBMITTED", timedelta())
+    store, dataset = open_store(), ready(ANNA, "My log", events=60)
+    row = work.train(ANNA, dataset.id, [work.TrainingChoice(model="markov")])
+    work.queue().stop()
+    (home.here().job(row.id) / spec.FILE).write_text("{")
+    (job,) = work.of(ANNA, dataset.id)
+    assert job.over and (job.row.state, job.row.message) == ("failed", work.GONE)
+    assert store.quota.usage(ANNA).jobs == 0
+    work.retry(ANNA, row.id)
+    (again,) = work.of(ANNA, dataset.id)
+    assert again.row.id != row.id and not again.over and not home.here().job(row.id).exists()
 
 
 def test_a_dataset_whose_files_are_gone_says_so_and_can_be_deleted(root: Path) -> None:

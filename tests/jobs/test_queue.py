@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -333,6 +335,8 @@ def test_what_lies_about_disturbs_nobody(make: Make, jobs: Path) -> None:
     (jobs / "broken").mkdir()
     (jobs / "broken" / "job.json").write_text("{")
     (jobs / "file").write_text("")
+    (jobs / "timeless").mkdir()
+    job(step("say", "x"), id="timeless").model_copy(update={"created": datetime(2026, 1, 1)}).write(jobs / "timeless")
     queue = make()
     queue.submit(job(step("say", "x")))
     assert over(queue, "job").state == "done"
@@ -341,6 +345,27 @@ def test_what_lies_about_disturbs_nobody(make: Make, jobs: Path) -> None:
             queue.status(id)
     with pytest.raises(SeqscopeError, match="There is a job job already"):
         queue.submit(job(step("say", "x")))
+
+
+def test_a_job_whose_status_cannot_be_written_keeps_nobody_else_waiting(
+    jobs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launcher = Pretended()
+    monkeypatch.setattr(launcher, "alive", lambda folder: folder.name in launcher.started)
+    queue, write = Queue(jobs, launcher=launcher), Status.write
+    for id in ("lost", "next"):
+        queue.submit(job(step("say", "x"), id=id, owner=id))
+    Status(state="running").write(jobs / "lost")  # and its runner died
+
+    def refuse(now: Status, folder: Path, **rest: bool) -> None:
+        if folder.name == "lost":
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        write(now, folder, **rest)
+
+    monkeypatch.setattr(Status, "write", refuse)
+    queue.look()
+    assert launcher.started == ["next"] and queue.status("lost").state == "running"
+    queue.stop()
 
 
 def test_who_is_told_may_fail(jobs: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -71,6 +72,22 @@ def test_progress_never_goes_backwards(folder: Path, now: Now, monkeypatch: pyte
     (folder / PROGRESS).write_text('{"words": "epoch 1 of 10", "done": 1, "of": 10, "left": 9}')
     runner._tell(0, slow, 9.5)
     assert now().progress == pytest.approx(0.9)
+
+
+def test_a_disk_that_is_full_for_a_moment_ends_no_command(
+    folder: Path, carry_out: CarryOut, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, refused = Status.write, list[Status]()
+
+    def refuse(now: Status, folder: Path, *, durable: bool = False) -> None:
+        if durable:
+            write(now, folder, durable=True)
+        else:
+            refused.append(now)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Status, "write", refuse)
+    assert carry_out(job(step("lacks", "a map"))).state == "done" and refused
 
 
 def test_killed_it_goes_on_where_it_was(folder: Path, begin: Begin, now: Now) -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import pytest
 
 from app import home
 from app.store import records
 from app.store.database import Store
+from app.store.file import DiskFull
 from app.store.quota import QuotaReached
 from app.store.records import NotFound, StoredDataset
 from engine.errors import SeqscopeError
@@ -27,6 +32,18 @@ def at(monkeypatch: pytest.MonkeyPatch, days: float) -> None:
     """From now on it is so many days later."""
     later = datetime.now(UTC).replace(tzinfo=None) + timedelta(days=days)
     monkeypatch.setattr(records, "now", lambda: later)
+
+
+class NoRoom:
+    """A connection that can commit nothing more."""
+
+    def __init__(self, connection: Any) -> None:
+        self.connection = connection
+
+    def execute(self, sql: str, *values: Any) -> Any:
+        if sql == "commit":
+            raise duckdb.IOException(os.strerror(errno.ENOSPC))
+        return self.connection.execute(sql, *values)
 
 
 class TestAdd:
@@ -63,6 +80,19 @@ class TestAdd:
             store.datasets.add(ANNA, "more", staged=staged)
         assert staged.is_dir()
         assert len(list((home.here().datasets(ANNA)).iterdir())) == len(store.datasets.of(ANNA)) == 1
+
+    def test_where_the_disk_is_too_full_for_its_row_what_was_staged_stays(
+        self, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        store.datasets.of(ANNA)
+        staged = home.here().stage()
+        (staged / "items.csv").write_text("item_id,title\n")
+        with monkeypatch.context() as patch, pytest.raises(DiskFull):
+            patch.setattr(store.file, "_connection", NoRoom(store.file._connection))
+            store.datasets.add(ANNA, "films", staged=staged)
+        assert (staged / "items.csv").is_file() and not any(home.here().datasets(ANNA).iterdir())
+        assert store.datasets.of(ANNA) == []
+        assert store.datasets.add(ANNA, "films", staged=staged) == store.datasets.of(ANNA)[0]
 
 
 class TestChange:

@@ -79,6 +79,14 @@ def _lying() -> bytes:
     return bytes(content)
 
 
+def _misplaced() -> bytes:
+    """Its end says that the directory begins later than it does, so that files would begin before the archive."""
+    content = bytearray(packed({"items.csv": ITEMS}))
+    place = content.index(b"PK\x05\x06") + 16
+    content[place : place + 4] = struct.pack("<I", int.from_bytes(content[place : place + 4], "little") + 100)
+    return bytes(content)
+
+
 @pytest.mark.parametrize(
     ("made", "words"),
     [
@@ -95,8 +103,9 @@ def _lying() -> bytes:
         (lambda: packed({"items.csv": b"0" * (40 * MB)}), "grows to 40 MB"),
         (_locked, "password"),
         (_lying, "damaged|grows"),
+        (_misplaced, "damaged"),
     ],
-    ids=["cut", "no file", "no data", "Excel", "two logs", "nested", "many", "bomb", "locked", "lying"],
+    ids=["cut", "no file", "no data", "Excel", "two logs", "nested", "many", "bomb", "locked", "lying", "misplaced"],
 )
 def test_what_is_refused(tmp_path: Path, made: Callable[[], bytes], words: str) -> None:
     content = made()  # here, not where every worker collects: many megabytes of zeros are packed

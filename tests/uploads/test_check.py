@@ -495,6 +495,20 @@ def test_decimals_are_numbers_and_whole_ones_ids(desk: Desk, tmp_path: Path) -> 
     assert [(row["item_id"], row["price"]) for row in desk.items()] == [("10", 1.5), ("7", 0.0)]
 
 
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()])
+def test_what_is_no_number_among_numbers_is_missing(desk: Desk, tmp_path: Path, kind: pa.DataType) -> None:
+    """Its statistics leave NaN out, and DuckDB believes them."""
+    values = pa.array([1.0, 2.5, float("nan"), -float("nan")], kind)
+    desk.guess(
+        packed(
+            tmp_path, {"item_id": pa.array([1.0, 2.0, 3.0, float("nan")], kind), "price": values, "title": ["a"] * 4}
+        )
+    )
+    checked = desk.check()
+    assert counts(checked)["id_missing"] == 1
+    assert [(row["item_id"], row["price"]) for row in desk.items()] == [("1", 1.0), ("2", 2.5), ("3", None)]
+
+
 class _Keys(pe.KmsClient):  # type: ignore[misc]
     """As a service that keeps keys does, but keeping none."""
 

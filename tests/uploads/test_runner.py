@@ -86,6 +86,13 @@ def test_a_new_check_forgets_the_one_before(tmp_path: Path, monkeypatch: pytest.
         files.accept(tmp_path, first, without_bad_rows=True)
 
 
+@pytest.mark.parametrize("content", ["", "{", "[1]", '{"log": 3}', "[" * 100_000])
+def test_how_uploads_were_read_may_be_unreadable(tmp_path: Path, content: str) -> None:
+    (tmp_path / files.UPLOAD).mkdir()
+    (tmp_path / files.UPLOAD / files.READING).write_text(content)
+    assert files.readings(tmp_path) == {}
+
+
 def test_uploads_are_bounded(tmp_path: Path) -> None:
     small = LIMITS.model_copy(update={"upload": 10})
     with pytest.raises(UploadFailed, match="larger than"):
