@@ -214,11 +214,14 @@ def _lengthen(recipe: Recipe, dataset: Dataset, materials: Materials, folder: Pa
     if shorter is None or not all(path.exists() for path in paths):
         return
     keys = {identity(each, dataset, materials) for each in (shorter, recipe)}
-    if any(checkpoint.read_state(path).identity not in keys for path in paths):
+    states = {path: checkpoint.read_state(path) for path in paths}
+    if any(state.identity not in keys for state in states.values()):
         return
-    over = 0 < recipe.training.patience <= checkpoint.read_state(paths[1]).worse
-    for path in paths:
-        checkpoint.hand_on(path, identity(recipe, dataset, materials), finished=over)
+    last = states[paths[1]]
+    last.forget_validation(recipe.training.validate_every)
+    over = 0 < recipe.training.patience <= last.worse
+    for path, state in states.items():
+        checkpoint.hand_on(path, replace(state, identity=identity(recipe, dataset, materials), finished=over))
     if over:
         note(f"{folder}: validation had settled within {shorter.training.epochs} epochs, so more change nothing")
         return

@@ -316,6 +316,19 @@ def test_more_epochs_begin_nothing_where_every_step_depends_on_their_number(
         train(longer, small_dataset, tmp_path / "run", device="cpu")
 
 
+def test_more_epochs_forget_the_validation_that_the_last_epoch_alone_had(small_dataset: Dataset, tmp_path: Path) -> None:
+    """A training of more epochs has none there, and counts one less towards patience."""
+    settings = {"patience": 2, "validate_every": 2}
+    # a rate of next to nothing: no validation is better than the first
+    short, longer = (
+        recipe("sasrec", training=settings | {"epochs": epochs}, optimiser={"lr": 1e-12}) for epochs in (3, 9)
+    )
+    assert train(short, small_dataset, tmp_path / "run", device="cpu")["curve"][2]["valid_ndcg"] is not None
+    whole, record = (train(longer, small_dataset, tmp_path / name, device="cpu") for name in ("whole", "run"))
+    assert (record["epochs"], record["best_epoch"]) == (whole["epochs"], whole["best_epoch"]) == (6, 2)
+    assert figures(tmp_path / "run", "valid_ndcg") == figures(tmp_path / "whole", "valid_ndcg")
+
+
 def test_more_epochs_leave_a_training_that_settled_as_it_is(small_dataset: Dataset, tmp_path: Path) -> None:
     settings = {"patience": 1, "validate_every": 1}
     # a rate of next to nothing: no validation is better than the first
