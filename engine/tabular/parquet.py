@@ -110,7 +110,7 @@ def _cell(column: str, kind: str) -> str:
     """SQL: a value as text."""
     if kind in ("DOUBLE", "FLOAT"):  # pandas makes whole numbers so where one is missing
         whole = f"{column} = trunc({column}) AND abs({column}) < 9e15"
-        text = f"CASE WHEN {whole} THEN {column}::BIGINT::VARCHAR ELSE {column}::VARCHAR END"
+        text = f"CASE WHEN {whole} THEN try_cast({column} AS BIGINT)::VARCHAR ELSE {column}::VARCHAR END"
         return f"CASE WHEN NOT isnan({column}) THEN {text} END"
     if kind.startswith("DECIMAL") and not kind.endswith(",0)"):
         return f"rtrim(rtrim({column}::VARCHAR, '0'), '.')"

@@ -79,6 +79,16 @@ def test_parquet_types(bench: Bench, kind: pa.DataType) -> None:
     assert pq.read_table(dataset.path / "users.parquet")["user_id"].to_pylist() == ["0", "1", "2"]
 
 
+def test_parquet_with_a_number_that_is_none_where_nothing_is_missing(bench: Bench) -> None:
+    users = pa.array([float(u) for u, _, _ in PAIRS] + [float("nan")])
+    times = pa.array([*map(float, MOMENTS), float(MOMENTS[0])])
+    table = pa.table({"user_id": users, "item_id": [*(i for _, i, _ in PAIRS), 0], "timestamp": times})
+    pq.write_table(table, bench.folder / "log.parquet")
+    dataset = bench.load(bench.folder / "log.parquet")
+    assert dataset.timestamps is not None and dataset.timestamps.tolist() == MOMENTS
+    assert dataset.info.left_out == {"event without a user": 1}
+
+
 def test_what_is_no_time(bench: Bench) -> None:
     unread = ["soon", "2014-13-01", "2014-02-30", "01/02/2014", "nan", "inf", "today", "١٢٣", "1e400"]
     words = [*unread, "-1", "1969-12-31", "2101-01-01"]
