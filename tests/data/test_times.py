@@ -24,6 +24,7 @@ WORDS: list[Callable[[int], str]] = [
     lambda s: utc(s).strftime("%Y-%m-%dT%H:%M:%S.250"),
     lambda s: utc(s).astimezone(datetime.timezone(datetime.timedelta(hours=9))).isoformat(),
     lambda s: utc(s).strftime("%Y-%m-%d %H:%M:%S UTC"),
+    lambda s: utc(s).strftime("%Y-%m-%dT%H:%M:%SUTC"),
     lambda s: utc(s - 3 * 3600).strftime("%Y-%m-%d %H:%M:%S -0300"),
 ]
 
