@@ -316,7 +316,9 @@ def test_more_epochs_begin_nothing_where_every_step_depends_on_their_number(
         train(longer, small_dataset, tmp_path / "run", device="cpu")
 
 
-def test_more_epochs_forget_the_validation_that_the_last_epoch_alone_had(small_dataset: Dataset, tmp_path: Path) -> None:
+def test_more_epochs_forget_the_validation_that_the_last_epoch_alone_had(
+    small_dataset: Dataset, tmp_path: Path
+) -> None:
     """A training of more epochs has none there, and counts one less towards patience."""
     settings = {"patience": 2, "validate_every": 2}
     # a rate of next to nothing: no validation is better than the first
