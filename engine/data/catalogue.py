@@ -81,13 +81,13 @@ def read_catalogue(
                 ids.append(item_id)
                 rows.append(None)
                 titles.append(None)
-            title = as_text(record.get(source.title_column)) if source.title_column else ""
+            called = as_text(record.get(source.title_column)) if source.title_column else ""
             rest = {
                 name: _clean(value) for name, value in record.items() if name not in (id_column, source.title_column)
             }
             if rows[row] is None:
-                titles[row], rows[row] = _title(title, notices), rest
-            elif (titles[row], rows[row]) == (_title(title, Counter()), rest):
+                titles[row], rows[row] = _title(called, notices), rest
+            elif (titles[row], rows[row]) == (_title(called, Counter()), rest):
                 notices[f"× {warning_words('row_again')}"] += 1
             else:
                 findings.add_row(source.path.name, "id_again", line, id_column, item_id)

@@ -193,6 +193,12 @@ def _learn(trainer: Trainer, materials: Materials, *, finish: bool) -> dict[str,
     if finish and not state.finished:
         if state.best < 0 and (trainer.validation is not None or not state.epoch):
             raise SeqscopeError(f"{folder} has no validated model yet, so there is nothing to finish with")
+        best = folder / "best.safetensors"
+        if trainer.validation is not None and checkpoint.read_state(best).best_epoch != state.best_epoch:
+            raise SeqscopeError(
+                f"{folder} was ended between the writing of its best model and of the checkpoint that tells of it. Give the same "
+                "command without --finish until it has validated once more."
+            )
         state.finished = True
     if trainer.world.leads:
         if not materials.keys().isdisjoint(COPIED):

@@ -19,6 +19,7 @@ from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError
 from engine.evaluation import metrics
 from engine.evaluation.ranks import full_ranks
+from engine.training import checkpoint
 from engine.training.loop import Trainer
 from engine.training.run import FILES, build_model, open_run, provenance, train, validation
 from tests.models.contract import MATCHING
@@ -295,6 +296,26 @@ def test_finish_takes_the_best_so_far(small_dataset: Dataset, tmp_path: Path) ->
     assert record["best_epoch"] in (1, 2)
     assert open_run(tmp_path / "run")[1] == settings
     assert train(settings, small_dataset, tmp_path / "run", device="cpu")["epochs"] == 2  # and it stays so
+
+
+def test_finish_takes_no_model_that_the_checkpoint_does_not_tell_of(
+    small_dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings, save = recipe("sasrec", training={"epochs": 4}), Trainer._save
+
+    def killed(trainer: Trainer) -> None:
+        if trainer.state.epoch == 2:
+            raise KeyboardInterrupt
+        save(trainer)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Trainer, "_save", killed)
+        train(settings, small_dataset, tmp_path / "run", device="cpu")
+    assert checkpoint.read_state(tmp_path / "run" / "best.safetensors").best_epoch == 2
+    with pytest.raises(SeqscopeError, match="without --finish"):
+        train(settings, small_dataset, tmp_path / "run", device="cpu", finish=True)
+    whole, record = (train(settings, small_dataset, tmp_path / name, device="cpu") for name in ("whole", "run"))
+    assert (record["best_epoch"], record["valid_ndcg"]) == (whole["best_epoch"], whole["valid_ndcg"])
 
 
 def test_more_epochs_go_on_where_a_finished_run_stopped(small_dataset: Dataset, run: Path, tmp_path: Path) -> None:
