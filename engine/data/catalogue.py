@@ -81,11 +81,16 @@ def read_catalogue(
                 ids.append(item_id)
                 rows.append(None)
                 titles.append(None)
-            elif rows[row] is not None:
+            called = as_text(record.get(source.title_column)) if source.title_column else ""
+            rest = {
+                name: _clean(value) for name, value in record.items() if name not in (id_column, source.title_column)
+            }
+            if rows[row] is None:
+                titles[row], rows[row] = _title(called, notices), rest
+            elif (titles[row], rows[row]) == (_title(called, Counter()), rest):
+                notices[f"× {warning_words('row_again')}"] += 1
+            else:
                 findings.add_row(source.path.name, "id_again", line, id_column, item_id)
-                continue
-            titles[row] = _title(as_text(record.get(source.title_column)) if source.title_column else "", notices)
-            rows[row] = {name: value for name, value in record.items() if name not in (id_column, source.title_column)}
         notices["items of the log without a row in the item file; the id stands in for the title"] += rows.count(None)
     for row, title in enumerate(titles):
         if not title:
@@ -93,7 +98,7 @@ def read_catalogue(
                 notices["empty titles; the id stands in"] += 1
             titles[row] = ids[row]
     names = dict.fromkeys(name for row in rows for name in row or ())
-    attributes = {name: [_clean((row or {}).get(name)) for row in rows] for name in names}
+    attributes = {name: [(row or {}).get(name) for row in rows] for name in names}
     notices[f"× {warning_words('html')}"] = _strip_html(findings.con, attributes)
     return ids, [title or "" for title in titles], attributes, unused
 

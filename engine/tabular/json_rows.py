@@ -103,12 +103,15 @@ def _as_json(line: int, text: str) -> Iterator[dict[str, Any]]:
 
 
 def _json_cell(index: int, key: str) -> str:
-    """SQL: a value as text; pandas writes whole numbers as 1.0 where one is missing (engine/tabular/parquet.py), and MongoDB
-    wraps what it exports: {"$oid": "65…"}, {"$date": {"$numberLong": "17…"}}."""
+    """SQL: a value as text, NULL for NaN, which Python writes of what is missing; pandas writes whole numbers as 1.0 where one is
+    missing (engine/tabular/parquet.py), and MongoDB wraps what it exports: {"$oid": "65…"}, {"$date": {"$numberLong": "17…"}}."""
     cell = f"f[{index + 1}]"
-    whole = f"ends_with({cell}, '.0') AND json_type(text, {sql(pointer(key))}) = 'DOUBLE'"
+    double = f"json_type(text, {sql(pointer(key))}) = 'DOUBLE'"
     bare = rf"regexp_replace({cell}, {sql(_WRAPPED)}, '\1\2')"
-    return f"CASE WHEN {whole} THEN left({cell}, -2) WHEN starts_with({cell}, '{{\"$') THEN {bare} ELSE {cell} END"
+    return (
+        f"CASE WHEN ends_with({cell}, '.0') AND {double} THEN left({cell}, -2) WHEN {cell} = 'NaN' AND {double} THEN NULL "
+        f"WHEN starts_with({cell}, '{{\"$') THEN {bare} ELSE {cell} END"
+    )
 
 
 _WRAPPED = r'^\{"\$\w+":(?:\{"\$\w+":)?(?:"([^"]*)"|([^"{}\[\]]*))\}+$'

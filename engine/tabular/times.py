@@ -55,8 +55,9 @@ def fraction(column: str, form: str) -> str:
 def _epoch(column: str, form: str) -> str:
     """SQL: unix seconds with their fraction, DOUBLE."""
     iso = f"regexp_full_match({column}, {sql(_ISO)})"
-    # The expression is stricter than the cast, which knows words such as "today" but no blank before an offset.
-    joined = f"regexp_replace({column}, ' ([-+Z])', '\\1')"
+    # The expression is stricter than the cast, which knows words such as "today" but no blank before an offset, and needs one
+    # before UTC.
+    joined = f"regexp_replace(replace({column}, 'UTC', 'Z'), ' ([-+Z])', '\\1')"
     moment = f"CASE WHEN {iso} THEN epoch(coalesce(try_cast({column} AS TIMESTAMPTZ), try_cast({joined} AS TIMESTAMPTZ))) END"
     if form in UNITS:
         number = f"try_cast({column} AS DOUBLE)"

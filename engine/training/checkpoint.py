@@ -50,6 +50,13 @@ class State:
     identity: str = ""
     """Digest of recipe and dataset: a checkpoint continues nothing else."""
 
+    def forget_validation(self, every: int) -> None:
+        """As if the last epoch had not been validated for being the last one, unless its model is the best: that before it is
+        not there any more."""
+        if self.epoch % every and self.curve[-1]["valid_ndcg"] is not None and self.best_epoch < self.epoch:
+            self.curve[-1]["valid_ndcg"] = None
+            self.worse = max(self.worse - 1, 0)
+
 
 def save(
     path: Path,
@@ -93,10 +100,8 @@ def check(path: Path, identity: str) -> State:
     return state
 
 
-def hand_on(path: Path, identity: str, *, finished: bool) -> None:
-    """Make the checkpoint that of the training `identity`, `finished` or not. Raises SeqscopeError where it is damaged."""
-    state = read_state(path)
-    state.identity, state.finished = identity, finished
+def hand_on(path: Path, state: State) -> None:
+    """Give the checkpoint other counters. Raises SeqscopeError where it is damaged."""
     _write(path, load_file(path), state)
 
 

@@ -193,6 +193,12 @@ def _learn(trainer: Trainer, materials: Materials, *, finish: bool) -> dict[str,
     if finish and not state.finished:
         if state.best < 0 and (trainer.validation is not None or not state.epoch):
             raise SeqscopeError(f"{folder} has no validated model yet, so there is nothing to finish with")
+        best = folder / "best.safetensors"
+        if trainer.validation is not None and checkpoint.read_state(best).best_epoch != state.best_epoch:
+            raise SeqscopeError(
+                f"{folder} was ended between the writing of its best model and of the checkpoint that tells of it. Give the same "
+                "command without --finish until it has validated once more."
+            )
         state.finished = True
     if trainer.world.leads:
         if not materials.keys().isdisjoint(COPIED):
@@ -214,11 +220,14 @@ def _lengthen(recipe: Recipe, dataset: Dataset, materials: Materials, folder: Pa
     if shorter is None or not all(path.exists() for path in paths):
         return
     keys = {identity(each, dataset, materials) for each in (shorter, recipe)}
-    if any(checkpoint.read_state(path).identity not in keys for path in paths):
+    states = {path: checkpoint.read_state(path) for path in paths}
+    if any(state.identity not in keys for state in states.values()):
         return
-    over = 0 < recipe.training.patience <= checkpoint.read_state(paths[1]).worse
-    for path in paths:
-        checkpoint.hand_on(path, identity(recipe, dataset, materials), finished=over)
+    last = states[paths[1]]
+    last.forget_validation(recipe.training.validate_every)
+    over = 0 < recipe.training.patience <= last.worse
+    for path, state in states.items():
+        checkpoint.hand_on(path, replace(state, identity=identity(recipe, dataset, materials), finished=over))
     if over:
         note(f"{folder}: validation had settled within {shorter.training.epochs} epochs, so more change nothing")
         return

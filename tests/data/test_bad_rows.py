@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import csv
+import json
 
-from tests.data.conftest import LOG, Bench, item_rows
+from tests.data.conftest import LOG, Bench, item_rows, user_ids
 
 GOOD = LOG.splitlines(keepends=True)
 
@@ -76,3 +77,10 @@ def test_problems_in_the_item_file_count_too(bench: Bench) -> None:
     ]
     assert [row["title"] for row in item_rows(dataset)] == ["One", "2", "3", "Four"]
     assert "nothing was written" in bench.fails(log, "--items", items, "--strict")
+
+
+def test_no_number_in_json_is_missing(bench: Bench) -> None:
+    """As Python writes it; a text "NaN" may be somebody's name."""
+    rows = [{"user": user, "item": i, "time": i} for user in (1, 2, "NaN", float("nan")) for i in range(3)]
+    dataset = bench.load(bench.write("log.jsonl", "\n".join(map(json.dumps, rows))))
+    assert user_ids(dataset) == ["1", "2", "NaN"] and dataset.info.left_out == {"event without a user": 3}

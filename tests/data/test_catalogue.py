@@ -65,6 +65,12 @@ def test_html_is_warned_of_and_becomes_plain_text(bench: Bench) -> None:
     assert PROBLEMS["html"].words not in bench.err
 
 
+def test_a_row_that_says_the_same_again_is_no_conflict(bench: Bench) -> None:
+    items = bench.write("items.csv", "id,title,year\n1,One,1999\n2,Two,\n1, One,1999\n2,Two,\n3,Three,2001\n")
+    dataset = bench.load(bench.write("log.csv", LOG), "--items", items, "--strict")
+    assert dataset.info.left_out == {} and f"2 × {PROBLEMS['row_again'].words}" in bench.err
+
+
 def test_items_nobody_has_can_be_kept(bench: Bench) -> None:
     items = bench.write("items.csv", "id,title,year\n1,One,1999\n9,Nine,2001\n4,Four,\n7,,2000\n")
     log = bench.write("log.csv", LOG)

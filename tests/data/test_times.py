@@ -24,6 +24,7 @@ WORDS: list[Callable[[int], str]] = [
     lambda s: utc(s).strftime("%Y-%m-%dT%H:%M:%S.250"),
     lambda s: utc(s).astimezone(datetime.timezone(datetime.timedelta(hours=9))).isoformat(),
     lambda s: utc(s).strftime("%Y-%m-%d %H:%M:%S UTC"),
+    lambda s: utc(s).strftime("%Y-%m-%dT%H:%M:%SUTC"),
     lambda s: utc(s - 3 * 3600).strftime("%Y-%m-%d %H:%M:%S -0300"),
 ]
 
@@ -77,6 +78,16 @@ def test_parquet_types(bench: Bench, kind: pa.DataType) -> None:
     dataset = bench.load(bench.folder / "log.parquet")
     assert dataset.timestamps is not None and dataset.timestamps.tolist() == MOMENTS
     assert pq.read_table(dataset.path / "users.parquet")["user_id"].to_pylist() == ["0", "1", "2"]
+
+
+def test_parquet_with_a_number_that_is_none_where_nothing_is_missing(bench: Bench) -> None:
+    users = pa.array([float(u) for u, _, _ in PAIRS] + [float("nan")])
+    times = pa.array([*map(float, MOMENTS), float(MOMENTS[0])])
+    table = pa.table({"user_id": users, "item_id": [*(i for _, i, _ in PAIRS), 0], "timestamp": times})
+    pq.write_table(table, bench.folder / "log.parquet")
+    dataset = bench.load(bench.folder / "log.parquet")
+    assert dataset.timestamps is not None and dataset.timestamps.tolist() == MOMENTS
+    assert dataset.info.left_out == {"event without a user": 1}
 
 
 def test_what_is_no_time(bench: Bench) -> None:

@@ -19,6 +19,7 @@ from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError
 from engine.evaluation import metrics
 from engine.evaluation.ranks import full_ranks
+from engine.training import checkpoint
 from engine.training.loop import Trainer
 from engine.training.run import FILES, build_model, open_run, provenance, train, validation
 from tests.models.contract import MATCHING
@@ -297,6 +298,26 @@ def test_finish_takes_the_best_so_far(small_dataset: Dataset, tmp_path: Path) ->
     assert train(settings, small_dataset, tmp_path / "run", device="cpu")["epochs"] == 2  # and it stays so
 
 
+def test_finish_takes_no_model_that_the_checkpoint_does_not_tell_of(
+    small_dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings, save = recipe("sasrec", training={"epochs": 4}), Trainer._save
+
+    def killed(trainer: Trainer) -> None:
+        if trainer.state.epoch == 2:
+            raise KeyboardInterrupt
+        save(trainer)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Trainer, "_save", killed)
+        train(settings, small_dataset, tmp_path / "run", device="cpu")
+    assert checkpoint.read_state(tmp_path / "run" / "best.safetensors").best_epoch == 2
+    with pytest.raises(SeqscopeError, match="without --finish"):
+        train(settings, small_dataset, tmp_path / "run", device="cpu", finish=True)
+    whole, record = (train(settings, small_dataset, tmp_path / name, device="cpu") for name in ("whole", "run"))
+    assert (record["best_epoch"], record["valid_ndcg"]) == (whole["best_epoch"], whole["valid_ndcg"])
+
+
 def test_more_epochs_go_on_where_a_finished_run_stopped(small_dataset: Dataset, run: Path, tmp_path: Path) -> None:
     longer = recipe("sasrec", training={"epochs": 4})
     (run / "ranks.parquet").write_bytes(b"of the shorter one")
@@ -314,6 +335,21 @@ def test_more_epochs_begin_nothing_where_every_step_depends_on_their_number(
     train(short, small_dataset, tmp_path / "run", device="cpu")
     with pytest.raises(SeqscopeError, match="other settings"):
         train(longer, small_dataset, tmp_path / "run", device="cpu")
+
+
+def test_more_epochs_forget_the_validation_that_the_last_epoch_alone_had(
+    small_dataset: Dataset, tmp_path: Path
+) -> None:
+    """A training of more epochs has none there, and counts one less towards patience."""
+    settings = {"patience": 2, "validate_every": 2}
+    # a rate of next to nothing: no validation is better than the first
+    short, longer = (
+        recipe("sasrec", training=settings | {"epochs": epochs}, optimiser={"lr": 1e-12}) for epochs in (3, 9)
+    )
+    assert train(short, small_dataset, tmp_path / "run", device="cpu")["curve"][2]["valid_ndcg"] is not None
+    whole, record = (train(longer, small_dataset, tmp_path / name, device="cpu") for name in ("whole", "run"))
+    assert (record["epochs"], record["best_epoch"]) == (whole["epochs"], whole["best_epoch"]) == (6, 2)
+    assert figures(tmp_path / "run", "valid_ndcg") == figures(tmp_path / "whole", "valid_ndcg")
 
 
 def test_more_epochs_leave_a_training_that_settled_as_it_is(small_dataset: Dataset, tmp_path: Path) -> None:
