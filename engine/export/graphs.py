@@ -74,9 +74,7 @@ def save(module: nn.Module, inputs: dict[str, tuple[Tensor, dict[int, str]]], ou
     module.eval()  # the exporter would keep dropout in the graph otherwise
     examples = tuple(example for example, _ in inputs.values())
     shapes = tuple(free for _, free in inputs.values())
-    # what the exporter remembers of every operation costs more than it saves where shapes are free: a third of Recformer's export
-    memory = torch._dynamo.config.patch(fake_tensor_cache_enabled=False)
-    with warnings.catch_warnings(), torch.no_grad(), without_collector(), memory:
+    with warnings.catch_warnings(), torch.no_grad(), without_collector():
         warnings.simplefilter("ignore")  # about torchvision and pytree internals
         before = logging.root.manager.disable
         logging.disable(logging.WARNING)
