@@ -273,9 +273,15 @@ def _is_flag(c: str) -> bool:
 
 MAX_QUERY = 200  # characters of a search
 MAX_TOKENS = 8
-WORD = re.compile(r"[^\W_]+")
+_SIGNS = "".join(
+    c
+    for c in map(chr, range(0x12000))
+    if unicodedata.category(c) in ("Mn", "Mc") and not unicodedata.combining(c) and not "\ufe00" <= c <= "\ufe0f"
+)
+"""Vowels that are written around a letter, of Hindi or Thai: what `fold` leaves of marks, but for those that choose a glyph."""
+WORD = re.compile(rf"[^\W_]+(?:[{_SIGNS}]+[^\W_]*)*")
 _PLAIN = str.maketrans({chr(code): "" if chr(code) in "'`" else " " for code in range(128) if not chr(code).isalnum()})
-_APOSTROPHES = str.maketrans("", "", "'`")
+_APOSTROPHES = str.maketrans("", "", "'’‘`´")
 _TO_TWENTY = (
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen",
     "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty",
@@ -323,6 +329,6 @@ def fold(text: str) -> str:
     """Text as it is compared: lower case, without accents, apostrophes and double spaces, in any script."""
     if text.isascii():  # the same, many times as fast
         return " ".join(text.lower().translate(_APOSTROPHES).split())
-    apart = unicodedata.normalize("NFKD", text).casefold()
-    plain = "".join(c for c in apart if not unicodedata.combining(c) and c not in "'’‘`´")
+    apart = unicodedata.normalize("NFKD", text.translate(_APOSTROPHES)).casefold()  # of ´ it makes a blank
+    plain = "".join(c for c in apart if not unicodedata.combining(c) and c != "'")
     return " ".join(unicodedata.normalize("NFC", plain).split())

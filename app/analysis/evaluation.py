@@ -17,7 +17,7 @@ from app.analysis.cache import cached, of_content
 from app.store.attributes import numbers, tidied
 from app.text import clean, grouped, listed, md, together
 from engine.bundle.manifest import Manifest
-from engine.bundle.tables import is_number
+from engine.bundle.tables import is_list, is_number
 from engine.runtime import STILL_IMPROVING, Bundle, Zoo, judge
 from engine.runtime import protocols as naming
 from engine.tabular.columns import RESERVED
@@ -145,7 +145,7 @@ def _slicing(models: Zoo, ranks: judge.Ranks, by: str) -> Groups:
 
 def overlap(models: Zoo, by: str) -> bool:
     """Whether a user may be in several slices, because the held-out item may have several values."""
-    return by.startswith("attribute:") and pa.types.is_list(_attribute(models, by).type)
+    return by.startswith("attribute:") and is_list(_attribute(models, by).type)
 
 
 def _attribute(models: Zoo, by: str) -> pa.ChunkedArray:
@@ -225,12 +225,10 @@ def by_attribute(column: pa.ChunkedArray, targets: npt.NDArray[np.integer]) -> G
 def by_value(column: pa.ChunkedArray, targets: npt.NDArray[np.integer], most: int = MAX_SLICES) -> Groups:
     """Groups by a category of the held-out item, or by each entry of a list; the largest, then the others together."""
     values = column.take(pa.array(targets)).to_pylist()
-    entries = [
-        [] if value is None or value == "" else value if isinstance(value, list) else [value] for value in values
-    ]
+    entries = [value if isinstance(value, list) else [value] for value in values]
     people: dict[str, list[int]] = {}
     for row, values_of in enumerate(entries):
-        there = (str(entry) for entry in values_of if entry is not None and entry == entry)  # no NaN
+        there = (str(entry) for entry in values_of if entry not in (None, "") and entry == entry)  # no NaN
         for entry in dict.fromkeys(there):
             people.setdefault(entry, []).append(row)
     order = sorted(people, key=lambda entry: (-len(people[entry]), entry))

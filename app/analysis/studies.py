@@ -49,13 +49,11 @@ def table(study: Study, metric: str) -> pd.DataFrame:
 
 
 def by_seed(study: Study, variant: str, metric: str) -> list[float]:
-    """Differences to the baseline's run with the same seed, of every seed that both have."""
-    ours = {outcome.seed: outcome for outcome in study.variant(variant).outcomes}
+    """Differences to the baseline's run with the same seed, of every seed."""
     theirs = {outcome.seed: outcome for outcome in study.variant(study.baseline).outcomes}
     return [
-        float((ours[seed].per_person(metric) - theirs[seed].per_person(metric)).mean())
-        for seed in ours
-        if seed in theirs
+        float((outcome.per_person(metric) - theirs[outcome.seed].per_person(metric)).mean())
+        for outcome in study.variant(variant).outcomes
     ]
 
 

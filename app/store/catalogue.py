@@ -153,7 +153,8 @@ class Catalogue:
         if sort == "relevance":
             order = "c_popularity desc" if better == "0" else f"{better}, c_popularity desc"
         elif sort in self.columns and self._kinds.get(sort) != "tags":
-            order = f"{quoted(sort)} {'desc' if descending else 'asc'} nulls last"
+            way = "desc" if descending else "asc"
+            order = f"folded {way}, c_title {way}" if sort == "title" else f"{quoted(sort)} {way} nulls last"
         else:
             raise ValueError(f"cannot sort by {sort!r}")
         bounds = {"limit": _bounded(limit), "offset": max(0, int(offset))}

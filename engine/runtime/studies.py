@@ -291,6 +291,8 @@ class Study(Strict):
         for variant in self.variants:
             if len({outcome.seed for outcome in variant.outcomes}) != len(variant.outcomes):
                 raise ValueError(f"{variant.name} has a seed twice")
+        if len({frozenset(outcome.seed for outcome in variant.outcomes) for variant in self.variants}) > 1:
+            raise ValueError("not every variant was run with the same seeds")
         values = [variant.value for variant in self.variants]
         if self.axis is None and any(value is not None for value in values):
             raise ValueError("an ablation has no values")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -68,7 +69,7 @@ DECIMAL = r"-?(0|[1-9]\d{0,14})(\.\d{1,15})?"
 
 def plain_name(name: str) -> str:
     """Lower case, letters and digits only; RecBole's "user_id:token" is "userid"."""
-    return re.sub(r"[\W_]+", "", name.split(":", maxsplit=1)[0].casefold())
+    return re.sub(r"[\W_]+", "", unicodedata.normalize("NFC", name.split(":", maxsplit=1)[0].casefold()))
 
 
 def called(known: Iterable[str], names: Iterable[str]) -> list[str]:

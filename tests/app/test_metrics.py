@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -203,6 +204,8 @@ def test_groups_by_numbers_lists_and_categories() -> None:
     lists = pa.chunked_array([pa.array([["x", "y"], ["x"], None, [], ["z", "z"]])])
     found = evaluation.by_value(lists, np.array([0, 1, 2, 3, 4, 0]))
     assert {label: int(mask.sum()) for label, mask in found.items()} == {"x": 3, "y": 2, "z": 1}
+    blank = pa.chunked_array([pa.array([["", "x"], [""]])])
+    assert list(evaluation.by_value(blank, np.array([0, 1]))) == ["x"], "an empty text is no value, alone or in a list"
     few = evaluation.by_value(lists, np.array([0, 1, 4, 0]), most=2)
     assert {label: int(mask.sum()) for label, mask in few.items()} == {"x": 3, "any of 2 others": 3}
     flags = evaluation.by_attribute(pa.chunked_array([pa.array([True, False, None])]), np.array([0, 1, 1, 2]))
@@ -211,6 +214,15 @@ def test_groups_by_numbers_lists_and_categories() -> None:
     assert list(alike) == ["a", "a (2)"]
     nothing = pa.chunked_array([pa.array([None, None], pa.int32())])
     assert evaluation.by_attribute(nothing, np.array([0, 1])) == {}
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.string()), pa.large_list(pa.large_string())])
+def test_groups_by_lists_of_either_kind_overlap(kind: pa.DataType) -> None:
+    toys = SimpleNamespace(
+        items=pa.table({"made of": pa.array([["tin", "plush"], ["wood"]], kind), "year": [1999, 2001]})
+    )
+    assert evaluation.overlap(toys, "attribute:made of")  # type: ignore[arg-type]
+    assert not evaluation.overlap(toys, "attribute:year")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("values", [np.arange(10_000_001, 10_000_101), 1 + np.arange(100) / 1e9])

@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from app.analysis import beam_search, graph_paths
+from app.analysis import beam_search, graph_paths, map_colouring
 from app.reports import document, html
 from app.reports.build import build
 from app.reports.document import PARTS, Asked, Report
@@ -161,6 +163,14 @@ def test_without_a_model_that_carries_a_graph_nothing_is_said_of_one(models: Zoo
     made = build(models, Asked(history=HISTORY, models=["beta"], parts=["history", "graph"]))
     assert made.graph is None and made.asked.parts == ["history"]
     assert "graph" not in document.write(made).decode()
+
+
+def test_a_map_is_coloured_by_single_genres_where_the_catalogue_has_them_in_one_text(copied: Path) -> None:
+    genres = pq.read_table(copied / "items.parquet")["genres"].to_pylist()
+    rewrite(copied / "items.parquet", genres=pa.array([", ".join(some) for some in genres], pa.string()))
+    made = build(Zoo.open(copied), Asked(history=HISTORY, rows=True, parts=["map"])).map
+    assert made is not None and made.column == "Genres"
+    assert set(made.groups) <= {"wood", "tin", "plush", map_colouring.NOTHING}
 
 
 def test_without_rows_nothing_of_the_data_leaves_but_what_is_told(models: Zoo) -> None:

@@ -95,6 +95,8 @@ SPOILED: dict[str, tuple[str, Callable[[Path], object]]] = {
     "no baseline": ("none of the variants", edit(lambda raw: raw.update(baseline="nobody"))),
     "a name twice": ("one name", edit(lambda raw: raw["variants"][1].update(name="plain"))),
     "a seed twice": ("a seed twice", edit(lambda raw: first(raw).update(seed=2))),
+    "a seed of one variant alone": ("the same seeds", edit(lambda raw: first(raw).update(seed=3))),
+    "a run less of one variant": ("the same seeds", edit(lambda raw: raw["variants"][0]["outcomes"].pop())),
     "a rank of 51": ("from 1 to 50", edit(lambda raw: first(raw)["ranks"].__setitem__(0, 51))),
     "no rank of somebody": (
         "everybody has a list", edit(lambda raw: first(raw).update(protocol="given split", ranks=[[]] * 400)),

@@ -303,6 +303,8 @@ def numbered(row: str, rows: int) -> str:
          {"track name of album": "title", "uri": "item"}),
         ("lodging,review,reviewer_id,reviewer_name,time", "{ninth},{n},{mixed},Ann {mixed},{t}",
          {"lodging": "item", "review": "skip", "reviewer_id": "user", "reviewer_name": "skip", "time": "time"}),
+        # an accent may be a character of its own, as on a Mac
+        ("user,item,time,quantite\u0301", "u{n5},i{n7},{t},{n9}", {"quantite\u0301": "quantity"}),
         # ids of variants are no titles
         ("asin,parent_asin,user_id,timestamp", "V{n7}00,B{n7}00,A{n9},{t}", {"asin": "skip"}),
     ],

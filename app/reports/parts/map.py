@@ -15,6 +15,7 @@ from app.reports import charts
 from app.reports.blocks import Block, Figure, Table, figures, grid, key, p, quiet
 from app.reports.fields import Item, Name, ReportModel, number
 from app.reports.part import Part, Source
+from app.store.attributes import tidied
 from app.styles import titled
 from app.text import clean, short
 
@@ -76,7 +77,7 @@ class MapPart(Part[Map]):
             return Map(model=model, cannot=reason or "The bundle has no map.")
         points = Points.read(table, len(models))
         following = next((answer.items for answer in source.answers if answer.name == model), [])
-        colours = next(map_colouring.categorical(models.items), None) if source.asked.rows else None
+        colours = next(map_colouring.categorical(tidied(models.items)), None) if source.asked.rows else None
         group = None if colours is None else colours.group
         shown = sample(points, group, [*source.history, *following], POINTS, source.asked.seed)
         x, y = _scaled(points)
