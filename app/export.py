@@ -8,6 +8,7 @@ Figures come from app.figures with data alone; how they look in light and dark i
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Literal, TypeAlias
 
@@ -58,16 +59,16 @@ def _made(table: Table, make: Callable[[pd.DataFrame], bytes]) -> bytes:
 
 
 def _csv(table: pd.DataFrame) -> bytes:
-    return csv_bytes(table.columns, table.itertuples(index=False, name=None))
+    filled = table.astype(object).where(table.notna(), None)  # pandas has more values than one for what is missing
+    return csv_bytes(table.columns, filled.itertuples(index=False, name=None))
 
 
 def json_rows(table: pd.DataFrame) -> bytes:
     """A list of objects, one per row; of columns called alike the later ones are numbered. What is missing is null."""
-    names = [str(name) for name in table.columns]
-    names = [
-        f"{name} ({names[:place].count(name) + 1})" if name in names[:place] else name
-        for place, name in enumerate(names)
-    ]
+    names: list[str] = []
+    for name in map(str, table.columns):
+        numbered = (f"{name} ({number})" for number in itertools.count(2))
+        names.append(name if name not in names else next(other for other in numbered if other not in names))
     return (
         table.set_axis(names, axis=1)
         .to_json(orient="records", force_ascii=False, double_precision=15, date_format="iso")

@@ -172,6 +172,8 @@ class Home:
             os.rename(path, gone)
         except FileNotFoundError:
             return
+        except OSError:  # no room for another name: where it is
+            gone = path
         delete(gone)
 
 

@@ -40,7 +40,7 @@ from app.turns import Ahead
 from app.uploads import files
 from app.uploads.clean import fingerprint
 from engine.errors import SeqscopeError
-from engine.files import read_json, replacing, write_json
+from engine.files import read_json, write_json
 from engine.runtime import Zoo
 from engine.runtime.zoo import IDENTIFIERS, SPACES
 
@@ -88,6 +88,9 @@ def queue() -> Queue:
             )
             for row in store.unfinished():
                 _unless_gone(store, made, row)
+            for dataset in store.without_events():
+                with contextlib.suppress(SeqscopeError, OSError, ValueError):  # damaged, say
+                    _count_log(store, dataset)
             made.start()
             atexit.register(made.stop)
             _QUEUES[path] = made
@@ -151,11 +154,7 @@ def add_log(owner: str, id: str, staged: Path, *, exports: Path, items: int = 0)
         store.quota.check(owner, bytes=store.quota.more(owner, staged), rows=events)
         try:
             files.add_log(staged, folder.path)
-            made = fingerprint(sorted(folder.clean.iterdir()))
-            store.datasets.change(
-                owner, id, rows_items=items or dataset.rows_items, rows_events=events,
-                reading=files.as_stored(folder.path), fingerprint=made,
-            )  # fmt: skip
+            _count_log(store, dataset, items)
         except BaseException:
             files.take_back_log(staged, folder.path)
             raise
@@ -163,6 +162,16 @@ def add_log(owner: str, id: str, staged: Path, *, exports: Path, items: int = 0)
     with contextlib.suppress(SeqscopeError):  # as in `take`
         begin(owner, id, exports=exports)
     return store.datasets.get(owner, id)
+
+
+def _count_log(store: Store, dataset: StoredDataset, items: int = 0) -> None:
+    """The row says of the log that lies with the catalogue, also after a server that was killed before it could."""
+    folder = home.here().dataset(dataset.owner, dataset.id)
+    if events := _rows(folder.path / kinds.LOG):
+        store.datasets.change(
+            dataset.owner, dataset.id, rows_items=items or dataset.rows_items, rows_events=events,
+            reading=files.as_stored(folder.path), fingerprint=fingerprint(sorted(folder.clean.iterdir())),
+        )  # fmt: skip
 
 
 def rename(owner: str, id: str, title: str) -> StoredDataset:
@@ -297,13 +306,14 @@ def prepare(owner: str, id: str, *, exports: Path) -> Job:
 def add_index(owner: str, id: str, content: bytes) -> Job:
     """Semantic IDs for the items, in place of those that were brought before, once these can be read. Raises SeqscopeError."""
     store = open_store()
-    dataset, path = store.datasets.get(owner, id), home.here().dataset(owner, id).path
+    dataset = store.datasets.get(owner, id)
     store.quota.check(owner, bytes=len(content))
-    with replacing(path / kinds.BROUGHT_INDEX) as staged:
-        staged.write_bytes(content)
-    store.datasets.measure(owner, id)
-    about = {"log": bool(log_columns(owner, id))}
-    return submit(owner, id, "prepare", about, lambda job: kinds.index(_request(job, dataset)))
+    about, given = {"log": bool(log_columns(owner, id))}, home.here().stage()
+    try:
+        (given / kinds.INDEX).write_bytes(content)
+        return submit(owner, id, "prepare", about, lambda job: kinds.index(_request(job, dataset)), given)
+    finally:
+        home.here().discard(given)  # nothing where it went along
 
 
 def train(owner: str, id: str, choices: Sequence[TrainingChoice]) -> Job:

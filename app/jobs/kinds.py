@@ -23,7 +23,7 @@ from pydantic import Field
 
 from app.jobs import fresh
 from app.jobs.estimate import JobEstimate, overrides
-from app.jobs.spec import Job, JobStep, Strict
+from app.jobs.spec import FILES, Job, JobStep, Strict
 from app.store.records import JobKind
 from app.text import listed
 from app.uploads.archive import INDEX
@@ -34,7 +34,6 @@ from engine.files import read_json
 from engine.tabular.reading import UNITS, Reading
 
 ITEMS, LOG = "clean/items.parquet", "clean/log.parquet"
-BROUGHT_INDEX = f"new.{INDEX}"
 """Semantic IDs that a visitor brought: those to be read, and those that were read without a fault, for every new log again."""
 PREPARED = "data/dataset.json"
 ABOUT = "Uploaded by a visitor."
@@ -227,10 +226,11 @@ def prepare(request: JobRequest, items: int, sources: Sequence[Path] = ()) -> Jo
 
 
 def index(request: JobRequest) -> Job:
-    """Shows the semantic IDs in `BROUGHT_INDEX`, and keeps them where they can be read."""
+    """Shows the semantic IDs that the job was given, and keeps them where they can be read."""
     into = _into(request.folder, bool(request.log))
-    keeping = JobStep(title="Keep them", program="app.jobs.keep", words=(BROUGHT_INDEX, INDEX))
-    steps = _between(request, into, [_indexed(BROUGHT_INDEX, into), keeping])
+    brought = os.path.relpath(request.jobs / request.id / FILES / INDEX, request.folder)
+    keeping = JobStep(title="Keep them", program="app.jobs.keep", words=(brought, INDEX))
+    steps = _between(request, into, [_indexed(brought, into), keeping])
     return _job(request, "prepare", f"Semantic IDs for {request.title}", steps, short=True)
 
 

@@ -5,6 +5,7 @@ It is replaced by renaming, so that a reader finds the one before or this one, n
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Literal
 
@@ -55,6 +56,8 @@ class Status(Strict):
         return self.state in ENDED
 
     def write(self, folder: Path, *, durable: bool = False) -> None:
+        if (folder / FILE).is_dir():  # nothing could take its place, and a runner would be begun again and again
+            shutil.rmtree(folder / FILE)
         write_text(folder / FILE, self.model_dump_json() + "\n", durable=durable)
 
 

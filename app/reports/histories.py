@@ -240,7 +240,7 @@ def _form(work: Path, path: Path, limits: Limits) -> tuple[Reading, dict[str, li
 def _is_one_document(lines: list[str]) -> bool:
     """Lists alone, and one history alone under a usual name, are lines as well."""
     if lines[0].startswith("["):
-        return lines[0][1:].lstrip()[:1] in ("", "{")
+        return lines[0][1:].lstrip()[:1] in ("", "{", "[")  # a list of lists: of histories, not of items
     return dialect.is_json_document(lines) and (len(lines) > 1 or match(list(json.loads(lines[0])), "items") is None)
 
 

@@ -71,6 +71,12 @@ class Store:
         rows = self.file.ask(f"select {columns} from job where state in ('queued', 'running') order by created, id")
         return [records.of_row(records.Job, row) for row in rows]
 
+    def without_events(self) -> list[records.StoredDataset]:
+        """Datasets of all owners that have no log, as far as their rows say."""
+        columns = records.columns(records.StoredDataset)
+        rows = self.file.ask(f"select {columns} from dataset where rows_events = 0")
+        return [records.of_row(records.StoredDataset, row) for row in rows]
+
     def on_delete(self, listener: Callable[[Path], None]) -> None:
         """Calls it with the folder of every dataset that was deleted or has expired, such as to close what is open of it."""
         if listener not in self._listeners:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -180,11 +181,21 @@ def _delimited(
     reading, choices = dialect.delimited(lines, reading, limits, delimiter, quote, header)
     if not reading.columns:
         return reading, choices, "The first row cannot be read: its quotes are not in order. Choose others."
+    if len(reading.columns) < 2 and _is_json(lines):
+        return reading, choices, "As JSON, a file has an object on each line, or it is a list of objects."
     if len(reading.columns) < 2:
         better = next((sign for sign in DELIMITERS if sign not in (delimiter.value, " ") and sign in lines[0]), None)
         ask = f" Is it separated by {DELIMITERS[better]}?" if better else ""
         return reading, choices, f"Couldn't find columns: every line is one field.{ask} Choose the delimiter."
     return reading, choices, ""
+
+
+def _is_json(lines: Sequence[str]) -> bool:
+    """Whether all of it is one value of JSON, such as [] or 3."""
+    try:
+        return not isinstance(json.loads("\n".join(lines)), str)  # a field in quotes is one, too
+    except (ValueError, RecursionError):
+        return False
 
 
 _EMPTY = (

@@ -176,6 +176,16 @@ def test_a_move_that_fails_leaves_dataset_and_upload_as_they_were(
     assert work.add_log(ANNA, shop.id, log, exports=root / "exports").rows_events == 20
 
 
+def test_a_log_whose_server_was_killed_before_its_row_is_counted_by_the_next(root: Path, shop: StoredDataset) -> None:
+    files.add_log(staged(), home.here().dataset(ANNA, shop.id).path)
+    work.close()
+    work.queue()
+    row = open_store().datasets.get(ANNA, shop.id)
+    assert row.rows_events == 20 and row.fingerprint not in ("", shop.fingerprint) and "catalogue" in row.reading
+    with pytest.raises(SeqscopeError, match="has a log already"):
+        work.add_log(ANNA, shop.id, staged(), exports=root / "exports")
+
+
 def test_of_two_tabs_one_alone_adds_its_log(root: Path, shop: StoredDataset, monkeypatch: pytest.MonkeyPatch) -> None:
     exports, first, second = root / "exports", staged(20), staged(12)
     moved, refused = files.add_log, []

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.export import config, file_name, json_rows, shared_figure
+from app.export import _csv, config, file_name, json_rows, shared_figure
 from app.text import csv_bytes
 
 
@@ -37,6 +37,16 @@ def test_tables_as_json_keep_numbers_lists_and_columns_of_one_name() -> None:
     table = pd.DataFrame([["=1", 0.1, 2, ["기생충"]], [None, float("nan"), 3, []]], columns=["a", "b", "b", "c"])
     rows = json.loads(json_rows(table))
     assert rows == [{"a": "=1", "b": 0.1, "b (2)": 2, "c": ["기생충"]}, {"a": None, "b": None, "b (2)": 3, "c": []}]
+
+
+def test_columns_that_are_called_as_others_are_numbered_are_columns_of_their_own() -> None:
+    table = pd.DataFrame([[1, 2, 3]], columns=["a", "a", "a (2)"])
+    assert sorted(json.loads(json_rows(table))[0].values()) == [1, 2, 3]
+
+
+def test_a_whole_number_that_is_missing_is_an_empty_field() -> None:
+    table = pd.DataFrame({"place": pd.array([1, None], "Int64"), "day": [pd.NaT, pd.Timestamp("2026-01-02")]})
+    assert _csv(table).decode("utf-8-sig").split("\r\n") == ["place,day", "1,", ",2026-01-02 00:00:00", ""]
 
 
 def test_file_names_and_figures_that_send_nothing_anywhere() -> None:

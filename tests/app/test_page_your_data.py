@@ -76,12 +76,23 @@ def test_semantic_ids_are_added_to_a_dataset_that_is_ready_and_a_log_is_needed_t
     index = b'{"toy-0": ["<a_1>"]}'
     uploader = test.file_uploader(key=f"data_index_file_{dataset.id}")
     run_without_fault(uploader.set_value(("a.json", index, "application/json")))
-    assert (home.here().dataset(ANNA, dataset.id).path / kinds.BROUGHT_INDEX).read_bytes() == index
     (job,) = work.of(ANNA, dataset.id)
+    assert (home.here().job(job.row.id) / "files" / kinds.INDEX).read_bytes() == index
     assert job.job is not None and "Read the semantic IDs" in [step.title for step in job.job.steps]
     assert test.button(key=f"data_index_{dataset.id}").disabled
     with pytest.raises(SeqscopeError, match="no log"):
         work.train(ANNA, dataset.id, [work.TrainingChoice(model="sasrec")])
+
+
+def test_semantic_ids_that_the_queue_has_no_room_for_leave_nothing(
+    root: Path, launcher: Nobody, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = ready(ANNA, "My shop")
+    before = sorted(home.root().rglob("*.json"))
+    monkeypatch.setattr(work.queue(), "waiting", 0)
+    with pytest.raises(SeqscopeError, match="may wait or run"):
+        work.add_index(ANNA, dataset.id, b"{}")
+    assert sorted(home.root().rglob("*.json")) == before and not list((home.root() / "tmp").iterdir())
 
 
 def test_what_is_open_stays_open_when_more_is_there(

@@ -109,12 +109,13 @@ def test_semantic_ids_that_were_brought_are_read_and_once_more_with_the_next_log
     folder.mkdir(parents=True)
     job = kinds.index(request(tmp_path))
     words = next(words for words in commands(job) if words[0] == "export")
-    assert build_parser(words).parse_args(words).runs == [Path(kinds.BROUGHT_INDEX)]
+    (brought,) = build_parser(words).parse_args(words).runs
+    assert (folder / brought).resolve() == tmp_path / "jobs" / job.id / "files" / kinds.INDEX
     (at,) = [at for at, step in enumerate(job.steps) if list(step.words) == words]
     assert (
         job.steps[at + 1].program == "app.jobs.keep" and not job.steps[at].may_fail
     )  # what cannot be read replaces nothing
-    kept = [kinds.INDEX if word == kinds.BROUGHT_INDEX else word for word in words]
+    kept = [kinds.INDEX if word == str(brought) else word for word in words]
     assert kept not in commands(prepare(tmp_path))
     (folder / kinds.INDEX).write_text("{}")
     assert kept in commands(prepare(tmp_path, log=("user", "item")))

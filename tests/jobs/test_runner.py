@@ -303,4 +303,7 @@ def test_a_status_that_cannot_be_read_is_that_of_a_job_nobody_has_begun(
         (folder / status.FILE).write_bytes(content)
         assert now() == Status()
         assert carry_out(wanted).state == "done"
+    (folder / status.FILE).unlink()
+    (folder / status.FILE / "lost").mkdir(parents=True)  # as an interrupted copy leaves it
+    assert carry_out(wanted).state == "done"
     assert lines(folder / "out") == ["1", "2", "3"]

@@ -236,6 +236,7 @@ def test_many_events_of_few(models: Zoo, tmp_path: Path, monkeypatch: pytest.Mon
         ("a.csv", b"user,item\n", "no events"),
         ("a.csv", b"user,items\n", "no events"),
         ("a.json", b'{"x": ["toy-9"], "y": ["toy-8"]}', "one JSON document"),
+        ("a.json", b'[["toy-9", "toy-8"], ["toy-7"]]', "one JSON document"),
         ("a.json", b'{"x": ["toy-9"],\n "y": ["toy-8"]}', "one JSON document"),
         ("a.csv", b"one column\n1\n", "which column is the user"),
         ("a.csv", "user,item\n영,화\n".encode("cp949"), "UTF-8"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -104,6 +106,18 @@ def test_deleting_works_on_a_full_disk(own_home: Path, root: Path) -> None:
 
 def test_a_store_that_was_begun_on_a_full_disk_is_made_when_there_is_room(own_home: Path, root: Path) -> None:
     assert run(BEGUN, own_home, root).splitlines() == [DISK_FULL, "[]"]
+
+
+def test_a_deletion_without_room_for_a_new_name_takes_the_files_where_they_are(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(source: Path, target: Path) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    folder = store.home.dataset(ANNA, (dataset := uploaded(store)).id).path
+    monkeypatch.setattr(os, "rename", full)
+    store.datasets.delete(ANNA, dataset.id)
+    assert store.datasets.of(ANNA) == [] and not folder.exists()
 
 
 def test_the_reserve_is_given_up_for_deletions_alone_and_made_again(

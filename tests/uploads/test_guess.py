@@ -453,6 +453,11 @@ def test_what_is_no_table_is_called_what_it_is(desk: Desk, content: bytes, words
         desk.guess(content)
 
 
+@pytest.mark.parametrize("content", ["[]", "3", "null\n", "[[]]"])
+def test_json_that_holds_no_rows_is_told_what_json_must_be(desk: Desk, content: str) -> None:
+    assert "an object on each line" in desk.guess(content).stop
+
+
 def test_carriage_returns_alone_end_lines_and_rows_that_are_nested_too_deep_are_the_reason(desk: Desk) -> None:
     guess = desk.guess(ITEMS.replace("\n", "\r"))
     assert [column.name for column in guess.reading.columns] == ["item_id", "title", "genres"]
