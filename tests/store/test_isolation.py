@@ -17,7 +17,7 @@ from tests.store import ANNA, BEN
 
 PARTS = ("datasets", "histories", "comparisons", "reports", "jobs", "quota")
 # parts of a Store that no page may ask
-OF_THE_SERVER = {"home", "file", "closed", "close", "folders", "unfinished", "gone", "on_delete"}
+OF_THE_SERVER = {"home", "file", "closed", "close", "folders", "unfinished", "without_events", "gone", "on_delete"}
 OF_ALL_OWNERS = {("quota", "being_made")}  # numbers of bytes, for the other parts
 SECRET, NAME = "annas-secret", "a name that both give"
 
@@ -159,7 +159,7 @@ def test_what_has_not_the_form_of_an_owner_is_refused_and_an_id_is_only_a_value(
 
 
 def test_no_page_asks_what_is_the_servers(root: Path) -> None:
-    forbidden = re.compile(r"\.((unfinished|gone)\(|file\.(ask|transaction|alone))")
+    forbidden = re.compile(r"\.((unfinished|without_events|gone)\(|file\.(ask|transaction|alone))")
     pages = [path for folder in ("screens", "components") for path in (root / "app" / folder).rglob("*.py")]
     assert pages
     assert [path.name for path in pages if forbidden.search(path.read_text("utf-8"))] == []
