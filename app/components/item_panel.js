@@ -28,13 +28,13 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const focused = root.getRootNode().activeElement?.dataset?.focus
   const panel = element("aside", "panel")
   panel.setAttribute("aria-label", `Details: ${called(data)}`)
-  panel.append(head(data, report, now => fold(root, frame, now)), ...about(data, report))
+  panel.append(head(data, report, headAlone => fold(root, headAlone)), ...about(data, report))
   for (const [name, section] of Object.entries(data.sections)) panel.append(sectioned(name, section, report))
   root.replaceChildren(panel)
   if (focused) root.querySelector(`[data-focus="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true })
   // who takes an item along to another page wants to see that page
-  if (latest?.id !== data.id) fold(root, frame, false)
-  else fold(root, frame, folded || latest.page !== data.page)
+  if (latest?.id !== data.id) fold(root, false)
+  else fold(root, folded || latest.page !== data.page)
   latest = { id: data.id, page: data.page }
   if (before?.id !== data.id && frame) {
     frame.scrollTo({ top: 0 })
@@ -81,26 +81,25 @@ function giveBack() {
   ;(same ?? root.querySelector("[tabindex]"))?.focus({ preventScroll: true })
 }
 
-// A sheet shows its head alone, or all.
-function fold(root, frame, now) {
-  folded = now
+// A sheet shows its head alone where `headAlone`, else all.
+function fold(root, headAlone) {
+  folded = headAlone
   root.classList.toggle("folded", folded)
   root.querySelector(".fold").setAttribute("aria-expanded", String(!folded))
-  if (frame) frame.closest("[data-testid=stMain]")?.style.setProperty("--sheet", `${frame.offsetHeight}px`)
 }
 
 // A finger on the head of a sheet: down folds it, then closes it; up, or a tap on what is folded, opens it.
-function swiped(box, turn, report) {
+function swiped(box, foldTo, report) {
   let [from, moved] = [0, 0]
   box.onpointerdown = event => (from = event.clientY)
   box.onpointerup = event => {
     moved = event.clientY - from
     if (!SHEET.matches) return
-    if (moved > SWIPE) folded ? report("close") : turn(true)
-    else if (moved < -SWIPE) turn(false)
+    if (moved > SWIPE) folded ? report("close") : foldTo(true)
+    else if (moved < -SWIPE) foldTo(false)
   }
   box.onclick = event => {
-    if (folded && SHEET.matches && Math.abs(moved) <= SWIPE && !event.target.closest("button")) turn(false)
+    if (folded && SHEET.matches && Math.abs(moved) <= SWIPE && !event.target.closest("button")) foldTo(false)
   }
 }
 
@@ -120,7 +119,7 @@ function uncover(frame, clicked) {
 
 // --- the card
 
-function head(data, report, turn) {
+function head(data, report, foldTo) {
   const box = element("header")
   const words = element("div", "words")
   const title = element("p", "item", data.title) // no heading: it stands before the page's own, and names the whole panel
@@ -131,8 +130,8 @@ function head(data, report, turn) {
   close.title = "Close (Escape)"
   close.onclick = () => report("close")
   const more = action("fold", null, "Details", "fold")
-  more.onclick = () => turn(!folded)
-  swiped(box, turn, report)
+  more.onclick = () => foldTo(!folded)
+  swiped(box, foldTo, report)
   box.append(words, more, close)
   return box
 }

@@ -34,7 +34,6 @@ from engine.files import read_json
 from engine.tabular.reading import UNITS, Reading
 
 ITEMS, LOG = "clean/items.parquet", "clean/log.parquet"
-"""Semantic IDs that a visitor brought: those to be read, and those that were read without a fault, for every new log again."""
 PREPARED = "data/dataset.json"
 ABOUT = "Uploaded by a visitor."
 LISTS = "Lists for many histories"

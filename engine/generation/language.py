@@ -202,7 +202,8 @@ class Adapted(Recommender):
         return self.scaled(self.base.lm_head(states).float())
 
     def scaled(self, products: Tensor) -> Tensor:
-        """Logits as the base model makes them of the products of states and words: of Cohere, Granite, Gemma 2."""
+        """Logits as the base model makes them of the products of states and words, float32 [..., words] both: Cohere and Granite
+        scale them, Gemma 2 bounds them."""
         settings = self.base.config
         logits = products * getattr(settings, "logit_scale", 1.0) / getattr(settings, "logits_scaling", 1.0)
         limit = getattr(settings, "final_logit_softcapping", None)
