@@ -82,7 +82,7 @@ def test_the_interval_of_no_hit_is_as_wide_as_hits_that_were_missed_by_chance() 
     rng = np.random.default_rng(8)
     for people, rate in ((30, 0.03), (100, 0.01)):
         intervals = [interval((rng.random(people) < rate).astype(float), samples=300, seed=n) for n in range(300)]
-        assert np.mean([found.low <= rate <= found.high for found in intervals]) >= 0.93
+        assert np.mean([each.low <= rate <= each.high for each in intervals]) >= 0.93
     none, every = interval(np.zeros(30)), interval(np.ones(30))
     assert (none.mean, none.low, every.high) == (0, 0, 1)
     # Clopper and Pearson 1934: (1 − p)^30 = .025
@@ -92,8 +92,8 @@ def test_the_interval_of_no_hit_is_as_wide_as_hits_that_were_missed_by_chance() 
 def test_too_few_users_differ_to_tell_models_apart() -> None:
     """No exact test of signs says more: five users who all prefer one model have p = 2 / 2⁵."""
     for people, p in ((1, 1.0), (2, 0.5), (5, 1 / 16)):
-        found = paired(np.linspace(0.5, 1, people), np.zeros(people))
-        assert found.p == p and found.low == 0 < found.mean <= found.high
+        better = paired(np.linspace(0.5, 1, people), np.zeros(people))
+        assert better.p == p and better.low == 0 < better.mean <= better.high
         assert paired(np.zeros(people), np.linspace(0.5, 1, people)).high == 0
     assert paired(np.ones(6), np.zeros(6)).p == 1 / 32
     rest = np.zeros(94)  # who do not differ say nothing of which is better

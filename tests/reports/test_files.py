@@ -45,8 +45,8 @@ def test_every_table_says_what_the_report_does_in_files_by_form(report: Report) 
     stem = report.stem
     assert stem == "seqscope-img-src-x-onerror-alert-1-2026-11-20"
     assert found[f"{stem}.json"] == document.write(report)
-    asked, data = report.asked.model_copy(update={"title": ""}), {"title": "七人の侍 / № 7", "name": "d41d8cd98f"}
-    titled = report.model_copy(update={"asked": asked, "dataset": report.dataset.model_copy(update=data)})
+    untitled, data = report.asked.model_copy(update={"title": ""}), {"title": "七人の侍 / № 7", "name": "d41d8cd98f"}
+    titled = report.model_copy(update={"asked": untitled, "dataset": report.dataset.model_copy(update=data)})
     assert titled.stem == "seqscope-七人の侍-7-2026-11-20"
     assert f"{stem}-lists.csv" in found and f"{stem}.pdf" not in found
     assert b"'=HYPERLINK" in found[f"{stem}-history.csv"]  # cells are neutralised, as those of every table
