@@ -303,9 +303,14 @@ def attend_to_all(q: Tensor, k: Tensor, v: Tensor, real: Tensor, rate: float) ->
     return shares_of_all(q, k, real, rate) @ v
 
 
-def shares_of_all(q: Tensor, k: Tensor, real: Tensor, rate: float = 0.0) -> Tensor:
-    """Weights, [batch, heads, queries, length]"""
-    return _shares(q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1]), real[:, None, None], rate)
+def shares_of_all(q: Tensor, k: Tensor, real: Tensor, rate: float = 0.0, radius: int = 0) -> Tensor:
+    """Weights, [batch, heads, queries, length]; with a radius, of as many queries as keys, those of the window (0: of all)."""
+    seen = real[:, None]
+    if radius:
+        place = torch.arange(k.shape[2], device=k.device)
+        distance = (place[:, None] - place).abs()
+        seen = seen & ((distance <= radius) | (place == 0) | (place[:, None] == 0))
+    return _shares(q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1]), seen[:, None], rate)
 
 
 def attend_in_window(q: Tensor, k: Tensor, v: Tensor, real: Tensor, radius: int, rate: float) -> Tensor:
@@ -313,17 +318,6 @@ def attend_in_window(q: Tensor, k: Tensor, v: Tensor, real: Tensor, radius: int,
     length = q.shape[2]
     weighted = (blocked_shares(q, k, real, radius, rate) @ _around(v, radius)).flatten(2, 3)[:, :, 1:length]
     return torch.cat([attend_to_all(q[:, :, :1], k, v, real, rate), weighted], 2)
-
-
-def spread(q: Tensor, k: Tensor, real: Tensor, radius: int, groups: Tensor) -> Tensor:
-    """How much each token looks at each group of tokens, float [batch, heads, length, groups], without dropout.
-
-    groups: float [batch, length, groups], 1 where a token is of the group.
-    """
-    length = q.shape[2]
-    shares = blocked_shares(q, k, real, radius, 0.0)
-    group_shares = (shares @ _around(groups[:, None], radius)).flatten(2, 3)[:, :, 1:length]
-    return torch.cat([shares_of_all(q[:, :, :1], k, real) @ groups[:, None], group_shares], 2)
 
 
 def blocked_shares(q: Tensor, k: Tensor, real: Tensor, radius: int, rate: float) -> Tensor:

@@ -131,23 +131,20 @@ class LongformerLayer(bert.BertLayer):
     def run(self, x: Tensor, real: Tensor, *, first_only: bool, groups: Tensor | None, looked: Looked) -> Tensor:
         """x: [batch, length, dim] → the next states; of the first token alone where `first_only`.
 
-        groups: see `layers.spread`; what it finds is appended to `looked`, and what [CLS] gives to each token.
+        groups: float [batch, length, groups], 1 where a token is of the group. What each token gives to each group is appended to
+        `looked`, float [batch, heads, length, groups], and what [CLS] gives to each token, float [batch, heads, length].
         """
         drop = self.dropout if self.training else 0.0
         asking = x[:, :1] if first_only else x
         q = split_heads(self.query(asking), self.heads)
         k, v = split_heads(self.key(x), self.heads), split_heads(self.value(x), self.heads)
-        # a short text lies in one window
-        blocked = self.radius and not first_only and (torch.compiler.is_exporting() or x.shape[1] > self.radius + 1)
-        if groups is not None:
-            first = layers.shares_of_all(q[:, :, :1], k, real)
-            if blocked:
-                looked.append((layers.spread(q, k, real, self.radius, groups), first))
-            else:
-                looked.append((layers.shares_of_all(q, k, real) @ groups[:, None], first))
-        if blocked:
+        if groups is not None:  # of one history or two, that are shown: without blocks, of which torch exports few in a second
+            shares = layers.shares_of_all(q, k, real, radius=self.radius)
+            looked.append((shares @ groups[:, None], shares[:, :, 0]))
+            attended = shares @ v
+        elif self.radius and not first_only and (torch.compiler.is_exporting() or x.shape[1] > self.radius + 1):
             attended = layers.attend_in_window(q, k, v, real, self.radius, drop)
-        else:
+        else:  # a short text lies in one window
             attended = layers.attend_to_all(q, k, v, real, drop)
         attended = dropout(self.projection(join_heads(attended)), drop, self.training)
         x = self.attention_norm(asking + attended)
@@ -421,7 +418,7 @@ class Recformer(Recommender):
         mean = groups.transpose(1, 2)[:, None, None] @ shares / count.clamp(min=1)[:, None, None, :, None]
         # an item beyond the last token that is read looks at nothing but itself
         itself = torch.diag_embed((count == 0).float())[:, None, None]
-        first = torch.stack([first[:, :, 0] for _, first in looked], 1)  # [batch, layers, heads, tokens]
+        first = torch.stack([first for _, first in looked], 1)  # [batch, layers, heads, tokens]
         return F.normalize(state[:, 0], dim=-1) / self.config.temperature, mean + itself, self._by_item(first, items)
 
     def _by_item(self, shares: Tensor, items: Tensor) -> Tensor:

@@ -117,7 +117,7 @@ def test_blocks_are_the_dense_attention_with_a_band(length: int, radius: int) ->
     ):
         close(one, other)
     groups = torch.rand(3, length, 4, generator=generator)
-    shares = layers.spread(parts[0], parts[1], real, radius, groups)
+    shares = layers.shares_of_all(parts[0], parts[1], real, radius=radius) @ groups[:, None]
     close(shares, dense(parts[0], parts[1], groups[:, None].expand(-1, 2, -1, -1), real, radius))
 
 
