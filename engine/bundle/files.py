@@ -149,7 +149,7 @@ def _shallow(value: Any, level: int = 1) -> None:
         for key, inner in value.items():
             key.encode("utf-8")
             _shallow(inner, level + 1)
-    elif isinstance(value, list):
+    elif isinstance(value, list) and not set(map(type, value)) <= {int, float}:  # numbers alone may be millions
         for inner in value:
             _shallow(inner, level + 1)
 
