@@ -41,9 +41,14 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text("utf-8"))
 
 
+@cache
+def walked() -> list[tuple[Path, Any]]:
+    return [(path, node) for path in CODE for node in ast.walk(tree(path))]
+
+
 def nodes(*kinds: type[ast.AST]) -> list[tuple[Path, Any]]:
     """Those of the code, each with its file."""
-    return [(path, node) for path in CODE for node in ast.walk(tree(path)) if isinstance(node, kinds)]
+    return [(path, node) for path, node in walked() if isinstance(node, kinds)]
 
 
 @cache
