@@ -120,11 +120,11 @@ class Outcome(Strict):
             raise ValueError(f"no protocol {self.protocol!r}; there are full, {', '.join(SETS.values())}")
         if self.ranks is not None:
             sets = parse(self.protocol).sets
-            if not self.ranks or any(isinstance(rank, list) != sets or rank == [] for rank in self.ranks):
+            if set(map(type, self.ranks)) != {list if sets else float} or [] in self.ranks:
                 raise ValueError(
                     f"of the protocol {self.protocol!r} everybody has {'a list of ranks' if sets else 'a rank'}"
                 )
-            values = self._flat()
+            values, _ = self._flat()
             if ((values != 0) & ((values < 1) | (values > KEPT) | (not sets and values % 0.5 != 0))).any():
                 raise ValueError(f"a rank is 0, or from 1 to {KEPT}{'' if sets else ' in halves'}")
         possible = (*of_people(self.protocol), *OF_RUNS)
@@ -142,18 +142,20 @@ class Outcome(Strict):
 
     def per_person(self, metric: str) -> npt.NDArray[np.float64]:
         """float64 [people]: each person's share in the metric."""
-        ranks = self._flat()
-        sizes = [len(rank) if isinstance(rank, list) else 1 for rank in self.ranks or ()]
-        owners = np.repeat(np.arange(len(sizes)), sizes)
+        ranks, owners = self._flat()
         shares: npt.NDArray[np.float64] = judge.per_user(
             metric, np.where(ranks == 0, np.inf, ranks), self.protocol, owners
         )
         return shares
 
-    def _flat(self) -> npt.NDArray[np.float64]:
-        """float64 [held-out items]: all ranks, person after person."""
-        ranks = itertools.chain.from_iterable(rank if isinstance(rank, list) else (rank,) for rank in self.ranks or ())
-        return np.fromiter(ranks, np.float64)
+    def _flat(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+        """float64 [held-out items]: all ranks, person after person; int64 [held-out items]: whose they are."""
+        ranks: list[Any] = self.ranks or []
+        people = np.arange(len(ranks))
+        if ranks and isinstance(ranks[0], list):
+            flat = np.fromiter(itertools.chain.from_iterable(ranks), np.float64)
+            return flat, np.repeat(people, list(map(len, ranks)))
+        return np.array(ranks, np.float64), people
 
 
 class StudyVariant(Strict):
