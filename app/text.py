@@ -23,6 +23,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
+from engine.writing import WORD
+
 # What Markdown and Streamlit's directives (:red[…]) begin with; the last ones only at the start.
 _MARKDOWN = re.compile(r"[\\`*_\[\]<>&$~|#]|:(?=[A-Za-z:])|^[+\-=]")
 _NUMBERED = re.compile(r"^(\d+)([.)])")
@@ -273,13 +275,6 @@ def _is_flag(c: str) -> bool:
 
 MAX_QUERY = 200  # characters of a search
 MAX_TOKENS = 8
-_SIGNS = "".join(
-    c
-    for c in map(chr, range(0x12000))
-    if unicodedata.category(c) in ("Mn", "Mc") and not unicodedata.combining(c) and not "\ufe00" <= c <= "\ufe0f"
-)
-"""Vowels that are written around a letter, of Hindi or Thai: what `fold` leaves of marks, but for those that choose a glyph."""
-WORD = re.compile(rf"[^\W_]+(?:[{_SIGNS}]+[^\W_]*)*")
 _PLAIN = str.maketrans({chr(code): "" if chr(code) in "'`" else " " for code in range(128) if not chr(code).isalnum()})
 _APOSTROPHES = str.maketrans("", "", "'’‘`´")
 _TO_TWENTY = (

@@ -43,5 +43,14 @@ class TestKnown:
         assert found.missing == 0
         assert found.share < 0.05
 
+    def test_marks_belong_to_the_words_that_are_learnt(self) -> None:
+        """Vowels of Hindi and Thai; beside them other words are what they are without."""
+        texts = ["दिल कहानी", "ความรัก", "Don't, 3 crème"]
+        tokenizer, without = learn(texts * 10, 2000), learn(texts[2:] * 10, 2000)
+        found = known(tokenizer, texts)
+        assert (found.words, found.share) == (7, 0)
+        assert [len(tokenizer.encode(text, add_special_tokens=False)) for text in texts] == [2, 1, 5]
+        assert tokenizer.encode(texts[2]).tokens == without.encode(texts[2]).tokens
+
     def test_a_tokenizer_over_bytes_has_no_unknown_token(self) -> None:
         assert known(learn(KOREAN, 300), JAPANESE).missing == 0
