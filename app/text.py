@@ -28,7 +28,6 @@ from engine.writing import WORD
 # What Markdown and Streamlit's directives (:red[…]) begin with; the last ones only at the start.
 _MARKDOWN = re.compile(r"[\\`*_\[\]<>&$~|#]|:(?=[A-Za-z:])|^[+\-=]")
 _NUMBERED = re.compile(r"^(\d+)([.)])")
-_NO_WORD = re.compile(r"[\W_]+")
 _JOINER = "\u2060"  # word joiner: invisible, without width
 # What Streamlit turns into something else after Markdown itself was read, so that a backslash does not help.
 _AFTERWARDS = re.compile(
@@ -107,7 +106,7 @@ def _field(value: Any) -> Any:
 def slug(*words: str, default: str = "seqscope") -> str:
     """A name for a file or a folder from any words: lowercase letters of any script, digits and dashes. default: where there is
     neither letter nor digit."""
-    return "-".join(part for word in words if (part := _NO_WORD.sub("-", word.lower()).strip("-")))[:80] or default
+    return "-".join(WORD.findall(" ".join(words).lower()))[:80] or default
 
 
 def short(text: str, limit: int = 40, *, isolate: bool = True) -> str:
