@@ -23,10 +23,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
+from engine.writing import WORD
+
 # What Markdown and Streamlit's directives (:red[…]) begin with; the last ones only at the start.
 _MARKDOWN = re.compile(r"[\\`*_\[\]<>&$~|#]|:(?=[A-Za-z:])|^[+\-=]")
 _NUMBERED = re.compile(r"^(\d+)([.)])")
-_NO_WORD = re.compile(r"[\W_]+")
 _JOINER = "\u2060"  # word joiner: invisible, without width
 # What Streamlit turns into something else after Markdown itself was read, so that a backslash does not help.
 _AFTERWARDS = re.compile(
@@ -105,7 +106,7 @@ def _field(value: Any) -> Any:
 def slug(*words: str, default: str = "seqscope") -> str:
     """A name for a file or a folder from any words: lowercase letters of any script, digits and dashes. default: where there is
     neither letter nor digit."""
-    return "-".join(part for word in words if (part := _NO_WORD.sub("-", word.lower()).strip("-")))[:80] or default
+    return "-".join(WORD.findall(" ".join(words).lower()))[:80] or default
 
 
 def short(text: str, limit: int = 40, *, isolate: bool = True) -> str:
@@ -273,13 +274,6 @@ def _is_flag(c: str) -> bool:
 
 MAX_QUERY = 200  # characters of a search
 MAX_TOKENS = 8
-_SIGNS = "".join(
-    c
-    for c in map(chr, range(0x12000))
-    if unicodedata.category(c) in ("Mn", "Mc") and not unicodedata.combining(c) and not "\ufe00" <= c <= "\ufe0f"
-)
-"""Vowels that are written around a letter, of Hindi or Thai: what `fold` leaves of marks, but for those that choose a glyph."""
-WORD = re.compile(rf"[^\W_]+(?:[{_SIGNS}]+[^\W_]*)*")
 _PLAIN = str.maketrans({chr(code): "" if chr(code) in "'`" else " " for code in range(128) if not chr(code).isalnum()})
 _APOSTROPHES = str.maketrans("", "", "'’‘`´")
 _TO_TWENTY = (

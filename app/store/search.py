@@ -10,9 +10,10 @@ from typing import Any, Literal, NamedTuple
 import pyarrow as pa
 
 from app.store.attributes import PROSE, Values, column, is_year, names_items
-from app.text import MAX_QUERY, WORD, fold, spaced, title_words, words_and_numbers, words_of
+from app.text import MAX_QUERY, fold, spaced, title_words, words_and_numbers, words_of
 from engine.bundle.tables import is_list, is_text
 from engine.tabular.columns import RESERVED
+from engine.writing import WORD
 
 _NEAR = 4  # words that a mistyped one is taken for
 _READINGS = 8  # of a mistyped text that are tried

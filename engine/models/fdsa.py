@@ -25,7 +25,7 @@ from engine.models.base import AttentionShape
 from engine.models.item_to_item import Attributes
 from engine.models.layers import check_heads, initialise
 from engine.models.sasrec import Block, SASRecConfig, SelfAttentive
-from engine.models.tfidf import WORD
+from engine.models.tfidf import words as words_of
 from engine.models.unisrec import Described
 from engine.text.attributes import keys_of
 
@@ -57,8 +57,7 @@ def word_table(attributes: Attributes, fields: Collection[str], least: int, most
     """
     keys = keys_of(attributes, fields)
     words_of_items = [
-        {(key, word) for key, value in pairs if key in keys for word in WORD.findall(value.casefold())}
-        for pairs in attributes
+        {(key, word) for key, value in pairs if key in keys for word in words_of(value)} for pairs in attributes
     ]
     counts = Counter(word for words in words_of_items for word in words)
     number = {word: n for n, word in enumerate(sorted(word for word, count in counts.items() if count >= least))}

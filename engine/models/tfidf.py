@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,8 +22,12 @@ from scipy import sparse
 from engine.cards import Card, OnPage, Variant
 from engine.models.item_to_item import NO_PROBABILITY, Attributes, ItemToItem, TrainingLog, decaying, strongest
 from engine.text.attributes import keys_of
+from engine.writing import MARKS, WORD
 
-WORD = re.compile(r"\w\w+")
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005\u3040-\u30ff\u3400-\u9fff\U00020000-\U000323af"
+"""Thai, Lao, Burmese, Khmer, Japanese and Chinese, which put no spaces between words."""
+_LETTER = re.compile(rf"[{_UNSPACED}][{MARKS}]*")
+_SCRIPT = re.compile(rf"(?:{_LETTER.pattern})+|[^{_UNSPACED}]+")
 _ROWS = 512
 """Items compared with all others at a time."""
 
@@ -79,13 +84,26 @@ class TfidfNeighbours(ItemToItem):
         return decaying(config.max_length, config.decay)
 
 
+def words(text: str) -> list[str]:
+    """Words of two characters and more, without case. Of scripts that put no spaces between words every two letters in a row, as
+    in Lucene's CJKAnalyzer, or a letter that stands alone."""
+    terms: list[str] = []
+    for part in (part for word in WORD.findall(text.casefold()) for part in _SCRIPT.findall(word)):
+        letters = _LETTER.findall(part)
+        if len(letters) > 1:
+            terms += map("".join, pairwise(letters))
+        elif letters or len(part) > 1:
+            terms.append(part)
+    return terms
+
+
 def vectors(attributes: Attributes, fields: Collection[str] = ()) -> sparse.csr_matrix:
-    """t: float32 [items, words] of unit length, rows of zeros for items without words. Words are those of the values of
-    `fields` (empty: of all), two characters and more; (1 + ln tf) · (ln((1 + items) / (1 + items with the word)) + 1). Raises
+    """t: float32 [items, words] of unit length, rows of zeros for items without words. Words are `words` of the values of
+    `fields` (empty: of all); (1 + ln tf) · (ln((1 + items) / (1 + items with the word)) + 1). Raises
     ValueError where no item has one of the fields."""
     keys = keys_of(attributes, fields)
     texts = (" ".join(value for key, value in pairs if key in keys) for pairs in attributes)
-    counts = [Counter(WORD.findall(text.casefold())) for text in texts]
+    counts = [Counter(words(text)) for text in texts]
     number: dict[str, int] = {}
     for count in counts:
         for word in count:

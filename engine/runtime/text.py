@@ -45,8 +45,8 @@ from engine.bundle.tables import ARRAY_BYTES, TABLE_BYTES, Column, read_matrix, 
 from engine.data.words import TOKENIZER, ItemWords, parse, tokenize
 from engine.errors import SeqscopeError
 from engine.runtime.sessions import OPEN, Session
+from engine.text.attributes import WORDS, joined, plain, shorten
 from engine.text.attributes import Field as Attribute
-from engine.text.attributes import joined, plain, shorten
 from engine.text.tokenizer import batches, padded
 
 TEXT_ENCODERS = "words"
@@ -246,6 +246,10 @@ class Reader:
 
     def __init__(self, folder: Folder, manifest: Manifest, text: Text) -> None:
         self.folder, self.manifest, self.text = folder, manifest, text
+        named = map(Attribute.read, map(str, manifest.training.recipe.get("model", {}).get("fields") or ()))
+        limits = {field.key: field.words for field in named}
+        # a catalogue that lacks some of these was read by its own
+        self._limits = limits if set(limits) == set(text.fields) else dict.fromkeys(text.fields, WORDS)
         files, shape = manifest.files, (OPEN, OPEN)
         self._network = Session(
             folder, ITEM_ENCODER, files, {"tokens": (INT64, shape), "kinds": (INT64, shape)},
@@ -310,8 +314,8 @@ class Reader:
         return WordAttention(tuple(words), np.concatenate(weights, 2).astype(np.float32))
 
     def _pairs(self, item: Mapping[str, str]) -> list[tuple[str, str]]:
-        clean = ((key, value[:CHARACTERS].encode("utf-8", "replace").decode().strip()) for key, value in item.items())
-        return [(key, value) for key, value in clean if value]
+        texts = ((key, shorten(plain(value[:CHARACTERS]), self._limits[key])) for key, value in item.items())
+        return [(key, text) for key, text in texts if text]
 
     def _read_words(self) -> pa.Table:
         small = pa.int32()

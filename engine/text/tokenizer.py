@@ -7,6 +7,7 @@ little more than [UNK] does. `known` counts both, per word. `batches` and `padde
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.errors import SeqscopeError
+from engine.writing import MARKS
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -33,6 +35,11 @@ PAD, CLS, SEP, MASK = range(4)
 SPECIAL = ("[PAD]", "[CLS]", "[SEP]", "[MASK]")
 
 
+_MARK = re.compile(f"[{MARKS}]")
+_WORDS = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}[\p{L}\p{M}]*| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+"""As GPT-2's, which `ByteLevel` has, but that marks belong to the word of their letter."""
+
+
 def learn(texts: Iterable[str], vocabulary: int) -> Tokenizer:
     """A tokenizer of at most `vocabulary` tokens (the 256 bytes and four special ones among them); a text begins with [CLS].
 
@@ -41,8 +48,12 @@ def learn(texts: Iterable[str], vocabulary: int) -> Tokenizer:
     package = tokenizers_package()
     tokenizer = package.Tokenizer(package.models.BPE())
     normalizers, levels = package.normalizers, package.pre_tokenizers
-    tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase()])
-    tokenizer.pre_tokenizer = levels.ByteLevel(add_prefix_space=True)
+    texts, folded, words = list(texts), [normalizers.NFKC(), normalizers.Lowercase()], levels.ByteLevel()
+    if any(map(_MARK.search, texts)):  # without, the tokenizer is what it always was, and runs of before go on
+        folded.append(normalizers.Prepend(" "))
+        split = levels.Split(package.Regex(_WORDS), "isolated")
+        words = levels.Sequence([split, levels.ByteLevel(add_prefix_space=False, use_regex=False)])
+    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizers.Sequence(folded), words
     tokenizer.post_processor = package.processors.TemplateProcessing("[CLS] $A", special_tokens=[("[CLS]", CLS)])
     trainer = package.trainers.BpeTrainer(
         vocab_size=max(vocabulary, 256 + len(SPECIAL)), min_frequency=2, special_tokens=list(SPECIAL),
@@ -54,7 +65,7 @@ def learn(texts: Iterable[str], vocabulary: int) -> Tokenizer:
 
 
 SAMPLE = 20_000
-"""Texts looked at, evenly spread, where there are more."""
+"""Texts looked at, drawn at random, where there are more."""
 TOLERABLE = 0.2
 """From this share of words on, "auto" leaves an encoder for one trained on the catalogue, and others are warned of."""
 
@@ -89,9 +100,9 @@ class Known:
 
 
 def known(tokenizer: Tokenizer, texts: Sequence[str]) -> Known:
-    """Counts words (letters and digits; punctuation is left out) of at most `SAMPLE` texts."""
-    step = -(-len(texts) // SAMPLE) or 1
-    sample = list(texts[::step])
+    """Counts words (letters and digits; punctuation is left out) of at most `SAMPLE` texts, always the same."""
+    rows = np.random.default_rng(0).permutation(len(texts))[:SAMPLE]  # attributes take turns: no step meets all alike
+    sample = [texts[row] for row in rows]
     words = missing = spelt = 0
     unknown = unknown_token(tokenizer)
     for text, encoding in zip(sample, tokenizer.encode_batch(sample, add_special_tokens=False), strict=True):

@@ -3,7 +3,6 @@ paths of categories, clusters of items that people take together."""
 
 from __future__ import annotations
 
-import re
 import unicodedata
 import warnings
 from collections import Counter
@@ -19,6 +18,7 @@ from engine.data.identifiers import NONE
 from engine.data.ragged import Ragged
 from engine.tokenizers import kmeans
 from engine.tokenizers.base import Codes, Learning, Material, Tokenizer, Vectors
+from engine.writing import WORD
 
 # --- Title tokens (P5-TID): an item's identifier is its title, word by word.
 #
@@ -27,7 +27,6 @@ from engine.tokenizers.base import Codes, Learning, Material, Tokenizer, Vectors
 # So a title in any script has an identifier, and all places share one vocabulary.
 
 
-WORD = re.compile(r"\w+")
 BYTES = 256
 
 

@@ -52,7 +52,7 @@ def test_a_whole_number_that_is_missing_is_an_empty_field() -> None:
 def test_file_names_and_figures_that_send_nothing_anywhere() -> None:
     assert file_name("Leave one out", "../../etc/passwd", ending="csv") == "leave-one-out-etc-passwd.csv"
     assert file_name("/ \u202e..", ending="csv") == file_name(ending="csv") == "seqscope.csv"
-    assert file_name("Café · 羅生門_2", ending="csv") == "café-羅生門-2.csv"
+    assert file_name("Café · 羅生門_2, हिन्दी", ending="csv") == "café-羅生門-2-हिन्दी.csv"
     assert file_name("a" * 500, ending="csv") == f"{'a' * 80}.csv"
     found = config("a figure")
     assert not (found["showSendToCloud"] or found["displaylogo"] or found["typesetMath"])

@@ -15,6 +15,7 @@ from engine.bundle.manifest import Manifest
 from engine.data.dataset import Dataset
 from engine.runtime import Bundle, BundleError, CapabilityError, QuestionError, Zoo
 from tests.export.conftest import BundleOf
+from tests.runtime.bundles import entries, retrain
 
 ITEMS = 150
 
@@ -31,6 +32,8 @@ def test_new_items_are_read_as_those_of_the_catalogue(bundle: Bundle, dataset: D
     rows = bundle.encode([{"title": title} for title in titles])
     expected = np.load(bundle.folder.path / "index.npy")[:, :-1]
     np.testing.assert_allclose(rows, expected, atol=1e-4)
+    lines = [f"{title}\n".replace(" ", "\t ") for title in titles]  # of which an import makes one
+    np.testing.assert_allclose(bundle.encode([{"title": title} for title in lines]), expected, atol=1e-4)
     history = [3, 1, 4]
     asked = [{"title": titles[7]}, {}]
     scores = bundle.score_new(history, asked)
@@ -41,6 +44,14 @@ def test_new_items_are_read_as_those_of_the_catalogue(bundle: Bundle, dataset: D
         bundle.encode([{"colour": "red"}])
     with pytest.raises(QuestionError, match="texts by attribute"):
         bundle.encode([{"title": 3}])  # type: ignore[dict-item]
+
+
+def test_new_items_are_read_no_further_than_those_of_the_catalogue(copied: Callable[..., Path]) -> None:
+    out = copied("recformer")
+    recipe = entries(out / "recformer")["training"]["recipe"]
+    retrain(out / "recformer", recipe=recipe | {"model": recipe["model"] | {"fields": ["title:2"]}})
+    rows = Zoo.open(out).bundles["recformer"].encode([{"title": "Item 9"}, {"title": "Item 9 of gold"}])
+    np.testing.assert_array_equal(*rows)
 
 
 def test_which_words_were_looked_at(bundle: Bundle) -> None:

@@ -145,6 +145,24 @@ def test_attributes_are_named_by_their_columns() -> None:
     assert vectors(attributes, ("main_category",)).shape == (4, 1)
 
 
+@pytest.mark.parametrize(
+    ("text", "same", "other"),
+    [
+        ("दिल तो पागल है", "मेरा दिल", "दाल लाल"),
+        ("ความรักในเมือง", "หมู่บ้านความรัก", "หมา ก้าน"),
+        ("七人の侍", "七人", "用心棒"),
+        ("红色沙漠", "沙漠之花", "花样年华"),
+        ("كِتَابٌ جَمِيلٌ", "كِتَابٌ", "كَلْبٌ"),
+    ],
+)
+def test_words_are_those_of_any_script(text: str, same: str, other: str) -> None:
+    """Where vowels are signs around a letter, and where nothing stands between words."""
+    near = vectors([[("title", title)] for title in (text, same, other)])
+    near = (near @ near.T).toarray()
+    assert near.diagonal() == pytest.approx(1)
+    assert near[0, 1] > 0.1 and near[0, 2] == 0
+
+
 def test_fdsa_says_what_would_do_where_nothing_can_be_read() -> None:
     for fields, message in ((("colour",), "no item has an attribute 'colour'"), ((), "or take sasrec")):
         said = [[("title", f"{number}th")] for number in range(9)]

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from engine.data.words import tokenize
 from engine.text.encoder import Encoder
-from engine.text.tokenizer import known, learn
+from engine.text.tokenizer import SAMPLE, known, learn
 from tests.words.tiny import ARABIC, ENGLISH, JAPANESE, KOREAN
 
 
@@ -25,6 +26,9 @@ class TestKnown:
         assert found.share == pytest.approx(2 / 6)
         assert not found.tolerable
         assert found.sentence("minilm").endswith("use --encoder scratch")
+        # titles and brands take turns: of many, some of both are looked at
+        many = known(tokenizer, ["soap", "sap"] * SAMPLE)  # type: ignore[arg-type]
+        assert many.words == SAMPLE and many.share == pytest.approx(1 / 2, abs=0.01)
         found = known(wordpiece(["a"]), ["", "!"])  # type: ignore[arg-type]
         assert found.words == 0 and found.share == 0 and found.tolerable
 
@@ -42,6 +46,19 @@ class TestKnown:
         found = known(learn(texts * 10, 2000), texts)
         assert found.missing == 0
         assert found.share < 0.05
+
+    def test_marks_belong_to_the_words_that_are_learnt(self) -> None:
+        """Vowels of Hindi and Thai; beside them other words are what they are without."""
+        texts = ["दिल कहानी", "ความรัก", "Don't, 3 crème"]
+        tokenizer, without = learn(texts * 10, 2000), learn(texts[2:] * 10, 2000)
+        found = known(tokenizer, texts)
+        assert (found.words, found.share) == (7, 0)
+        assert [len(tokenizer.encode(text, add_special_tokens=False)) for text in texts] == [2, 1, 5]
+        assert tokenizer.encode(texts[2]).tokens == without.encode(texts[2]).tokens
+
+    def test_no_word_ends_in_half_a_letter(self) -> None:
+        words = tokenize([[("title", "日焼け止め")]], learn(ENGLISH, 300), ["title"], 11)
+        assert words.by_word()["word"].to_pylist() == ["title", "日"]
 
     def test_a_tokenizer_over_bytes_has_no_unknown_token(self) -> None:
         assert known(learn(KOREAN, 300), JAPANESE).missing == 0
