@@ -89,19 +89,6 @@ class Titles(Tokenizer):
             all_codes[row, : max(len(codes), 1)] = codes or [ord(" ")]  # an item without a title: one blank
         return all_codes
 
-    def read(self, codes: list[int]) -> str:
-        """What the codes say, for people."""
-        text = b"".join(
-            bytes([code]) if code < BYTES else self._bytes_of(code)
-            for code in codes
-            if 0 <= code < BYTES + len(self.vocabulary)
-        )
-        return text.decode("utf-8", "replace").strip()
-
-    def _bytes_of(self, code: int) -> bytes:
-        word = self.vocabulary[code - BYTES]
-        return word[:-1].encode() if word.endswith("·") else f"{word} ".encode()
-
     def _codes(self, word: str) -> list[int]:
         if word in self._number:
             return [self._number[word]]
