@@ -73,7 +73,8 @@ chromium: install-dev
 	@if $(PYTHON) -c 'import sys; from engine.commands.doctor import find_chromium; sys.exit(find_chromium() is None)'; then :; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	  echo "Installing chromium for the browser tests …"; \
-	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends chromium; } >/dev/null \
+	  { apt-get -qq update && for package in chromium-headless-shell chromium; do \
+	    DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends $$package && break; done; } >/dev/null \
 	  || echo "Browser tests: chromium could not be installed."; \
 	else echo "Browser tests: chromium not found, they will be skipped (apt-get install chromium)."; fi
 
