@@ -22,13 +22,15 @@ _BEFORE = ("Compared", "Best", "For whom", "Beware", "Check")
 _ALL = "Of all that were evaluated: "
 """A verdict is: its best model need not be one of the report's."""
 _LEVEL = (
-    (_ALL, ""),
+    (rf" has ({judge.HEADLINE}@\d+) (\S+ \(95% interval)", r" has the highest \1, \2"),
+    ("every other model with a figure", "every other model of this report"),
     ("every other model of this report", "every other model here"),
     (r" is not significantly different from (.+) in (\S+) \(", r" and \1 are level by \2 ("),
     (" is not significantly different in any group", " is level in every group"),
     ("not significantly different on ", "level on "),
 )
-"""What is said where a difference could be chance, and what earlier versions said."""
+"""What is said of a model that stands alone, of those without a figure and where a difference could be chance; and what earlier
+versions said."""
 
 
 def summary(report: Report, stem: str = "") -> list[SummaryLine]:
@@ -48,7 +50,9 @@ def summary(report: Report, stem: str = "") -> list[SummaryLine]:
 def says_so(report: Report, others: Report) -> bool:
     """Whether its summary is what is written of `others`, now or by an earlier version."""
     written = [*(summary(others, stem) for stem in (report.stem, _stem_of_before(report))), *_of_before(others)]
-    return _signless(report.summary) in map(_signless, written)
+    lines = [_signless(each) for each in written]
+    lines += [[(about, text.replace(_ALL, "")) for about, text in each] for each in lines]  # as it was before `_ALL`
+    return _signless(report.summary) in lines
 
 
 def _stem_of_before(report: Report) -> str:
@@ -119,12 +123,14 @@ def _best(report: Report) -> str:
         return f"No model has {headline}: nothing is known beyond their beams."
     best = max(estimates, key=lambda estimate: (estimate.mean, estimate.mark == "best"))  # among equals the marked one
     interval = f"95% interval {best.low:.4f} to {best.high:.4f}"
-    sentence = f"{_titles(report, [best])} has the highest {headline}, {best.mean:.4f} ({interval})"
+    has = f"has {headline}" if len(estimates) == 1 else f"has the highest {headline},"
+    sentence = f"{_titles(report, [best])} {has} {best.mean:.4f} ({interval})"
     level = [estimate for estimate in estimates if estimate.mark == "level"]
     if level:
         sentence += f", not significantly different from {_titles(report, level)} (paired bootstrap, Holm)"
-    elif len({estimate.model for estimate in estimates}) > 1:
-        sentence += ", significantly more than every other model of this report (paired bootstrap, Holm)"
+    elif (measured := len({estimate.model for estimate in estimates})) > 1:
+        others = "of this report" if measured == len(report.models) else "with a figure"
+        sentence += f", significantly more than every other model {others} (paired bootstrap, Holm)"
     sentences = [f"{sentence}."]
     if metrics.verdict is not None and metrics.verdict.better is not None:
         sentences.append(_ALL + judge.words(metrics.verdict, lambda title: clean(title, 80)).outcome)

@@ -270,6 +270,13 @@ def test_the_summary_of_some_models_does_not_take_them_for_all(copied: Path) -> 
     before = best.text.replace("Of all that were evaluated: ", "").replace("model of this report", "model here")
     older = [line.model_copy(update={"text": before}) if line.about == "Best" else line for line in report.summary]
     assert says_so(report.model_copy(update={"summary": older}), report)  # one that was made before this was said
+    claimed = [
+        line.model_copy(update={"text": "Of all that were evaluated: " * (line == best) + line.text})
+        for line in report.summary
+    ]
+    assert not says_so(
+        report.model_copy(update={"summary": claimed}), report
+    )  # of the models of the report, not of all
 
 
 def test_the_summary_is_written_from_the_data(copied: Path) -> None:
@@ -311,6 +318,28 @@ def test_two_rows_of_one_model_are_not_compared_with_others(copied: Path) -> Non
     (best,) = (line.text for line in report.summary if line.about == "Best")
     assert report.metrics is not None and len(report.metrics.rows) == 2
     assert "has the highest" in best and "every other model" not in best
+
+
+def test_a_model_that_stands_alone_is_not_called_the_best(copied: Path) -> None:
+    """And none is compared with models that have no figure."""
+    seal(copied / "beta", metrics={"full": {"outside@5": 0.5}})
+    models = Zoo.open(copied)
+    report = build(models, Asked(parts=["metrics"], models=["alpha", "beta"]))
+    (best,) = (line for line in report.summary if line.about == "Best")
+    assert best.text.startswith("Alpha has NDCG@10 0.")
+    page = html.render(report, "static").decode()
+    assert "* the best" not in page and "≈" not in page
+    older = best.model_copy(update={"text": best.text.replace("has NDCG@10", "has the highest NDCG@10,", 1)})
+    lines = [older if line is best else line for line in report.summary]
+    assert says_so(report.model_copy(update={"summary": lines}), report)
+    three = build(models, Asked(parts=["metrics"], models=["alpha", "beta", "plain"]))
+    assert three.metrics is not None and three.metrics.beams == {"beta": 5}
+    clear = [e.model_copy(update={"mark": "best" if e.mark == "best" else ""}) for e in three.metrics.estimates]
+    metrics = three.metrics.model_copy(update={"estimates": clear})
+    lines = summary(three.model_copy(update={"metrics": metrics}))
+    assert "significantly more than every other model with a figure (" in next(
+        o.text for o in lines if o.about == "Best"
+    )
 
 
 def test_metrics_say_what_held_out_items_are_before_any_verdict(copied: Path) -> None:

@@ -214,7 +214,7 @@ class MetricsPart(Part[Metrics]):
             *(p(text) for text in (" ".join(map(clean, content.held_out)), verdict(content, report)) if text),
             *([figures(figure, width=62)] if figure is not None else []),
             table("Metrics of every model", head, rows, [1, *[0] * (len(head) - 1)]),
-            quiet(f"* the best. {protocol_words(content, report)}"),
+            quiet(f"{'* the best. ' if _marked(content) else ''}{protocol_words(content, report)}"),
             *([p(apart)] if content.repeats else []),
             *grid(tables["metrics"]._replace(rows=in_words)),
             *grid(tables["metrics-repeats"]),
@@ -416,12 +416,19 @@ def _floor_left_out(content: Metrics, families: Mapping[str, str]) -> bool:
     return compared is not None and compared.among > len(families) - len(floor.learned(families, families))
 
 
+def _marked(content: Metrics) -> bool:
+    """Whether one is called the best; a model that stands alone is not."""
+    return any(estimate.mark for estimate in content.estimates)
+
+
 def protocol_words(content: Metrics, report: Report) -> str:
     text = (
         f"{content.words} Split: {split_words(report.dataset.split)}; {analysis.users_words(content.people, content.protocol)}. "
-        f"Intervals: 95%, bootstrap over users, {content.samples:,} samples, seed {content.seed}; ≈: not significantly "
-        f"different from the best, by a paired bootstrap and Holm's correction.{analysis.left_out(content.left_out)}"
+        f"Intervals: 95%, bootstrap over users, {content.samples:,} samples, seed {content.seed}"
     )
+    if _marked(content):
+        text += "; ≈: not significantly different from the best, by a paired bootstrap and Holm's correction"
+    text += f".{analysis.left_out(content.left_out)}"
     if content.absent:
         text += f" Not evaluated so: {listed([report.titles[name] for name in content.absent])}."
     for words, names in report.early.items():
