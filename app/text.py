@@ -187,10 +187,15 @@ def span(seconds: float, digits: Literal[0, 1] = 0) -> str:
 
 
 def percent(share: float) -> str:
-    """Two digits that count: 35%, 1.8%, 0.06%."""
+    """Two digits that count: 35%, 1.8%, 0.06%; as many more as it takes not to be all."""
     if share < 1e-4:
         return "<0.01%"
-    return f"{share:.0%}" if share >= 0.0995 else f"{share:.1%}" if share >= 0.00995 else f"{share:.2%}"
+    return share_of_all(share) if share >= 0.0995 else f"{share:.1%}" if share >= 0.00995 else f"{share:.2%}"
+
+
+def tenths(share: float) -> str:
+    """15.6%, and 0.0% of nothing alone."""
+    return "<0.1%" if 0 < share < 0.0005 else f"{share:.1%}"
 
 
 def share_of_all(share: float, digits: int = 0) -> str:

@@ -47,7 +47,7 @@ def table(branches: Sequence[Branch], titles: Titles) -> pd.DataFrame:
                 (
                     start,
                     "",
-                    f"({branch.others:,} other items)" if branch.others else "(their items)",
+                    f"({count(branch.others, 'other item')})" if branch.others else "(their items)",
                     None,
                     branch.others_add,
                 )

@@ -17,6 +17,7 @@ from app.analysis import recommend
 from app.components import item_panel
 from app.figures import item_panel as contents
 from app.session import state
+from app.store.catalogue import Catalogue
 from engine.runtime import Zoo
 from tests.app.conftest import Open, alone, run_without_fault
 from tests.runtime.bundles import PARTS, TOYS, with_parts
@@ -51,6 +52,14 @@ def test_the_panel_shows_the_ranks_and_probabilities_that_the_models_give(models
     assert list(rows) == list(models.bundles)  # the one order of lists
     (row,) = contents.ranks(models, ["alpha"], (), 9, 10)
     assert "needs at least one item" in row["cannot"]
+
+
+def test_an_item_is_more_popular_than_those_that_have_fewer_events(root: Path) -> None:
+    films = Zoo.open(root / "exports" / "films")
+    order, catalogue = np.argsort(films.popularity, kind="stable").tolist(), Catalogue(films.items)
+    least, rare, second, most = (contents.card(films, catalogue, order[at])["standing"] for at in (0, 20, -2, -1))
+    assert "more popular" not in least and "more popular" not in most
+    assert rare.endswith("more popular than 0.18%") and second.endswith("more popular than 99.98%")
 
 
 def test_leave_one_out_has_a_cell_per_event_and_model_and_the_same_reason_is_said_once(models: Zoo) -> None:

@@ -210,6 +210,12 @@ def test_what_is_said_of_a_tokenizer_names_its_teacher(tmp_path: Path) -> None:
     assert (said("plain")["Teacher"], said("plain")[ranked]) == ("–", "–")
     assert said("taught")["Teacher"] == "Alpha after 1,200 epochs, validation NDCG@10 0.250"
     assert said("taught")[ranked] == "0.125 (0.200)"
+    few = plain["figures"]["after"] | {"excess": 0.0001, "sharing": 0.0005}
+    write_tokenization(tmp_path, "once", teacher=teacher | {"best_epoch": 1}, figures=plain["figures"] | {"after": few})
+    assert said("once")["Teacher"].startswith("Alpha after 1 epoch,")
+    assert said("once")["Collision rate"].endswith(" → <0.1%") and said("once")["Items in collision"].endswith(
+        " → 0.1%"
+    )
 
 
 def test_tables_say_the_same() -> None:
