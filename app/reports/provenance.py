@@ -190,6 +190,8 @@ def check(report: Report, models: Zoo) -> Iterator[Checked]:
 
 def _models(report: Report, models: Zoo, names: list[str]) -> Iterator[Checked]:
     whole = set(models.bundles) == set(names)
+    # a report of before says neither of any model
+    unsaid = {name for name in ("improving", "unsettled") if not any(getattr(told, name) for told in report.models)}
     for told in report.models:
         claim = f"model {report.titles[told.name]}"
         if told.name not in models.bundles:
@@ -198,8 +200,7 @@ def _models(report: Report, models: Zoo, names: list[str]) -> Iterator[Checked]:
             words = f"its bundle is another one now ({models.bundles[told.name].digest[:12]}…, was {told.digest[:12]}…)"
             yield Checked(claim, False, words)
         else:
-            # a report of before does not say
-            left_out = {"provider"} | {name for name in ("improving", "unsettled") if not getattr(told, name)}
+            left_out = {"provider"} | unsaid
             if not whole and not is_fixed(told.name):  # it takes one of the spare looks, by its place among all
                 left_out |= _LOOK
             then, now = (some.model_dump(exclude=left_out) for some in (told, model(models, told.name)))
