@@ -21,16 +21,23 @@ _NAMED = 4  # models by name; the others are counted
 _BEFORE = ("Compared", "Best", "For whom", "Beware", "Check")
 _ALL = "Of all that were evaluated: "
 """A verdict is: its best model need not be one of the report's."""
-_LEVEL = (
+_ALONE = (
+    "Not told: groups compare a neural model with one that needs no training, and only one of the two was evaluated."
+)
+_NO_GROUPS = "No difference between groups can be told: there are too few users"
+_NOW_AND_BEFORE = (
     (rf" has ({judge.HEADLINE}@\d+) (\S+ \(95% interval)", r" has the highest \1, \2"),
+    (r"\(<1%\)", "(0%)"),
+    (r"\(>99%\)", "(100%)"),
+    (re.escape(_ALONE), f"{_NO_GROUPS}, or no two models to compare."),
+    (rf"{_NO_GROUPS}\.", f"{_NO_GROUPS}, or no two models to compare."),
     ("every other model with a figure", "every other model of this report"),
     ("every other model of this report", "every other model here"),
     (r" is not significantly different from (.+) in (\S+) \(", r" and \1 are level by \2 ("),
     (" is not significantly different in any group", " is level in every group"),
     ("not significantly different on ", "level on "),
 )
-"""What is said of a model that stands alone, of those without a figure and where a difference could be chance; and what earlier
-versions said."""
+"""What is said now, and what earlier versions said in its place."""
 
 
 def summary(report: Report, stem: str = "") -> list[SummaryLine]:
@@ -80,9 +87,9 @@ def _lines(texts: Mapping[str, str]) -> list[SummaryLine]:
 
 
 def _signless(lines: list[SummaryLine]) -> list[tuple[str, str]]:
-    """Without what earlier versions wrote otherwise: the minus, the sign of what rounds to zero, and `_LEVEL`."""
+    """Without what earlier versions wrote otherwise: the minus, the sign of what rounds to zero, and `_NOW_AND_BEFORE`."""
     texts = {line.about: re.sub(r"[+-](?=0\.0+(?!\d))", "", line.text.replace("−", "-")) for line in lines}
-    for now, before in _LEVEL:
+    for now, before in _NOW_AND_BEFORE:
         texts = {about: re.sub(now, before, text) for about, text in texts.items()}
     return list(texts.items())
 
@@ -145,7 +152,9 @@ def _for_whom(metrics: Metrics | None) -> str:
     if metrics is None or metrics.verdict is None:
         return "Not told: this report does not compare groups of users and items."
     for_whom = judge.words(metrics.verdict, lambda title: clean(title, 80)).for_whom
-    return for_whom or "No difference between groups can be told: there are too few users, or no two models to compare."
+    if metrics.verdict.better is None:
+        return _ALONE
+    return for_whom or f"{_NO_GROUPS}."
 
 
 def _beware(report: Report, *, before: bool = False) -> str:

@@ -78,6 +78,11 @@ def meaning(rule: str | None, measured: Mapping[str, float]) -> str:
 # --- held-out items
 
 
+def in_percent(share: float) -> str:
+    """44%; <1% and >99% of what would be rounded to nothing and to all."""
+    return "<1%" if 0 < share < 0.005 else ">99%" if 0.995 <= share < 1 else f"{share:.0%}"
+
+
 NOTABLE = 0.1
 """Share of the held-out items from which on a sentence says what to do about them."""
 TIES, REPEATS, NEGATIVE, UNTRAINED = "ties", "repeats", "negative", "untrained"
@@ -121,7 +126,7 @@ def about_held_out(counts: Mapping[str, int], cases: int, options: Mapping[str, 
         NEGATIVE: "have a negative quantity (cancellations)",
         UNTRAINED: "are of items that nobody has in training",
     }
-    parts = [f"{counts[kind]:,} ({counts[kind] / cases:.0%}) {words[kind]}" for kind in words if kind in counts]
+    parts = [f"{counts[kind]:,} ({in_percent(counts[kind] / cases)}) {words[kind]}" for kind in words if kind in counts]
     many = [kind for kind in words if counts.get(kind, 0) >= NOTABLE * cases]
     advice = {
         TIES: "Among events that tie, the order is not one in time, and a model can learn it: shuffle ties to see what is left.",

@@ -295,6 +295,10 @@ def test_the_summary_is_written_from_the_data(copied: Path) -> None:
     assert "Collision rate: 1 − unique IDs" in page and "bootstrap over people" not in page and "level with" not in page
     bare = {line.about: line.text for line in build(models, Asked(parts=["codes"])).summary}
     assert "no metrics" in bare["Best"] and "cannot be checked" in bare["Check"]
+    assert lines["For whom"] == "No difference between groups can be told: there are too few users."
+    seal(copied / "popular", family="sasrec")
+    learned = {line.about: line.text for line in build(Zoo.open(copied), Asked(parts=["metrics"])).summary}
+    assert learned["For whom"].endswith("only one of the two was evaluated.")
 
 
 def test_among_equals_the_best_is_the_one_that_is_marked(copied: Path) -> None:

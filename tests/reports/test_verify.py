@@ -111,6 +111,17 @@ def test_a_summary_of_before_still_holds(copied: Path) -> None:
     assert told_before() == [] and told_before(Best="All are alike.") == ["summary"]
 
 
+def test_shares_of_before_were_rounded_to_nothing(copied: Path) -> None:
+    counts = Zoo.open(copied).info.counts | {"test": 1_000}
+    describe(copied, counts=counts, held_out={"ties": 2, "repeats": 998})
+    models = Zoo.open(copied)
+    report = build(models, Asked(parts=["metrics"]))
+    raw = document.write(report).decode()
+    assert raw.count("2 (<1%)") == raw.count("998 (>99%)") == 2 and wrong(report, models) == {}
+    before = json.loads(raw.replace("(<1%)", "(0%)").replace("(>99%)", "(100%)"))
+    assert wrong(document.read(json.dumps(before).encode()), models) == {}
+
+
 def test_a_report_of_before_does_not_say_whether_validation_had_settled(copied: Path) -> None:
     for name in ("alpha", "gamma"):
         retrain(copied / name, best_epoch=1, recipe={"training": {"patience": 2}})

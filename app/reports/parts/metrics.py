@@ -333,7 +333,7 @@ def _repeats(models: Zoo, ranks: Mapping[str, judge.Ranks], metrics: Iterable[st
 
 
 def _known_then(then: Metrics, now: Metrics, verdict: judge.Verdict | None) -> Metrics:
-    """Without the metrics that were declared after the report was made, or elsewhere."""
+    """Without the metrics that were declared after the report was made, or elsewhere, and with shares as it rounds them."""
     known = {entry.metric for entry in then.estimates}
     known |= {judge.key(name, now.k) for name, metric in judge.ACCURACY.items() if not metric.later}
     others = {field for entry in then.beyond for field in entry.others}
@@ -341,9 +341,18 @@ def _known_then(then: Metrics, now: Metrics, verdict: judge.Verdict | None) -> M
         entry.model_copy(update={"others": {field: entry.others[field] for field in entry.others if field in others}})
         for entry in now.beyond
     ]
+    before = [text.replace("(<1%)", "(0%)").replace("(>99%)", "(100%)") for text in now.held_out]
+    held_out = before if then.held_out == before else now.held_out
     estimates = _widths_then(then.estimates, [entry for entry in now.estimates if entry.metric in known])
     repeats = _widths_then(then.repeats, now.repeats)
-    return now.model_copy(update={"estimates": estimates, "beyond": beyond, "repeats": repeats, "verdict": verdict})
+    known_then = {
+        "estimates": estimates,
+        "beyond": beyond,
+        "repeats": repeats,
+        "verdict": verdict,
+        "held_out": held_out,
+    }
+    return now.model_copy(update=known_then)
 
 
 def _widths_then(then: Sequence[Given], now: Sequence[Given]) -> list[Given]:
