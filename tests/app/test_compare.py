@@ -213,7 +213,7 @@ def test_the_flow_of_every_model_goes_from_the_history_to_its_list(models: Zoo, 
 # --- the page
 
 
-def test_the_page_shows_a_result_before_any_click_and_which_models_were_refused(open_app: Open) -> None:
+def test_the_page_shows_a_result_before_any_click_and_which_models_were_refused(open_app: Open, root: Path) -> None:
     app = open_app(ds="hostile")
     assert app.title[0].value.endswith("?")
     assert any("broken/manifest.json" in warning.value for warning in app.warning)
@@ -222,6 +222,9 @@ def test_the_page_shows_a_result_before_any_click_and_which_models_were_refused(
     assert len(app.run().get("plotly_chart")) == 1
     alone = open_app(ds="toys", h="toy-1", m="alpha", section="agreement")
     assert "With one list there is nothing to compare." in told(alone)
+    assert "TIGER needs at least one item" in told(
+        open_app(root / "exports", ds="films", h="", m="tiger", section="beam")
+    )
 
 
 def test_picking_a_held_out_user_closes_the_list_of_them_and_what_came_next_stands_under_the_title(
