@@ -314,7 +314,7 @@ def spread_words(spread: Spread, lists: int) -> str:
     verb = "is" if spread.by_all < 2 else "are"
     return (
         f"Of {count(spread.different, 'item')} in these lists, {spread.by_all or 'none'} {verb} recommended by {models} and "
-        f"{spread.by_one} by one alone."
+        f"{spread.by_one or 'none'} by one alone."
     )
 
 

@@ -89,6 +89,10 @@ def test_agreement_of_a_pair(models: Zoo) -> None:
     beta = set(found[1].items)
     assert frame.iloc[1]["shared"] == len(beta & set(found[0].items))
 
+    assert recommend.spread_words(recommend.Spread(4, 4, 0), 2).endswith(
+        "4 are recommended by both models and none by one alone."
+    )
+
 
 # --- what is shown
 
