@@ -16,7 +16,7 @@ from app.reports import charts
 from app.reports.blocks import Block, Figure, Table, figures, grid, h3, p, quiet, sign
 from app.reports.fields import Item, ItemId, Name, ReportModel, check_square, number, numbers
 from app.reports.part import ByModel, Source
-from app.text import clean
+from app.text import clean, tenths
 from engine.errors import SeqscopeError
 from engine.runtime import last_row
 
@@ -284,7 +284,7 @@ def _bars(attention: Attention, report: Report) -> Figure:
     def draw(font: str) -> Any:
         labels = _labels(_names(positions, report))
         strongest = sorted(sorted(range(len(weights)), key=lambda at: -weights[at])[:_STRONGEST])
-        rows = [charts.Bar(labels[at], weights[at], f"{weights[at]:.1%}") for at in strongest]
+        rows = [charts.Bar(labels[at], weights[at], tenths(weights[at])) for at in strongest]
         return charts.bars(rows, colour, alt, even=sum(weights) / max(len(weights), 1), font=font)
 
     def live() -> Any:
