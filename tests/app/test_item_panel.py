@@ -20,7 +20,7 @@ from app.session import state
 from app.store.catalogue import Catalogue
 from engine.runtime import Zoo
 from tests.app.conftest import Open, alone, run_without_fault
-from tests.runtime.bundles import PARTS, TOYS, with_parts
+from tests.runtime.bundles import PARTS, TOYS, count_repeats, make_zoo, with_parts
 
 HISTORY = (1, 2, 3)
 ADDRESS = {"ds": "toys", "h": "toy-1~toy-2~toy-3", "item": "toy-9"}
@@ -99,6 +99,16 @@ def test_it_stands_beside_every_page_while_an_item_is_selected(open_app: Open) -
     assert panel["id"] == "toy-9" and not any("failed" in section for section in panel["sections"].values())
     del app.query_params["item"]
     assert not panels(app.run())
+
+
+def test_an_item_of_the_history_is_ranked_among_others_unless_repeats_count(open_app: Open, tmp_path: Path) -> None:
+    notes = []
+    for name, change in (("first", Path), ("count", count_repeats)):
+        folder = change(make_zoo(tmp_path / name, name="toys")).parent
+        (panel,) = panels(open_app(folder, page="about", **ADDRESS | {"item": "toy-1"}))
+        notes.append(panel["sections"]["ranks"]["content"]["note"])
+    assert "ranked among the items left" in notes[0]
+    assert notes[1] == "In the history; repeats count here, so it may come again."
 
 
 def test_a_run_leaves_it_where_it_is_until_it_is_drawn_anew(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
