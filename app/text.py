@@ -169,6 +169,15 @@ def grouped(number: float, digits: int) -> str:
     return f"{number:,.0f}" if number.is_integer() and abs(number) < 1e15 else f"{number:,.{digits}g}"
 
 
+def adding_up(parts: Sequence[float], digits: int) -> list[float]:
+    """To so many digits behind the point, so that they sum to their rounded sum: what rounding leaves over goes to the largest
+    part, where it shows least."""
+    rounded = [round(part, digits) for part in parts]
+    largest = max(range(len(parts)), key=lambda place: abs(parts[place]))
+    rounded[largest] += round(sum(parts), digits) - sum(rounded)
+    return rounded
+
+
 def amount(bytes: int) -> str:
     """As in “2.5 MB”."""
     for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
