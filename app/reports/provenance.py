@@ -124,7 +124,7 @@ def blocks(report: Report) -> list[Block]:
         "Source": clean(data.source, 2_000),
         "Terms": clean(data.licence, 2_000),
         "Seal": report.seal,
-        "Check it": f"seqscope report --verify {report.stem}.json asks the models again and says whether the lists still hold.",
+        "Check it": f"seqscope report --verify {report.stem}.json asks the models again and says what still holds.",
     }
     rows = [
         [

@@ -24,6 +24,7 @@ _ALL = "Of all that were evaluated: "
 _ALONE = (
     "Not told: groups compare a neural model with one that needs no training, and only one of the two was evaluated."
 )
+_UNCHECKED = " The lists cannot be checked: their history is left out."
 _NO_GROUPS = "No difference between groups can be told: there are too few users"
 _NOW_AND_BEFORE = (
     (rf" has ({judge.HEADLINE}@\d+) (\S+ \(95% interval)", r" has the highest \1, \2"),
@@ -59,6 +60,11 @@ def says_so(report: Report, others: Report) -> bool:
     written = [*(summary(others, stem) for stem in (report.stem, _stem_of_before(report))), *_of_before(others)]
     lines = [_signless(each) for each in written]
     lines += [[(about, text.replace(_ALL, "")) for about, text in each] for each in lines]  # as it was before `_ALL`
+    if report.asked.history is None:  # it was said of metrics alone, too
+        lines += [
+            [(about, text.removesuffix(_UNCHECKED) + _UNCHECKED * (about == "Check")) for about, text in each]
+            for each in lines
+        ]
     return _signless(report.summary) in lines
 
 
@@ -183,9 +189,6 @@ def _beware(report: Report, *, before: bool = False) -> str:
 
 def _check(report: Report, name: str) -> str:
     """name: of the file."""
+    untold = report.asked.history is None and any(part.of_history for part, _ in report.content())
     words = f"seqscope report --verify {name} asks the models again and says line by line what still holds."
-    return (
-        words
-        if report.asked.history is not None
-        else f"{words} The lists cannot be checked: their history is left out."
-    )
+    return words + _UNCHECKED * untold
