@@ -219,10 +219,13 @@ def test_metrics_of_format_1_hold_under_the_protocol_that_they_name(copied: Path
         part: [one.model_copy(update={"users": False}) for one in getattr(report.metrics, part) if one.users]
         for part in ("estimates", "beyond")
     }
-    metrics = report.metrics.model_copy(update={"protocol": "full+user", **rows})
+    metrics = report.metrics.model_copy(update={"protocol": "full+user", "verdict": None, **rows})
     asked = report.asked.model_copy(update={"protocol": "full+user"})
-    old = report.model_copy(update={"schema_version": 1, "asked": asked, "metrics": metrics})
-    assert "metrics" not in wrong(old, models) and "NDCG@10" in verdict(metrics, old)
+    old = report.model_copy(update={"schema_version": 1, "asked": asked, "metrics": metrics, "summary": []})
+    assert wrong(old, models) == {} and "NDCG@10" in str(old.metrics)
+    later = old.model_copy(update={"metrics": metrics.model_copy(update={"verdict": report.metrics.verdict})})
+    assert wrong(later, models) == {"metrics": "format 1 had no verdict"}
+    assert list(wrong(old.model_copy(update={"summary": report.summary}), models)) == ["summary"]
     halves = [one.model_copy(update={"mean": one.mean / 2}) for one in rows["estimates"]]
     forged = old.model_copy(update={"metrics": metrics.model_copy(update={"estimates": halves})})
     assert "metrics" in wrong(forged, models)

@@ -230,6 +230,8 @@ class MetricsPart(Part[Metrics]):
             verdict = then.verdict if skipped else _verdict_then(then.verdict, now.verdict)
             yield from super().compare(report, then, _known_then(then, now, verdict))
             return
+        if later := [name for name in Metrics.LATER if name not in then.unsaid()]:
+            yield Checked("metrics", False, f"format 1 had no {listed(later)}")
         # In format 1 users' vectors were a protocol of their own, so that other models were compared with the best.
         users = then.protocol.endswith(analysis.USERS)
         base = then.protocol.removesuffix(analysis.USERS)
