@@ -191,7 +191,7 @@ def check(report: Report, models: Zoo) -> Iterator[Checked]:
 def _models(report: Report, models: Zoo, names: list[str]) -> Iterator[Checked]:
     whole = set(models.bundles) == set(names)
     # a report of before says neither of any model
-    unsaid = {name for name in ("improving", "unsettled") if not any(getattr(told, name) for told in report.models)}
+    unsaid = {name for name in ("improving", "unsettled") if not any(getattr(entry, name) for entry in report.models)}
     for told in report.models:
         claim = f"model {report.titles[told.name]}"
         if told.name not in models.bundles:

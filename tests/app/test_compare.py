@@ -427,6 +427,8 @@ def test_what_cannot_be_known_is_said(tmp_path: Path) -> None:
     assert next_in_log.sentence(models, ()) == ""
     assert "No user" in next_in_log.sentence(models, (9,))
     assert "each a different one" in next_in_log.sentence(models, (2,))
-    assert "1 simulated user had an item after" in (one := next_in_log.sentence(models, (3,))) and one.endswith("*.")
+    assert "1 simulated user had an item after" in (words := next_in_log.sentence(models, (3,))) and words.endswith(
+        "*."
+    )
     (tmp_path / "toys" / "users.parquet").unlink()
     assert "not exported" in next_in_log.sentence(Zoo.open(tmp_path / "toys"), (2,))

@@ -334,11 +334,11 @@ def test_a_model_that_stands_alone_is_not_called_the_best(copied: Path) -> None:
     page = html.render(report, "static").decode()
     assert "* the best" not in page and "≈" not in page
     assert not any("lists" in line.text for line in report.summary)  # there are none
-    said = [line.text.replace("has NDCG@10", "has the highest NDCG@10,", 1) for line in report.summary]
-    older = [line.model_copy(update={"text": text}) for line, text in zip(report.summary, said, strict=True)]
+    texts = [line.text.replace("has NDCG@10", "has the highest NDCG@10,", 1) for line in report.summary]
+    older = [line.model_copy(update={"text": text}) for line, text in zip(report.summary, texts, strict=True)]
     assert says_so(report.model_copy(update={"summary": older}), report)
     untold = older[-1].model_copy(
-        update={"text": f"{said[-1]} The lists cannot be checked: their history is left out."}
+        update={"text": f"{texts[-1]} The lists cannot be checked: their history is left out."}
     )
     assert says_so(report.model_copy(update={"summary": [*older[:-1], untold]}), report)
     three = build(models, Asked(parts=["metrics"], models=["alpha", "beta", "plain"]))
