@@ -88,6 +88,18 @@ def test_shares_of_attention_are_per_cent_in_figures_as_in_sentences(models: Zoo
     assert {text[-1] for text in bars.live().data[0].text} == {"%"}
 
 
+def test_figures_say_what_of_a_long_history_they_leave_out(films: Zoo) -> None:
+    asked = Asked(history=films.item_ids[:50], parts=["history", "effects", "attention"], models=["sasrec"])
+    made = build(films, asked)
+    blocks = attention.PART.blocks(made.attention or [], made)
+    (bars, _) = next(block["figures"] for block in blocks if block["kind"] == "figures")
+    assert all("the other 35 positions" in str(drawn) for drawn in (bars.draw(""), bars.live()))
+    assert "The map has the latest 40 of 50 positions." in str(blocks)
+    assert made.effects is not None and "Drawn are the latest 24 of 50 items." in str(
+        effects.PART.blocks(made.effects, made)
+    )
+
+
 def test_attention_is_the_models(models: Zoo, report: Report) -> None:
     found = {one.model: one for one in report.attention or []}
     assert set(found) == {"alpha", "beta", "gamma", "writer"}
