@@ -251,7 +251,8 @@ def words(entry: Attention, report: Report) -> str:
     if entry.written is not None:
         most = beam_search.sentence(title, entry.written.title, np.array([weights]), names, plain=True)
         rolled = "rollout through all layers" if rollout else "mean over the heads of the last layer"
-        return f"{most} Mean over codes, heads and layers of its decoder. The map is that of what reads the history: {rolled}.{latest}"
+        how = "Mean over codes, heads and layers of its decoder."
+        return f"{most} {how} The map is that of what reads the history: {rolled}.{latest}"
     how = "Mean over the heads of the last layer" + (
         ", and over all rows, as the model averages them" if entry.pooled else ""
     )
