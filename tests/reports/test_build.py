@@ -15,7 +15,7 @@ from app.reports import document, html
 from app.reports.build import build
 from app.reports.document import PARTS, Asked, Report
 from app.reports.files import tables
-from app.reports.parts import attention, effects, lists
+from app.reports.parts import attention, codes, effects, lists
 from app.reports.parts.graph import Paths
 from app.reports.parts.metrics import verdict
 from app.reports.summary import says_so, summary
@@ -149,6 +149,17 @@ def test_overlap_counts_what_is_shared_and_codes_are_those_of_the_items(report: 
     for coded in one.items:
         assert coded.codes == table[models.position(coded.item_id)].tolist()
     assert {coded.item_id for coded in one.items} >= set(HISTORY)
+
+
+def test_codes_say_of_which_items_they_are_where_they_are_not_of_all(films: Zoo) -> None:
+    asked = Asked(history=films.item_ids[:2], parts=["lists", "codes"], models=["sasrec", "markov"], codes=["letter"])
+    few, many = (build(films, asked.model_copy(update={"k": k})) for k in (5, 50))
+    words = [str(codes.PART.blocks(made.codes or [], made)) for made in (few, many)]
+    assert (
+        [text.count("the first 60 items") for text in words]
+        == [text.count("the first 40 items") for text in words]
+        == [0, 1]
+    )
 
 
 def test_paths_and_layers_are_those_of_the_page(models: Zoo, report: Report) -> None:
