@@ -85,6 +85,9 @@ def test_shares_of_attention_are_per_cent_in_figures_as_in_sentences(models: Zoo
     blocks = attention.PART.blocks([alpha], made)
     (bars, _) = next(block["figures"] for block in blocks if block["kind"] == "figures")
     assert all(f"{weight:.1%}" in str(bars.draw("")) for weight in alpha.last)
+    least = alpha.model_copy(update={"last": [0.0004, *alpha.last[1:]]})
+    (bars, _) = next(block["figures"] for block in attention.PART.blocks([least], made) if block["kind"] == "figures")
+    assert all("&lt;0.1%" in str(drawn) for drawn in (bars.draw(""), bars.live()))
     assert {text[-1] for text in bars.live().data[0].text} == {"%"}
 
 
