@@ -16,7 +16,7 @@ import pandas as pd
 from app import styles
 from app.analysis import beam_search
 from app.analysis.cache import cached, of_model
-from app.text import adding_up, clean, count, distinct, listed
+from app.text import adding_up, clean, count, distinct, listed, share_of_all
 from engine.bundle.index import best, mean_rank
 from engine.errors import SeqscopeError
 from engine.runtime import (
@@ -323,7 +323,7 @@ def rbo_words(k: int) -> str:
     """What stands behind the figures of rank-biased overlap."""
     return (
         f"RBO: rank-biased overlap, p = {RBO_P:g}; 1 is the same order, 0 nothing shared. "
-        f"The first {k} places carry {rbo_weight(RBO_P, k):.0%} of its weight."
+        f"The first {k} places carry {share_of_all(rbo_weight(RBO_P, k))} of its weight."
     )
 
 

@@ -89,6 +89,9 @@ def test_agreement_of_a_pair(models: Zoo) -> None:
     beta = set(found[1].items)
     assert frame.iloc[1]["shared"] == len(beta & set(found[0].items))
 
+    assert "50 places carry 99.92% of its weight" in recommend.rbo_words(
+        50
+    ) and "10 places carry 86%" in recommend.rbo_words(10)
     assert recommend.spread_words(recommend.Spread(4, 4, 0), 2).endswith(
         "4 are recommended by both models and none by one alone."
     )
