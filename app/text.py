@@ -170,6 +170,15 @@ def grouped(number: float, digits: int) -> str:
     return f"{number:,.0f}" if number.is_integer() and abs(number) < 1e15 else f"{number:,.{digits}g}"
 
 
+def adding_up(parts: Sequence[float], digits: int) -> list[float]:
+    """To so many digits behind the point, so that they sum to their rounded sum: what rounding leaves over goes to the largest
+    part, where it shows least."""
+    rounded = [round(part, digits) for part in parts]
+    largest = max(range(len(parts)), key=lambda place: abs(parts[place]))
+    rounded[largest] += round(sum(parts), digits) - sum(rounded)
+    return rounded
+
+
 def amount(bytes: int) -> str:
     """As in “2.5 MB”."""
     for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
@@ -188,10 +197,15 @@ def span(seconds: float, digits: Literal[0, 1] = 0) -> str:
 
 
 def percent(share: float) -> str:
-    """Two digits that count: 35%, 1.8%, 0.06%."""
+    """Two digits that count: 35%, 1.8%, 0.06%; as many more as it takes not to be all."""
     if share < 1e-4:
         return "<0.01%"
-    return f"{share:.0%}" if share >= 0.0995 else f"{share:.1%}" if share >= 0.00995 else f"{share:.2%}"
+    return share_of_all(share) if share >= 0.0995 else f"{share:.1%}" if share >= 0.00995 else f"{share:.2%}"
+
+
+def tenths(share: float) -> str:
+    """15.6%, and 0.0% of nothing alone."""
+    return "<0.1%" if 0 < share < 0.0005 else f"{share:.1%}"
 
 
 def share_of_all(share: float, digits: int = 0) -> str:

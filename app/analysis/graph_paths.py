@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from app.analysis.cache import cached, of_model
-from app.text import count, listed, md
+from app.text import adding_up, count, listed, md
 from engine.runtime import Zoo, judge
 from engine.runtime.graph_paths import Branch, Float32, walked
 
@@ -47,7 +47,7 @@ def table(branches: Sequence[Branch], titles: Titles) -> pd.DataFrame:
                 (
                     start,
                     "",
-                    f"({branch.others:,} other items)" if branch.others else "(their items)",
+                    f"({count(branch.others, 'other item')})" if branch.others else "(their items)",
                     None,
                     branch.others_add,
                 )
@@ -73,7 +73,7 @@ def sentence(branches: Sequence[Branch], item: int, titles: Titles, model: str, 
     parts = score_parts(branches, item)
     score = ""
     if parts is not None:
-        rounded = _rounded(list(parts.values()))
+        rounded = adding_up([*parts.values()], 3)
         added = listed([f"{judge.signed(value, '+.3f')} {of}" for of, value in zip(parts, rounded, strict=True)])
         score = f" Its score, {judge.signed(sum(parts.values()), '.3f')}, is the sum of {added}."
     if not ways:
@@ -91,15 +91,6 @@ def sentence(branches: Sequence[Branch], item: int, titles: Titles, model: str, 
             f"{words} {model}'s layers are not linear, so its score is no sum over paths. Widths: weights of the paths."
         )
     return f"{words}{score}"
-
-
-def _rounded(parts: Sequence[float]) -> list[float]:
-    """To three digits, so that they sum to their rounded sum: what rounding leaves over goes to the largest part, where it
-    shows least."""
-    rounded = [round(part, 3) for part in parts]
-    largest = max(range(len(parts)), key=lambda place: abs(parts[place]))
-    rounded[largest] += round(sum(parts), 3) - sum(rounded)
-    return rounded
 
 
 def score_parts(branches: Sequence[Branch], item: int) -> dict[str, float] | None:

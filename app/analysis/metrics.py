@@ -155,7 +155,8 @@ def beam_words(title: str, protocol: str, metrics: Mapping[str, Mapping[str, flo
     words = f"{title}: ranks from a beam that keeps {count(width, 'prefix', 'prefixes')} at each step."
     share = metrics.get(protocol, {}).get(f"outside@{width}")
     if share is not None:
-        words += f" {share:.0%} of the held-out items were not generated; they share the mean of the remaining ranks."
+        outside = repeats.in_percent(share)
+        words += f" {outside} of the held-out items were not generated; they share the mean of the remaining ranks."
     return words + f" Ranks beyond {width} are unknown."
 
 

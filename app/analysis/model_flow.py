@@ -30,7 +30,7 @@ def steps(models: Zoo, name: str, history: tuple[int, ...], top: TopK) -> list[F
         ]
     read = tuple(history[place] for place in bundle.used(history))
     if about.generator is not None:
-        middle = _generative(models, bundle, read)
+        middle = _generative(models, bundle, read, len(top.items))
     elif about.index.kind == "identity":
         item = int(top.items[0]) if len(top.items) else None
         middle = _counted(bundle, read, None if item is None else contributions(models, name, history, item))
@@ -40,6 +40,8 @@ def steps(models: Zoo, name: str, history: tuple[int, ...], top: TopK) -> list[F
 
 
 def _history(bundle: Bundle, history: tuple[int, ...], read: tuple[int, ...]) -> FlowStep:
+    if len(read) == 1:
+        return FlowStep("History", "1 item." if len(history) == 1 else f"The last of {len(history):,} items.")
     which = (
         f"The latest {len(read)} of {len(history):,} items" if len(read) < len(history) else count(len(read), "item")
     )
@@ -56,7 +58,7 @@ def _list(models: Zoo, top: TopK) -> FlowStep:
     return FlowStep("List", f"Best first: {clean(titled(models, int(top.items[0])), 60)}{probability}.")
 
 
-def _generative(models: Zoo, bundle: Bundle, read: tuple[int, ...]) -> list[FlowStep]:
+def _generative(models: Zoo, bundle: Bundle, read: tuple[int, ...], k: int) -> list[FlowStep]:
     writes = bundle.manifest.generator
     assert writes is not None
     codes = bundle.identifiers.codes[read[-1]].tolist() if read else []
@@ -70,7 +72,7 @@ def _generative(models: Zoo, bundle: Bundle, read: tuple[int, ...]) -> list[Flow
     return [
         FlowStep("Semantic IDs", f"Each item is {count(writes.levels, 'code')}{example}."),
         FlowStep("Generate", decoder),
-        FlowStep("Beam search", f"Width {writes.beam}, constrained to the IDs of {len(models):,} items."),
+        FlowStep("Beam search", f"Width {max(writes.beam, k)}, constrained to the IDs of {len(models):,} items."),
     ]
 
 

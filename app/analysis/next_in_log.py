@@ -78,7 +78,7 @@ def sentence(models: Zoo, history: tuple[int, ...]) -> str:
     if not following.people:
         return f"No user in the log has an item directly after {after}."
     if not following.items:
-        return f"{who} had an item after {after}, each a different one."
+        return f"{who} had an item after {after}{', each a different one' * (following.people > 1)}."
     shares = [
         f"**{md(models.titles[item], 60)}** {percent(share)}"
         for item, share in zip(following.items, following.shares, strict=True)

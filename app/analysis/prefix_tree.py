@@ -10,6 +10,7 @@ import numpy as np
 from app.analysis.map_colouring import GROUPS
 from app.analysis.semantic_ids import NONE, Labels, spelled, with_prefix
 from app.styles import GREY, SCALE, SERIES
+from app.text import count, percent
 from engine.bundle.codes import Ints
 
 NODES = 400
@@ -107,7 +108,7 @@ def by_category(tree: Tree, of: Labels) -> Colours:
         used.add(min(best, GROUPS))
         hue = SERIES[best] if best < GROUPS else GREY
         colours.append(_mixed(bytes.fromhex(hue[1:]), float(share)))
-        words.append(f"{share:.0%} {of.names[best]}")
+        words.append(f"{percent(share)} {of.names[best]}")
     legend = [(SERIES[place], of.names[place]) for place in range(min(GROUPS, len(of.names))) if place in used]
     if GROUPS in used:
         legend.append((GREY, "Other"))
@@ -123,7 +124,7 @@ def by_popularity(tree: Tree, events: Ints) -> Colours:
     # of the items, so that the trees of all tokenizers have one scale; few items far out would take all colours
     low, high = (float(end) for end in np.quantile(np.log10(np.maximum(events, 1)), (0.1, 0.9)))
     places = np.clip((logs - low) / (high - low), 0, 1) if high > low else np.full(len(logs), 0.5)
-    words = [f"{mean:,.0f} training events per item" for mean in means]
+    words = [f"{count(round(mean), 'training event')} per item" for mean in means]
     return Colours(sample_colorscale(SCALE, places.tolist()), words, scale=(low, high))
 
 

@@ -3,6 +3,7 @@ the lists agree, and the rank of each of their items in each model."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,7 @@ import pandas as pd
 from app import styles
 from app.analysis import beam_search
 from app.analysis.cache import cached, of_model
-from app.text import clean, count, distinct, listed
+from app.text import adding_up, clean, count, distinct, listed, share_of_all
 from engine.bundle.index import best, mean_rank
 from engine.errors import SeqscopeError
 from engine.runtime import (
@@ -314,7 +315,7 @@ def spread_words(spread: Spread, lists: int) -> str:
     verb = "is" if spread.by_all < 2 else "are"
     return (
         f"Of {count(spread.different, 'item')} in these lists, {spread.by_all or 'none'} {verb} recommended by {models} and "
-        f"{spread.by_one} by one alone."
+        f"{spread.by_one or 'none'} by one alone."
     )
 
 
@@ -322,7 +323,7 @@ def rbo_words(k: int) -> str:
     """What stands behind the figures of rank-biased overlap."""
     return (
         f"RBO: rank-biased overlap, p = {RBO_P:g}; 1 is the same order, 0 nothing shared. "
-        f"The first {k} places carry {rbo_weight(RBO_P, k):.0%} of its weight."
+        f"The first {k} places carry {share_of_all(rbo_weight(RBO_P, k))} of its weight."
     )
 
 
@@ -450,19 +451,25 @@ def _scaled(effect: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
 
 
 def sum_words(title: str, parts: Contributions, events: Sequence[str], most: int = 4) -> str:
-    """A score as the sum that it is, the largest parts by name. title, events: the model's and those of the history's items, as
-    they are escaped for where this is shown."""
+    """A score as the sum that it is, the largest parts by name, so that what is written adds up. title, events: the model's and
+    those of the history's items, as they are escaped for where this is shown."""
     given = parts.events.astype(float)
     by_size = [place for place in np.argsort(-np.abs(given), kind="stable").tolist() if given[place]]
-    named = [f"{events[place]} {judge.signed(given[place], '+.3g')}" for place in by_size[:most]]
+    named = [(events[place], float(given[place])) for place in by_size[:most]]
     if len(by_size) > most:
-        named.append(f"{count(len(by_size) - most, 'other')} {judge.signed(given[by_size[most:]].sum(), '+.3g')}")
-    named += [f"{part} {judge.signed(value, '+.3g')}" for part, value in parts.parts.items()]
-    if parts.prior:
-        named.append(f"the item’s own bias {judge.signed(parts.prior, '+.3g')}")
-    if not named:
+        named.append((count(len(by_size) - most, "other"), float(given[by_size[most:]].sum())))
+    named += [*parts.parts.items(), ("the item’s own bias", parts.prior)]
+    largest = max(abs(value) for _, value in named)
+    if not largest:
         return f"{title} has nothing for it: no item of the history leads there."
-    return f"{title} adds up to {judge.signed(parts.score, '.3g')}, exactly: {listed(named)}."
+    digits = max(0, 3 - math.floor(math.log10(largest)))
+    rounded = adding_up([value for _, value in named], digits)
+    added = [
+        f"{part} {judge.signed(value, f'+,.{digits}f')}"
+        for (part, _), value in zip(named, rounded, strict=True)
+        if value
+    ]
+    return f"{title} adds up to {judge.signed(sum(rounded), f',.{digits}f')}, exactly: {listed(added)}."
 
 
 def moves(answer: Answer) -> dict[int, tuple[str, str]]:

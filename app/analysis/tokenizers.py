@@ -15,7 +15,7 @@ from app.analysis import map_colouring, metrics, prefix_tree, semantic_ids
 from app.analysis.cache import cached, of_digest, stamp
 from app.analysis.prefix_tree import Colours, Tree, name
 from app.analysis.semantic_ids import Bias, Popular, path, spelled
-from app.text import clean, count
+from app.text import clean, count, tenths
 from engine.bundle import codes
 from engine.bundle.codes import Depth, Ints, Usage
 from engine.bundle.tokenizers import Alike, Teacher
@@ -231,7 +231,7 @@ def levels_table(usages: Sequence[tuple[str, Tokenization, Sequence[Usage]]]) ->
 
 def _teacher(taught: Teacher, titles: Mapping[str, str]) -> str:
     well = f", validation NDCG@10 {taught.valid_ndcg:.3f}" if taught.valid_ndcg is not None else ""
-    at = f" after {taught.best_epoch:,} epochs" if taught.best_epoch else ""
+    at = f" after {count(taught.best_epoch, 'epoch')}" if taught.best_epoch else ""
     declared = {
         variant.name: variant.title for model in declarations().models.values() for variant in model.card.variants
     }
@@ -239,7 +239,7 @@ def _teacher(taught: Teacher, titles: Mapping[str, str]) -> str:
 
 
 def _change(before: float, after: float) -> str:
-    return f"{before:.1%} → {after:.1%}"
+    return f"{tenths(before)} → {tenths(after)}"
 
 
 def _stacked(tables: Iterable[tuple[str, Mapping[str, object]]]) -> pd.DataFrame:

@@ -20,7 +20,7 @@ from app.session import state
 from app.session.address import encode
 from app.text import clean
 from engine.errors import SeqscopeError
-from engine.runtime import Zoo
+from engine.runtime import Zoo, protocols
 
 SECTIONS = {
     "ranks": "Who recommends it",
@@ -82,7 +82,9 @@ def _section(name: str, models: Zoo, now: state.State, item: int) -> dict[str, A
 def _content(name: str, models: Zoo, now: state.State, item: int) -> dict[str, Any]:
     history, shown = state.numbers(models, now.current), model_card.shown(models, now.models)
     if name == "ranks":
-        note = "In the history; ranked among the items left to recommend." if item in history else ""
+        among = protocols.history_excluded(models.info.repeats)
+        rule = "ranked among the items left to recommend" if among else "repeats count here, so it may come again"
+        note = f"In the history; {rule}." if item in history else ""
         if item == state.target(models):
             note = "The held-out item: what this user chose next."
         return {"rows": contents.ranks(models, shown, history, item, now.k), "note": note}

@@ -14,7 +14,7 @@ from plotly.subplots import make_subplots
 from app.analysis.attention import Float, Names, Profile, distances, moves
 from app.figures.style import AGAINST, FOR, QUIET, laid_out, signed_scale
 from app.styles import DASHES, SCALE, SERIES
-from app.text import count, label, ordinal, short_title, wide
+from app.text import count, label, ordinal, short_title, tenths, wide
 from engine.runtime import judge
 
 ROW = 26  # pixels of a bar with its label
@@ -55,7 +55,7 @@ def bars(
             marker={"color": [colour if position else QUIET for position in shown["position"]]},
             customdata=hovers(shown["position"], shown["title"]),
             hovertemplate=f"%{{customdata}}<br>{quantity} %{{x:{form}}}<extra></extra>",
-            text=[f"{value:{form}}" for value in shown[quantity]],
+            text=[f"{value:{form}}" if even is None else label(tenths(value)) for value in shown[quantity]],
             textposition="outside",
             cliponaxis=False,
         )

@@ -10,7 +10,7 @@ import numpy as np
 from app import styles
 from app.analysis import beam_search, item_card, recommend, semantic_ids, tokenizers
 from app.store.catalogue import Catalogue
-from app.text import clean, count, listed, ordinal, percent, share_of_all, short, together, whole_rank
+from app.text import clean, count, listed, ordinal, percent, short, together, whole_rank
 from engine.errors import SeqscopeError
 from engine.runtime import LeaveOneOut, Neighbours, Zoo
 
@@ -26,7 +26,7 @@ def card(models: Zoo, catalogue: Catalogue, item: int) -> dict[str, Any]:
     if models.has_log:
         place = item_card.standing(models.popularity, item)
         standing = f"{count(place.events, 'training event')} · popularity rank {place.rank:,} of {len(models):,}" + (
-            f" · more popular than {share_of_all(place.percentile / 100)}" if place.rank > 1 else ""
+            f" · more popular than {percent(place.percentile / 100)}" if place.rank > 1 and place.percentile else ""
         )
     series = item_card.series_of(items, item)
     return {

@@ -155,7 +155,10 @@ def cell_text(value: Any) -> str:
     if value is None or value == "":
         return "–"
     if isinstance(value, float):
-        return judge.signed(value, ",.4g" if abs(value) >= 1_000 or value == int(value) else ".4f")
+        size = abs(value)
+        if value.is_integer() and size < 1e15:
+            return judge.signed(value, ",.0f")
+        return judge.signed(value, ",.1f" if 1_000 <= size < 1e15 else ".4f" if 0.00005 <= size < 1_000 else ".1e")
     if isinstance(value, int):
         return judge.signed(value, ",")
     if isinstance(value, (list, tuple)):

@@ -124,7 +124,7 @@ def blocks(report: Report) -> list[Block]:
         "Source": clean(data.source, 2_000),
         "Terms": clean(data.licence, 2_000),
         "Seal": report.seal,
-        "Check it": f"seqscope report --verify {report.stem}.json asks the models again and says whether the lists still hold.",
+        "Check it": f"seqscope report --verify {report.stem}.json asks the models again and says what still holds.",
     }
     rows = [
         [
@@ -190,6 +190,8 @@ def check(report: Report, models: Zoo) -> Iterator[Checked]:
 
 def _models(report: Report, models: Zoo, names: list[str]) -> Iterator[Checked]:
     whole = set(models.bundles) == set(names)
+    # a report of before says neither of any model
+    unsaid = {name for name in ("improving", "unsettled") if not any(getattr(entry, name) for entry in report.models)}
     for told in report.models:
         claim = f"model {report.titles[told.name]}"
         if told.name not in models.bundles:
@@ -198,8 +200,7 @@ def _models(report: Report, models: Zoo, names: list[str]) -> Iterator[Checked]:
             words = f"its bundle is another one now ({models.bundles[told.name].digest[:12]}…, was {told.digest[:12]}…)"
             yield Checked(claim, False, words)
         else:
-            # a report of before does not say
-            left_out = {"provider"} | {name for name in ("improving", "unsettled") if not getattr(told, name)}
+            left_out = {"provider"} | unsaid
             if not whole and not is_fixed(told.name):  # it takes one of the spare looks, by its place among all
                 left_out |= _LOOK
             then, now = (some.model_dump(exclude=left_out) for some in (told, model(models, told.name)))

@@ -21,14 +21,24 @@ _NAMED = 4  # models by name; the others are counted
 _BEFORE = ("Compared", "Best", "For whom", "Beware", "Check")
 _ALL = "Of all that were evaluated: "
 """A verdict is: its best model need not be one of the report's."""
-_LEVEL = (
-    (_ALL, ""),
+_ALONE = (
+    "Not told: groups compare a neural model with one that needs no training, and only one of the two was evaluated."
+)
+_UNCHECKED = " The lists cannot be checked: their history is left out."
+_NO_GROUPS = "No difference between groups can be told: there are too few users"
+_NOW_AND_BEFORE = (
+    (rf" has ({judge.HEADLINE}@\d+) (\S+ \(95% interval)", r" has the highest \1, \2"),
+    (r"\(<1%\)", "(0%)"),
+    (r"\(>99%\)", "(100%)"),
+    (re.escape(_ALONE), f"{_NO_GROUPS}, or no two models to compare."),
+    (rf"{_NO_GROUPS}\.", f"{_NO_GROUPS}, or no two models to compare."),
+    ("every other model with a figure", "every other model of this report"),
     ("every other model of this report", "every other model here"),
     (r" is not significantly different from (.+) in (\S+) \(", r" and \1 are level by \2 ("),
     (" is not significantly different in any group", " is level in every group"),
     ("not significantly different on ", "level on "),
 )
-"""What is said where a difference could be chance, and what earlier versions said."""
+"""What is said now, and what earlier versions said in its place."""
 
 
 def summary(report: Report, stem: str = "") -> list[SummaryLine]:
@@ -48,7 +58,14 @@ def summary(report: Report, stem: str = "") -> list[SummaryLine]:
 def says_so(report: Report, others: Report) -> bool:
     """Whether its summary is what is written of `others`, now or by an earlier version."""
     written = [*(summary(others, stem) for stem in (report.stem, _stem_of_before(report))), *_of_before(others)]
-    return _signless(report.summary) in map(_signless, written)
+    lines = [_signless(each) for each in written]
+    lines += [[(about, text.replace(_ALL, "")) for about, text in each] for each in lines]  # as it was before `_ALL`
+    if report.asked.history is None:  # it was said of metrics alone, too
+        lines += [
+            [(about, text.removesuffix(_UNCHECKED) + _UNCHECKED * (about == "Check")) for about, text in each]
+            for each in lines
+        ]
+    return _signless(report.summary) in lines
 
 
 def _stem_of_before(report: Report) -> str:
@@ -76,9 +93,9 @@ def _lines(texts: Mapping[str, str]) -> list[SummaryLine]:
 
 
 def _signless(lines: list[SummaryLine]) -> list[tuple[str, str]]:
-    """Without what earlier versions wrote otherwise: the minus, the sign of what rounds to zero, and `_LEVEL`."""
+    """Without what earlier versions wrote otherwise: the minus, the sign of what rounds to zero, and `_NOW_AND_BEFORE`."""
     texts = {line.about: re.sub(r"[+-](?=0\.0+(?!\d))", "", line.text.replace("−", "-")) for line in lines}
-    for now, before in _LEVEL:
+    for now, before in _NOW_AND_BEFORE:
         texts = {about: re.sub(now, before, text) for about, text in texts.items()}
     return list(texts.items())
 
@@ -119,12 +136,14 @@ def _best(report: Report) -> str:
         return f"No model has {headline}: nothing is known beyond their beams."
     best = max(estimates, key=lambda estimate: (estimate.mean, estimate.mark == "best"))  # among equals the marked one
     interval = f"95% interval {best.low:.4f} to {best.high:.4f}"
-    sentence = f"{_titles(report, [best])} has the highest {headline}, {best.mean:.4f} ({interval})"
+    has = f"has {headline}" if len(estimates) == 1 else f"has the highest {headline},"
+    sentence = f"{_titles(report, [best])} {has} {best.mean:.4f} ({interval})"
     level = [estimate for estimate in estimates if estimate.mark == "level"]
     if level:
         sentence += f", not significantly different from {_titles(report, level)} (paired bootstrap, Holm)"
-    elif len({estimate.model for estimate in estimates}) > 1:
-        sentence += ", significantly more than every other model of this report (paired bootstrap, Holm)"
+    elif (measured := len({estimate.model for estimate in estimates})) > 1:
+        others = "of this report" if measured == len(report.models) else "with a figure"
+        sentence += f", significantly more than every other model {others} (paired bootstrap, Holm)"
     sentences = [f"{sentence}."]
     if metrics.verdict is not None and metrics.verdict.better is not None:
         sentences.append(_ALL + judge.words(metrics.verdict, lambda title: clean(title, 80)).outcome)
@@ -139,7 +158,9 @@ def _for_whom(metrics: Metrics | None) -> str:
     if metrics is None or metrics.verdict is None:
         return "Not told: this report does not compare groups of users and items."
     for_whom = judge.words(metrics.verdict, lambda title: clean(title, 80)).for_whom
-    return for_whom or "No difference between groups can be told: there are too few users, or no two models to compare."
+    if metrics.verdict.better is None:
+        return _ALONE
+    return for_whom or f"{_NO_GROUPS}."
 
 
 def _beware(report: Report, *, before: bool = False) -> str:
@@ -168,9 +189,6 @@ def _beware(report: Report, *, before: bool = False) -> str:
 
 def _check(report: Report, name: str) -> str:
     """name: of the file."""
+    untold = report.asked.history is None and any(part.of_history for part, _ in report.content())
     words = f"seqscope report --verify {name} asks the models again and says line by line what still holds."
-    return (
-        words
-        if report.asked.history is not None
-        else f"{words} The lists cannot be checked: their history is left out."
-    )
+    return words + _UNCHECKED * untold

@@ -50,6 +50,13 @@ def propose(measured: Mapping[str, float]) -> str:
     return "count" if max(measured["repeated_events"], measured["repeated_targets"]) >= COUNT_FROM else "first"
 
 
+def in_percent(share: float, digits: int = 0) -> str:
+    """44%; <1% and >99% of what would be rounded to nothing and to all. digits: behind the point."""
+    step = 10.0**-digits
+    few, most = share < step / 200, share >= 1 - step / 200
+    return f"<{step:g}%" if few and share else f">{100 - step:g}%" if most and share < 1 else f"{share:.{digits}%}"
+
+
 def in_words(measured: Mapping[str, float], rule: str) -> str:
     """What was measured, and what the rule makes of it, in a sentence without a full stop."""
     events, targets = (measured.get(name, 0.0) for name in ("repeated_events", "repeated_targets"))
@@ -57,7 +64,8 @@ def in_words(measured: Mapping[str, float], rule: str) -> str:
         return "no user has an item twice"
     treated = "they count" if rule == "count" else "only the first event of a user with an item is used"
     return (
-        f"{events:.1%} of events and {targets:.1%} of held-out items repeat an earlier item of the same user; {treated}"
+        f"{in_percent(events, 1)} of events and {in_percent(targets, 1)} of held-out items repeat an earlier item of the "
+        f"same user; {treated}"
     )
 
 
@@ -67,10 +75,10 @@ def meaning(rule: str | None, measured: Mapping[str, float]) -> str:
     if rule == "count":
         return (
             "Repeats count: items of the history stay among the candidates and may be recommended again "
-            f"({targets:.1%} of held-out items repeat one of the history)."
+            f"({in_percent(targets, 1)} of held-out items repeat one of the history)."
         )
     if rule == "first":
-        dropped = f" (later ones, {events:.1%} of events, were dropped)" if events else ""
+        dropped = f" (later ones, {in_percent(events, 1)} of events, were dropped)" if events else ""
         return f"First time only: each user has an item once{dropped}, and items of the history are left out of the candidates."
     return "Items of the history are left out of the candidates."
 
@@ -121,7 +129,7 @@ def about_held_out(counts: Mapping[str, int], cases: int, options: Mapping[str, 
         NEGATIVE: "have a negative quantity (cancellations)",
         UNTRAINED: "are of items that nobody has in training",
     }
-    parts = [f"{counts[kind]:,} ({counts[kind] / cases:.0%}) {words[kind]}" for kind in words if kind in counts]
+    parts = [f"{counts[kind]:,} ({in_percent(counts[kind] / cases)}) {words[kind]}" for kind in words if kind in counts]
     many = [kind for kind in words if counts.get(kind, 0) >= NOTABLE * cases]
     advice = {
         TIES: "Among events that tie, the order is not one in time, and a model can learn it: shuffle ties to see what is left.",

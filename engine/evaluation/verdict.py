@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from engine.data.repeats import in_percent
 from engine.evaluation.memorisation import NEAR, NEXT, PLACES, UNSEEN
 from engine.evaluation.significance import Difference, paired_over_seeds
 from engine.evaluation.tables import Ranks
@@ -262,7 +263,7 @@ def group_rows(verdict: Verdict) -> list[tuple[str, str, str, str, str]]:
         (
             _GROUPS[group.kind][1].format(bound=group.bound),
             f"{group.people:,}",
-            f"{group.share:.0%}",
+            in_percent(group.share),
             signed(group.difference),
             f"{signed(group.low)} to {signed(group.high)}",
         )

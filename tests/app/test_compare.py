@@ -21,7 +21,7 @@ from app.screens.compare import actions
 from app.session import history_edits, state
 from app.text import percent
 from engine.runtime import Zoo
-from tests.app.conftest import Open
+from tests.app.conftest import Open, told
 from tests.runtime.bundles import TOYS, count_repeats, make_zoo, seal
 
 LETTERS = ("a", "b", "c", "d")
@@ -88,6 +88,13 @@ def test_agreement_of_a_pair(models: Zoo) -> None:
     assert (same["shared"] == 10).all() and same[["jaccard", "rbo"]].to_numpy() == pytest.approx(1)
     beta = set(found[1].items)
     assert frame.iloc[1]["shared"] == len(beta & set(found[0].items))
+
+    assert "50 places carry 99.92% of its weight" in recommend.rbo_words(
+        50
+    ) and "10 places carry 86%" in recommend.rbo_words(10)
+    assert recommend.spread_words(recommend.Spread(4, 4, 0), 2).endswith(
+        "4 are recommended by both models and none by one alone."
+    )
 
 
 # --- what is shown
@@ -196,25 +203,35 @@ def test_items_that_a_generative_model_cannot_tell_apart_share_their_rank(
     assert recommend.known_ranks(models, "plain", (1, 2), [7, 9, 4, 1], written) == [2.5, 2.5, 1.0, None]
 
 
-def test_the_flow_of_every_model_goes_from_the_history_to_its_list(models: Zoo) -> None:
+def test_the_flow_of_every_model_goes_from_the_history_to_its_list(models: Zoo, root: Path) -> None:
     for answer in recommend.ask(models, list(models.bundles), (1, 2), 5):
         assert answer.top is not None
         flow = model_flow.steps(models, answer.name, (1, 2), answer.top)
         assert flow[0].title == "History" and models.titles[answer.items[0]][:6] in flow[-1].detail
         attends = models.bundles[answer.name].manifest.attention is not None
         assert attends == any(step.title == "Self-attention" for step in flow)
+    films = Zoo.open(root / "exports" / "films")
+    last, wide = (
+        model_flow.steps(films, name, (1, 2), recommend.top_k(films, name, (1, 2), 30)) for name in ("markov", "tiger")
+    )
+    assert last[0].detail == "The last of 2 items." and wide[3].detail.startswith("Width 30, ")  # of a list of 30
 
 
 # --- the page
 
 
-def test_the_page_shows_a_result_before_any_click_and_which_models_were_refused(open_app: Open) -> None:
+def test_the_page_shows_a_result_before_any_click_and_which_models_were_refused(open_app: Open, root: Path) -> None:
     app = open_app(ds="hostile")
     assert app.title[0].value.endswith("?")
     assert any("broken/manifest.json" in warning.value for warning in app.warning)
     assert not app.get("plotly_chart") and not app.error  # no figure before somebody opens one
     app.query_params["section"] = "agreement"
     assert len(app.run().get("plotly_chart")) == 1
+    alone = open_app(ds="toys", h="toy-1", m="alpha", section="agreement")
+    assert "With one list there is nothing to compare." in told(alone)
+    assert "TIGER needs at least one item" in told(
+        open_app(root / "exports", ds="films", h="", m="tiger", section="beam")
+    )
 
 
 def test_picking_a_held_out_user_closes_the_list_of_them_and_what_came_next_stands_under_the_title(
@@ -409,9 +426,12 @@ def test_people_are_counted_by_what_came_directly_after(tmp_path: Path, items: i
 
 
 def test_what_cannot_be_known_is_said(tmp_path: Path) -> None:
-    models = opened(tmp_path / "toys", [[1, 2, 3], [2, 1, 4]])
+    models = opened(tmp_path / "toys", [[1, 2, 3, 5], [2, 1, 4]])
     assert next_in_log.sentence(models, ()) == ""
     assert "No user" in next_in_log.sentence(models, (9,))
     assert "each a different one" in next_in_log.sentence(models, (2,))
+    assert "1 simulated user had an item after" in (words := next_in_log.sentence(models, (3,))) and words.endswith(
+        "*."
+    )
     (tmp_path / "toys" / "users.parquet").unlink()
     assert "not exported" in next_in_log.sentence(Zoo.open(tmp_path / "toys"), (2,))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,10 @@ from app.analysis import recommend
 from app.components import item_panel
 from app.figures import item_panel as contents
 from app.session import state
+from app.store.catalogue import Catalogue
 from engine.runtime import Zoo
 from tests.app.conftest import Open, alone, run_without_fault
-from tests.runtime.bundles import PARTS, TOYS, with_parts
+from tests.runtime.bundles import PARTS, TOYS, count_repeats, make_zoo, with_parts
 
 HISTORY = (1, 2, 3)
 ADDRESS = {"ds": "toys", "h": "toy-1~toy-2~toy-3", "item": "toy-9"}
@@ -53,6 +55,14 @@ def test_the_panel_shows_the_ranks_and_probabilities_that_the_models_give(models
     assert "needs at least one item" in row["cannot"]
 
 
+def test_an_item_is_more_popular_than_those_that_have_fewer_events(root: Path) -> None:
+    films = Zoo.open(root / "exports" / "films")
+    order, catalogue = np.argsort(films.popularity, kind="stable").tolist(), Catalogue(films.items)
+    least, rare, second, most = (contents.card(films, catalogue, order[at])["standing"] for at in (0, 20, -2, -1))
+    assert "more popular" not in least and "more popular" not in most
+    assert rare.endswith("more popular than 0.18%") and second.endswith("more popular than 99.98%")
+
+
 def test_leave_one_out_has_a_cell_per_event_and_model_and_the_same_reason_is_said_once(models: Zoo) -> None:
     reasons = contents.why(models, ["alpha", "popular"], HISTORY, 9, slow=False)
     assert [model["name"] for model in reasons["models"]] == ["alpha", "popular"]
@@ -70,8 +80,9 @@ def test_parts_that_a_query_adds_up_are_told(exports: Path, tmp_path: Path) -> N
     models = Zoo.open(tmp_path / "toys")
     (words,) = contents.why(models, ["alpha", "popular"], HISTORY, 9, slow=False)["sums"]
     score = models.bundles["alpha"].scores(HISTORY)[9]
-    assert words.startswith(f"Alpha adds up to {score:.3g}, exactly: an average item ")
-    assert all(f"{part} " in words for part in PARTS)
+    total, parts = words.removeprefix("Alpha adds up to ").replace("−", "-").split(", exactly: ")
+    assert all(f"{part} " in parts for part in PARTS) and float(total) == pytest.approx(score, abs=1e-3)
+    assert sum(map(float, re.findall(r"[+-][0-9.]*[0-9]", parts))) == pytest.approx(float(total), abs=1e-9)
 
 
 def test_parts_that_do_not_add_up_take_no_other_model_along(exports: Path, tmp_path: Path) -> None:
@@ -90,6 +101,16 @@ def test_it_stands_beside_every_page_while_an_item_is_selected(open_app: Open) -
     assert panel["id"] == "toy-9" and not any("failed" in section for section in panel["sections"].values())
     del app.query_params["item"]
     assert not panels(app.run())
+
+
+def test_an_item_of_the_history_is_ranked_among_others_unless_repeats_count(open_app: Open, tmp_path: Path) -> None:
+    notes = []
+    for name, change in (("first", Path), ("count", count_repeats)):
+        folder = change(make_zoo(tmp_path / name, name="toys")).parent
+        (panel,) = panels(open_app(folder, page="about", **ADDRESS | {"item": "toy-1"}))
+        notes.append(panel["sections"]["ranks"]["content"]["note"])
+    assert "ranked among the items left" in notes[0]
+    assert notes[1] == "In the history; repeats count here, so it may come again."
 
 
 def test_a_run_leaves_it_where_it_is_until_it_is_drawn_anew(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:

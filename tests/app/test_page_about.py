@@ -78,6 +78,15 @@ def test_cards(path: Path) -> None:
     assert any("not a place for each item" in words for words in views.cannot(zoo.bundles["popular"]))
 
 
+def test_a_card_says_what_is_read_and_has_no_vectors_where_a_model_has_none(root: Path) -> None:
+    films = Zoo.open(root / "exports" / "films").bundles
+    cards = {name: views.model_card(films[name]) for name in ("popularity", "markov", "sasrec")}
+    assert [card["Reads"] for card in cards.values()] == [
+        "nothing: it recommends the same to everybody", "the last item", "the latest 100 items",
+    ]  # fmt: skip
+    assert ["embedding size" in card["Size"] for card in cards.values()] == [False, False, True]
+
+
 def test_ties_are_told_as_they_are_counted(path: Path) -> None:
     alike = np.zeros(3, np.int64)  # three events of one user on one day
     tied = dataclasses.replace(Zoo.open(path).info, time=describe_time(alike, alike, "day"))

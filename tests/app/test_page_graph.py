@@ -11,6 +11,7 @@ import pytest
 from app.analysis import graph_paths, model_card
 from app.figures import graph_paths as graph_figures
 from engine.runtime import BundleError, Zoo
+from engine.runtime.graph_paths import Branch
 from tests.app.conftest import Open
 from tests.runtime.bundles import TOYS, make_zoo, seal, some_log, with_graph
 
@@ -52,6 +53,13 @@ def test_a_list_without_a_layer_ranks_what_may_be_recommended(zoo: Zoo, model: s
     assert layers is not None and list(layers.ranks[None].values()) == list(range(1, 11))
     assert set(layers.items).isdisjoint(HISTORY)
     assert any(list(layers.ranks[layer].values()) != list(range(1, 11)) for layer in range(count))
+
+
+def test_other_items_of_a_branch_are_counted() -> None:
+    ends = [
+        graph_paths.table([Branch(1, 0.5, 3, 1.0, 0.1, [], n, 0.2, 0.0)], {1: "a"})["to"].iloc[-1] for n in (0, 1, 2)
+    ]
+    assert ends == ["(their items)", "(1 other item)", "(2 other items)"]
 
 
 def test_layers_side_by_side_add_up_to_the_score(zoo: Zoo) -> None:

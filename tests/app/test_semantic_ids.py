@@ -150,10 +150,13 @@ def test_colours_of_the_tree_are_those_of_the_map() -> None:
     words = dict(zip(tree.prefix, found.words, strict=True))
     assert words[0, 1] == "100% a" and words[0,] == "75% a" and words[1,] == "100% b"
     assert [name for _, name in found.legend] == ["a", "b"]
+    nearly = semantic_ids.Labels(("a", "b"), np.array([0] * 399 + [1], np.int32))
+    assert prefix_tree.by_category(prefix_tree.build(CODES[[0] * 400]), nearly).words[0] == "99.8% a"
     shade = dict(zip(tree.prefix, found.of, strict=True))
     assert shade[0, 1] != shade[0,]
     popular = prefix_tree.by_popularity(tree, EVENTS)
     assert popular.scale is not None and len(popular.of) == len(tree)
+    assert dict(zip(tree.prefix, popular.words, strict=True))[1,] == "1 training event per item"
     assert prefix_tree.by_popularity(tree, np.zeros(7, np.int64)).of[0].startswith("rgb")
     items = pa.table({"kind": [["Comedy", "Drama"], ["Comedy"], ["Drama"], ["Drama", "War"], ["War"], [], ["Drama"]]})
     of_map, of_tree = map_colouring.colouring(items, "kind"), semantic_ids.coloured(items, "kind")
@@ -210,6 +213,12 @@ def test_what_is_said_of_a_tokenizer_names_its_teacher(tmp_path: Path) -> None:
     assert (said("plain")["Teacher"], said("plain")[ranked]) == ("–", "–")
     assert said("taught")["Teacher"] == "Alpha after 1,200 epochs, validation NDCG@10 0.250"
     assert said("taught")[ranked] == "0.125 (0.200)"
+    few = plain["figures"]["after"] | {"excess": 0.0001, "sharing": 0.0005}
+    write_tokenization(tmp_path, "once", teacher=teacher | {"best_epoch": 1}, figures=plain["figures"] | {"after": few})
+    assert said("once")["Teacher"].startswith("Alpha after 1 epoch,")
+    assert said("once")["Collision rate"].endswith(" → <0.1%") and said("once")["Items in collision"].endswith(
+        " → 0.1%"
+    )
 
 
 def test_tables_say_the_same() -> None:

@@ -15,7 +15,7 @@ from app.reports import document, html
 from app.reports.build import build
 from app.reports.document import PARTS, Asked, Report
 from app.reports.files import tables
-from app.reports.parts import attention, effects, lists
+from app.reports.parts import attention, codes, effects, lists
 from app.reports.parts.graph import Paths
 from app.reports.parts.metrics import verdict
 from app.reports.summary import says_so, summary
@@ -85,7 +85,22 @@ def test_shares_of_attention_are_per_cent_in_figures_as_in_sentences(models: Zoo
     blocks = attention.PART.blocks([alpha], made)
     (bars, _) = next(block["figures"] for block in blocks if block["kind"] == "figures")
     assert all(f"{weight:.1%}" in str(bars.draw("")) for weight in alpha.last)
+    least = alpha.model_copy(update={"last": [0.0004, *alpha.last[1:]]})
+    (bars, _) = next(block["figures"] for block in attention.PART.blocks([least], made) if block["kind"] == "figures")
+    assert all("&lt;0.1%" in str(drawn) for drawn in (bars.draw(""), bars.live()))
     assert {text[-1] for text in bars.live().data[0].text} == {"%"}
+
+
+def test_figures_say_what_of_a_long_history_they_leave_out(films: Zoo) -> None:
+    asked = Asked(history=films.item_ids[:50], parts=["history", "effects", "attention"], models=["sasrec"])
+    made = build(films, asked)
+    blocks = attention.PART.blocks(made.attention or [], made)
+    (bars, _) = next(block["figures"] for block in blocks if block["kind"] == "figures")
+    assert all("the other 35 positions" in str(drawn) for drawn in (bars.draw(""), bars.live()))
+    assert "The map has the latest 40 of 50 positions." in str(blocks)
+    assert made.effects is not None and "Drawn are the latest 24 of 50 items." in str(
+        effects.PART.blocks(made.effects, made)
+    )
 
 
 def test_attention_is_the_models(models: Zoo, report: Report) -> None:
@@ -137,6 +152,17 @@ def test_overlap_counts_what_is_shared_and_codes_are_those_of_the_items(report: 
     for coded in one.items:
         assert coded.codes == table[models.position(coded.item_id)].tolist()
     assert {coded.item_id for coded in one.items} >= set(HISTORY)
+
+
+def test_codes_say_of_which_items_they_are_where_they_are_not_of_all(films: Zoo) -> None:
+    asked = Asked(history=films.item_ids[:2], parts=["lists", "codes"], models=["sasrec", "markov"], codes=["letter"])
+    few, many = (build(films, asked.model_copy(update={"k": k})) for k in (5, 50))
+    words = [str(codes.PART.blocks(made.codes or [], made)) for made in (few, many)]
+    assert (
+        [text.count("the first 60 items") for text in words]
+        == [text.count("the first 40 items") for text in words]
+        == [0, 1]
+    )
 
 
 def test_paths_and_layers_are_those_of_the_page(models: Zoo, report: Report) -> None:
@@ -270,6 +296,13 @@ def test_the_summary_of_some_models_does_not_take_them_for_all(copied: Path) -> 
     before = best.text.replace("Of all that were evaluated: ", "").replace("model of this report", "model here")
     older = [line.model_copy(update={"text": before}) if line.about == "Best" else line for line in report.summary]
     assert says_so(report.model_copy(update={"summary": older}), report)  # one that was made before this was said
+    claimed = [
+        line.model_copy(update={"text": "Of all that were evaluated: " * (line == best) + line.text})
+        for line in report.summary
+    ]
+    assert not says_so(
+        report.model_copy(update={"summary": claimed}), report
+    )  # of the models of the report, not of all
 
 
 def test_the_summary_is_written_from_the_data(copied: Path) -> None:
@@ -288,6 +321,10 @@ def test_the_summary_is_written_from_the_data(copied: Path) -> None:
     assert "Collision rate: 1 − unique IDs" in page and "bootstrap over people" not in page and "level with" not in page
     bare = {line.about: line.text for line in build(models, Asked(parts=["codes"])).summary}
     assert "no metrics" in bare["Best"] and "cannot be checked" in bare["Check"]
+    assert lines["For whom"] == "No difference between groups can be told: there are too few users."
+    seal(copied / "popular", family="sasrec")
+    learned = {line.about: line.text for line in build(Zoo.open(copied), Asked(parts=["metrics"])).summary}
+    assert learned["For whom"].endswith("only one of the two was evaluated.")
 
 
 def test_among_equals_the_best_is_the_one_that_is_marked(copied: Path) -> None:
@@ -311,6 +348,33 @@ def test_two_rows_of_one_model_are_not_compared_with_others(copied: Path) -> Non
     (best,) = (line.text for line in report.summary if line.about == "Best")
     assert report.metrics is not None and len(report.metrics.rows) == 2
     assert "has the highest" in best and "every other model" not in best
+
+
+def test_a_model_that_stands_alone_is_not_called_the_best(copied: Path) -> None:
+    """And none is compared with models that have no figure."""
+    seal(copied / "beta", metrics={"full": {"outside@5": 0.5}})
+    models = Zoo.open(copied)
+    report = build(models, Asked(parts=["metrics"], models=["alpha", "beta"]))
+    (best,) = (line for line in report.summary if line.about == "Best")
+    assert best.text.startswith("Alpha has NDCG@10 0.")
+    page = html.render(report, "static").decode()
+    assert "* the best" not in page and "≈" not in page
+    assert not any("lists" in line.text for line in report.summary)  # there are none
+    texts = [line.text.replace("has NDCG@10", "has the highest NDCG@10,", 1) for line in report.summary]
+    older = [line.model_copy(update={"text": text}) for line, text in zip(report.summary, texts, strict=True)]
+    assert says_so(report.model_copy(update={"summary": older}), report)
+    untold = older[-1].model_copy(
+        update={"text": f"{texts[-1]} The lists cannot be checked: their history is left out."}
+    )
+    assert says_so(report.model_copy(update={"summary": [*older[:-1], untold]}), report)
+    three = build(models, Asked(parts=["metrics"], models=["alpha", "beta", "plain"]))
+    assert three.metrics is not None and three.metrics.beams == {"beta": 5}
+    clear = [e.model_copy(update={"mark": "best" if e.mark == "best" else ""}) for e in three.metrics.estimates]
+    metrics = three.metrics.model_copy(update={"estimates": clear})
+    lines = summary(three.model_copy(update={"metrics": metrics}))
+    assert "significantly more than every other model with a figure (" in next(
+        o.text for o in lines if o.about == "Best"
+    )
 
 
 def test_metrics_say_what_held_out_items_are_before_any_verdict(copied: Path) -> None:

@@ -151,6 +151,14 @@ def test_every_part_has_its_section(pages: dict[str, tuple[bytes, Page]], report
         assert word in said
 
 
+def test_numbers_of_tables_are_not_cut_to_what_they_are_not() -> None:
+    """Ranks and counts in full, ties with their half, and nothing small as nothing."""
+    numbers = (12_345.0, 1_749.5, 1_071.0, 0.0, -0.00003, 0.12345, 2.5, 999.96, -1e20)
+    assert [html.cell_text(number) for number in numbers] == [
+        "12,345", "1,749.5", "1,071", "0", "−3.0e−05", "0.1235", "2.5000", "999.9600", "−1.0e+20",
+    ]  # fmt: skip
+
+
 def test_an_address_that_is_none_leads_nowhere_and_no_model_answers(models: Zoo) -> None:
     for address in ("javascript:alert(1)", "?v=1&ds=toys", "data:text/html,x"):
         made = build(models, Asked(history=["toy-9"], parts=["history"]), address=address)

@@ -111,12 +111,24 @@ def test_a_summary_of_before_still_holds(copied: Path) -> None:
     assert told_before() == [] and told_before(Best="All are alike.") == ["summary"]
 
 
+def test_shares_of_before_were_rounded_to_nothing(copied: Path) -> None:
+    counts = Zoo.open(copied).info.counts | {"test": 1_000}
+    describe(copied, counts=counts, held_out={"ties": 2, "repeats": 998})
+    models = Zoo.open(copied)
+    report = build(models, Asked(parts=["metrics"]))
+    raw = document.write(report).decode()
+    assert raw.count("2 (<1%)") == raw.count("998 (>99%)") == 2 and wrong(report, models) == {}
+    before = json.loads(raw.replace("(<1%)", "(0%)").replace("(>99%)", "(100%)"))
+    assert wrong(document.read(json.dumps(before).encode()), models) == {}
+
+
 def test_a_report_of_before_does_not_say_whether_validation_had_settled(copied: Path) -> None:
-    retrain(copied / "alpha", best_epoch=1, recipe={"training": {"patience": 2}})
+    for name in ("alpha", "gamma"):
+        retrain(copied / name, best_epoch=1, recipe={"training": {"patience": 2}})
     models = Zoo.open(copied)
     report = build(models, Asked(parts=["metrics"]))
     unsettled = {model.name: model.unsettled for model in report.models}
-    assert unsettled == {model.name: model.name == "alpha" for model in report.models} and wrong(report, models) == {}
+    assert [name for name in unsettled if unsettled[name]] == ["alpha", "gamma"] and wrong(report, models) == {}
 
     def told(unsettled: dict[str, bool]) -> list[str]:
         """What does not hold of a report that says so of its models."""
@@ -125,6 +137,7 @@ def test_a_report_of_before_does_not_say_whether_validation_had_settled(copied: 
 
     assert told(dict.fromkeys(unsettled, False)) == []
     assert told(unsettled | {"beta": True}) == [f"model {report.titles['beta']}"]
+    assert "model Gamma" in told(unsettled | {"gamma": False})  # which says so of another one
 
 
 def test_a_report_of_before_has_its_models_in_the_order_of_their_manifests(copied: Path) -> None:
@@ -206,10 +219,13 @@ def test_metrics_of_format_1_hold_under_the_protocol_that_they_name(copied: Path
         part: [one.model_copy(update={"users": False}) for one in getattr(report.metrics, part) if one.users]
         for part in ("estimates", "beyond")
     }
-    metrics = report.metrics.model_copy(update={"protocol": "full+user", **rows})
+    metrics = report.metrics.model_copy(update={"protocol": "full+user", "verdict": None, **rows})
     asked = report.asked.model_copy(update={"protocol": "full+user"})
-    old = report.model_copy(update={"schema_version": 1, "asked": asked, "metrics": metrics})
-    assert "metrics" not in wrong(old, models) and "NDCG@10" in verdict(metrics, old)
+    old = report.model_copy(update={"schema_version": 1, "asked": asked, "metrics": metrics, "summary": []})
+    assert wrong(old, models) == {} and "NDCG@10" in str(old.metrics)
+    later = old.model_copy(update={"metrics": metrics.model_copy(update={"verdict": report.metrics.verdict})})
+    assert wrong(later, models) == {"metrics": "format 1 had no verdict"}
+    assert list(wrong(old.model_copy(update={"summary": report.summary}), models)) == ["summary"]
     halves = [one.model_copy(update={"mean": one.mean / 2}) for one in rows["estimates"]]
     forged = old.model_copy(update={"metrics": metrics.model_copy(update={"estimates": halves})})
     assert "metrics" in wrong(forged, models)

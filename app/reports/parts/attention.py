@@ -16,7 +16,7 @@ from app.reports import charts
 from app.reports.blocks import Block, Figure, Table, figures, grid, h3, p, quiet, sign
 from app.reports.fields import Item, ItemId, Name, ReportModel, check_square, number, numbers
 from app.reports.part import ByModel, Source
-from app.text import clean
+from app.text import clean, tenths
 from engine.errors import SeqscopeError
 from engine.runtime import last_row
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from app.reports.document import Report
 
 SHOWN = 40  # the latest positions of an attention map
-_STRONGEST = 12  # bars of one model
 
 
 class Position(ReportModel):
@@ -247,17 +246,20 @@ def words(entry: Attention, report: Report) -> str:
     if not weights:
         return ""
     names, rollout = _names(positions, report), entry.view == "rollout"
+    drawn, whole = len(entry.matrix), len(entry.positions)
+    latest = f" The map has the latest {drawn} of {whole} positions." if drawn < whole else ""
     if entry.written is not None:
         most = beam_search.sentence(title, entry.written.title, np.array([weights]), names, plain=True)
         rolled = "rollout through all layers" if rollout else "mean over the heads of the last layer"
-        return f"{most} Mean over codes, heads and layers of its decoder. The map is that of what reads the history: {rolled}."
+        how = "Mean over codes, heads and layers of its decoder."
+        return f"{most} {how} The map is that of what reads the history: {rolled}.{latest}"
     how = "Mean over the heads of the last layer" + (
         ", and over all rows, as the model averages them" if entry.pooled else ""
     )
     if rollout:
         how = "Rollout through all layers (Abnar & Zuidema 2020), each half residual: an approximation"
     grouped = "; an item's codes are taken together" if entry.grouped else ""
-    return f"{analysis.sentence(title, np.array(weights), names, entry.pooled, plain=True)} {how}{grouped}."
+    return f"{analysis.sentence(title, np.array(weights), names, entry.pooled, plain=True)} {how}{grouped}.{latest}"
 
 
 def _names(positions: list[Position], report: Report) -> analysis.Names:
@@ -274,21 +276,22 @@ def _names(positions: list[Position], report: Report) -> analysis.Names:
 
 def _labels(names: analysis.Names) -> list[str]:
     pairs = zip(names.numbers, names.titles, strict=True)
-    return [number if title == f"place {number}" else f"{number} · {title}" for number, title in pairs]
+    return [
+        number if title == f"place {number}" else f"{number} · {title}".removeprefix(" · ") for number, title in pairs
+    ]
 
 
 def _bars(attention: Attention, report: Report) -> Figure:
     colour, (positions, weights) = report.model(attention.model).colour, attention.of_prediction
     alt = f"What {report.titles[attention.model]} looked at, by position, oldest on top"
+    shown, _ = analysis.strongest(np.array(weights), _names(positions, report))
 
     def draw(font: str) -> Any:
-        labels = _labels(_names(positions, report))
-        strongest = sorted(sorted(range(len(weights)), key=lambda at: -weights[at])[:_STRONGEST])
-        rows = [charts.Bar(labels[at], weights[at], f"{weights[at]:.1%}") for at in strongest]
+        labels = _labels(analysis.Names(tuple(shown["position"]), tuple(shown["title"])))
+        rows = [charts.Bar(text, weight, tenths(weight)) for text, weight in zip(labels, shown["weight"], strict=True)]
         return charts.bars(rows, colour, alt, even=sum(weights) / max(len(weights), 1), font=font)
 
     def live() -> Any:
-        shown, _ = analysis.strongest(np.array(weights), _names(positions, report))
         return drawing.bars(shown, colour, float(np.mean(weights)))
 
     return Figure(f"attention-{attention.model}", alt, draw, live)

@@ -14,7 +14,7 @@ from app.reports.blocks import Block, Cell, Figure, Table, figures, grid, h3, qu
 from app.reports.fields import Item, Name, ReportModel, Sha256, number, number_or_none
 from app.reports.part import Checked, Part, Source, as_told, each
 from app.styles import DASHES, SERIES, Style
-from app.text import clean, short
+from app.text import clean, short, tenths
 
 if TYPE_CHECKING:
     from app.reports.document import Report
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 COUNTS = 512  # codes of a level
 CODED = 60  # items whose codes are told
 _ON_PAPER = 40  # items of a table there
+_FIRST = "These are the codes of the first {} items of the history and the lists."
 
 
 class Level(ReportModel):
@@ -119,8 +120,8 @@ class CodesPart(Part[list[Codes]]):
                 f"{len(codes.levels)} × {max((level.size for level in codes.levels), default=0)}",
                 " · ".join(str(level.used) for level in codes.levels[:6]),
                 *_normalised(codes, report),
-                f"{codes.excess:.1%} → {codes.excess_in_use:.1%}",
-                f"{codes.sharing:.1%} → {codes.sharing_in_use:.1%}",
+                f"{tenths(codes.excess)} → {tenths(codes.excess_in_use)}",
+                f"{tenths(codes.sharing)} → {tenths(codes.sharing_in_use)}",
             ]
             for codes in content
         ]
@@ -146,6 +147,7 @@ class CodesPart(Part[list[Codes]]):
             *(figures(*pair, width=100 if len(pair) == 2 else 50, named=True) for pair in pairs),
             *_by_item(content),
             *grid(tables["codes"]),
+            *([quiet(_FIRST.format(CODED)) | {"only": "html"}] if _cut(content, report) else []),
             *grid(tables["codes-items"]),
         ]
 
@@ -195,6 +197,12 @@ def _codes(source: Source, name: str, shown: list[int]) -> Codes:
     )
 
 
+def _cut(content: list[Codes], report: Report) -> bool:
+    """Whether the report tells of items without their codes."""
+    listed = {item.item_id for listing in report.lists or [] for item in listing.items}
+    return any(listed - {item.item_id for item in codes.items} for codes in content)
+
+
 def _by_chance(level: Level, report: Report) -> float:
     """Normalised perplexity of random codes, as many as the level has; of all items where not every count is known."""
     items = sum(level.counts) if level.used <= len(level.counts) else report.dataset.items
@@ -222,6 +230,7 @@ def _by_item(content: list[Codes]) -> list[Block]:
         h3("Codes of these items"),
         table("Codes of these items", head, list(by_item.values()), [1, *[0] * len(content)]),
         quiet("(+n): n other items have the same codes."),
+        *([quiet(_FIRST.format(_ON_PAPER))] if any(len(codes.items) > _ON_PAPER for codes in content) else []),
     ]
     return [block | {"only": "pdf"} for block in blocks]
 

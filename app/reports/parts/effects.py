@@ -132,6 +132,8 @@ class EffectsPart(OfItem[Effects]):
             "always among what could be recommended after the whole history; the number beside a bar is the rank without that "
             f"item.{f' Its rank now: {ranks}.' if ranks else ''}"
         )
+        if able and len(able[0].effect) > _EVENTS:
+            text += f" Drawn are the latest {_EVENTS} of {len(able[0].effect)} items."
         return [
             p(text),
             *([figures(_figure(content, able, report))] if able else []),

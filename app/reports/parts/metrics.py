@@ -214,7 +214,7 @@ class MetricsPart(Part[Metrics]):
             *(p(text) for text in (" ".join(map(clean, content.held_out)), verdict(content, report)) if text),
             *([figures(figure, width=62)] if figure is not None else []),
             table("Metrics of every model", head, rows, [1, *[0] * (len(head) - 1)]),
-            quiet(f"* the best. {protocol_words(content, report)}"),
+            quiet(f"{'* the best. ' if _marked(content) else ''}{protocol_words(content, report)}"),
             *([p(apart)] if content.repeats else []),
             *grid(tables["metrics"]._replace(rows=in_words)),
             *grid(tables["metrics-repeats"]),
@@ -230,6 +230,8 @@ class MetricsPart(Part[Metrics]):
             verdict = then.verdict if skipped else _verdict_then(then.verdict, now.verdict)
             yield from super().compare(report, then, _known_then(then, now, verdict))
             return
+        if later := [name for name in Metrics.LATER if name not in then.unsaid()]:
+            yield Checked("metrics", False, f"format 1 had no {listed(later)}")
         # In format 1 users' vectors were a protocol of their own, so that other models were compared with the best.
         users = then.protocol.endswith(analysis.USERS)
         base = then.protocol.removesuffix(analysis.USERS)
@@ -333,7 +335,7 @@ def _repeats(models: Zoo, ranks: Mapping[str, judge.Ranks], metrics: Iterable[st
 
 
 def _known_then(then: Metrics, now: Metrics, verdict: judge.Verdict | None) -> Metrics:
-    """Without the metrics that were declared after the report was made, or elsewhere."""
+    """Without the metrics that were declared after the report was made, or elsewhere, and with shares as it rounds them."""
     known = {entry.metric for entry in then.estimates}
     known |= {judge.key(name, now.k) for name, metric in judge.ACCURACY.items() if not metric.later}
     others = {field for entry in then.beyond for field in entry.others}
@@ -341,9 +343,18 @@ def _known_then(then: Metrics, now: Metrics, verdict: judge.Verdict | None) -> M
         entry.model_copy(update={"others": {field: entry.others[field] for field in entry.others if field in others}})
         for entry in now.beyond
     ]
+    before = [text.replace("(<1%)", "(0%)").replace("(>99%)", "(100%)") for text in now.held_out]
+    held_out = before if then.held_out == before else now.held_out
     estimates = _widths_then(then.estimates, [entry for entry in now.estimates if entry.metric in known])
     repeats = _widths_then(then.repeats, now.repeats)
-    return now.model_copy(update={"estimates": estimates, "beyond": beyond, "repeats": repeats, "verdict": verdict})
+    known_then = {
+        "estimates": estimates,
+        "beyond": beyond,
+        "repeats": repeats,
+        "verdict": verdict,
+        "held_out": held_out,
+    }
+    return now.model_copy(update=known_then)
 
 
 def _widths_then(then: Sequence[Given], now: Sequence[Given]) -> list[Given]:
@@ -416,12 +427,19 @@ def _floor_left_out(content: Metrics, families: Mapping[str, str]) -> bool:
     return compared is not None and compared.among > len(families) - len(floor.learned(families, families))
 
 
+def _marked(content: Metrics) -> bool:
+    """Whether one is called the best; a model that stands alone is not."""
+    return any(estimate.mark for estimate in content.estimates)
+
+
 def protocol_words(content: Metrics, report: Report) -> str:
     text = (
         f"{content.words} Split: {split_words(report.dataset.split)}; {analysis.users_words(content.people, content.protocol)}. "
-        f"Intervals: 95%, bootstrap over users, {content.samples:,} samples, seed {content.seed}; ≈: not significantly "
-        f"different from the best, by a paired bootstrap and Holm's correction.{analysis.left_out(content.left_out)}"
+        f"Intervals: 95%, bootstrap over users, {content.samples:,} samples, seed {content.seed}"
     )
+    if _marked(content):
+        text += "; ≈: not significantly different from the best, by a paired bootstrap and Holm's correction"
+    text += f".{analysis.left_out(content.left_out)}"
     if content.absent:
         text += f" Not evaluated so: {listed([report.titles[name] for name in content.absent])}."
     for words, names in report.early.items():

@@ -12,6 +12,7 @@ from app.reports import charts
 from app.reports.blocks import Block, Figure, Table, figures, grid, key, p, sign, table
 from app.reports.fields import Name, ReportModel, check_square, number
 from app.reports.part import Part, Source
+from app.text import share_of_all
 from engine.runtime import rbo_weight
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class OverlapPart(Part[Overlap]):
         words = spread_words(Spread(content.different, content.by_all, content.by_one), len(content.models))
         text = (
             f"{words} The figure counts the items that two models share among their first {report.asked.k}. RBO: rank-biased "
-            f"overlap, p = {content.rbo_p:g}; the ranks compared carry {content.rbo_weight:.0%} of its weight."
+            f"overlap, p = {content.rbo_p:g}; the ranks compared carry {share_of_all(content.rbo_weight)} of its weight."
         )
         return [
             p(text),

@@ -7,6 +7,7 @@ from typing import Any
 
 from app.analysis import metrics
 from app.analysis.model_card import abilities, day, known_words, split_words, writes
+from app.analysis.recommend import SAME_FOR_EVERYBODY
 from app.text import count, md, share_of_all
 from engine.runtime import Bundle, DatasetInfo, repeats
 
@@ -65,16 +66,20 @@ def model_card(bundle: Bundle) -> dict[str, str]:
     read = said.encoder.max_length
     still = f"; {bundle.unsettled}" if bundle.unsettled else ""
     chosen = "as validation had selected" if said.refitted else f"best: {made.best_epoch:,}{still}"
-    learned = count(made.parameters, "parameter") if made.parameters else "nothing learned by gradient"
+    size = count(made.parameters, "parameter") if made.parameters else "nothing learned by gradient"
+    if said.index.kind != "identity" and said.family not in SAME_FOR_EVERYBODY:  # these have no vectors
+        size += f", {'embedding' if said.generator is None else 'hidden'} size {said.encoder.dim:,}"
     card = {
         "Paper": md(said.paper, 2_000),
-        "Reads": f"the latest {count(read, 'item')}"
+        "Reads": "nothing: it recommends the same to everybody"
+        if said.family in SAME_FOR_EVERYBODY
+        else ("the last item" if read == 1 else f"the latest {read:,} items")
         + ("" if said.capabilities.reads_order else ", but not their order")
         + ("" if said.encoder.min_history else ", and answers an empty history"),
         "Recommends": "items that are not in the history"
         if bundle.excludes_history
         else "items of the history, too: repeats count",
-        "Size": f"{learned}, {'embedding' if said.generator is None else 'hidden'} size {said.encoder.dim:,}",
+        "Size": size,
         "Trained": md(
             ("" if said.zero_shot is None else f"not on this dataset, but on {said.zero_shot.title}: ")
             + f"{count(made.epochs, 'epoch')} ({chosen}), seed {made.seed}, {made.seconds:,.0f} s on {made.device}"

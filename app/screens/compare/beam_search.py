@@ -26,10 +26,11 @@ _STEPS = (*range(1, 11), 15, 20, 30, 50, 75, MAX_WIDTH)  # of the slider
 
 def show(models: Zoo, answers: list[Answer], history: tuple[int, ...], k: int) -> None:
     """answers: of the models that are shown."""
-    able = {answer.name: answer for answer in answers if answer.cannot is None}
-    able = {name: able[name] for name in beam_search.generators(models) if name in able}
+    generating = [answer for answer in answers if answer.name in beam_search.generators(models)]
+    able = {answer.name: answer for answer in generating if answer.cannot is None}
     if not able:
-        st.markdown("None of the models that are shown generates semantic IDs.")
+        reasons = " ".join(md(answer.cannot) for answer in generating)
+        st.markdown(reasons or "None of the models that are shown generates semantic IDs.")
         return
     name = choice.segmented(
         "Show the beam of",

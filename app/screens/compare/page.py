@@ -304,7 +304,8 @@ def _title(models: Zoo, name: str) -> str:
 def _agreement(answers: list[recommend.Answer], k: int) -> None:
     able = [answer for answer in answers if answer.top is not None]
     titles = [answer.title for answer in able]
-    if len(set(titles)) < 2:
+    if len(titles) < 2:
+        st.markdown(recommend.agreement_words(answers))
         return
     words, chart = st.columns([2, 3], gap="large")
     with words:

@@ -171,8 +171,6 @@ def _slices(this: MetricsChoices) -> None:
         )
     if table["few"].any():
         note += f" Grey: fewer than {metrics.FEW} users."
-    if (table["high"] == 0).any():
-        note += " Where no item was found the interval has no width; up to 3 in n are still possible (rule of three)."
     st.caption(note)
     _groups_of_the_verdict(this)
 

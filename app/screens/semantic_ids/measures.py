@@ -13,7 +13,7 @@ from app.components import choice, sections, widgets
 from app.figures import semantic_ids as figures
 from app.screens.semantic_ids.selection import Selection
 from app.session import state
-from app.text import clean, count, listed, md, share_of_all
+from app.text import clean, count, listed, md, share_of_all, tenths
 from engine.runtime import Tokenization
 
 
@@ -89,7 +89,7 @@ def _card(page: Selection, tokenization: Tokenization) -> None:
             ("Utilisation", share_of_all(used), "Codebook utilisation", ""),
             (
                 "In collision",
-                f"{measured.before.sharing:.1%}",
+                tenths(measured.before.sharing),
                 "Items in collision",
                 " As learned, before resolution.",
             ),

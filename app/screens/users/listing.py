@@ -14,7 +14,7 @@ from app.analysis import model_card, users
 from app.components import choice, widgets
 from app.screens.users import MAX_TEXT, PER_PAGE, user
 from app.session import state
-from app.text import clean, count, md
+from app.text import clean, count, md, whole_rank
 from engine.runtime import Zoo
 
 _LISTED = 4  # models at most
@@ -111,7 +111,7 @@ def _rank(table: users.UserTable, name: str, row: int, items: int) -> dict[str, 
         return {"text": "–", "help": "not evaluated on this user"}
     if math.isinf(rank):
         return {"text": f"> {table.width(name):,}", "help": "beyond the beam, where no rank is known"}
-    return {"text": user.rank_words(rank), "shade": max(0.0, 1 - math.log(rank) / math.log(max(items, 2)))}
+    return {"text": whole_rank(rank), "shade": max(0.0, 1 - math.log(rank) / math.log(max(items, 2)))}
 
 
 def act(click: Mapping[str, Any]) -> None:

@@ -10,7 +10,7 @@ from app import examples, guard, zoo
 from app.analysis import users
 from app.components import item_picker, sections, widgets
 from app.session import state
-from app.text import clean, count, md, percent
+from app.text import clean, count, md, percent, whole_rank
 from engine.runtime import Zoo
 
 _LATEST = 8  # items of the history that are listed
@@ -28,10 +28,6 @@ def held_out(models: Zoo, row: int) -> str:
     """What the held-out item is called; of several how many there are is not known here."""
     item = models.next_item(row)
     return "several" if item is None else clean(zoo.titled(models, item), 80)
-
-
-def rank_words(rank: float) -> str:
-    return f"{rank:,.0f}" if rank == int(rank) else f"{rank:,.1f}"
 
 
 def show(models: Zoo, row: int) -> None:
@@ -67,7 +63,7 @@ def _ranks(models: Zoo, row: int) -> str:
     known = [(float(table.of(name)[row]), name) for name in table.models if not math.isnan(table.of(name)[row])]
     entries = []
     for rank, name in sorted(known, key=lambda entry: entry[0]):
-        place = rank_words(rank) if math.isfinite(rank) else f"> {table.width(name):,}"
+        place = whole_rank(rank) if math.isfinite(rank) else f"> {table.width(name):,}"
         entries.append(
             f"{zoo.style(models, name).sign}\u00a0{md(models.bundles[name].manifest.title)}\u00a0**{place}**"
         )
