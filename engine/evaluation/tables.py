@@ -113,6 +113,8 @@ def common(rows: Mapping[str, Ranks]) -> tuple[dict[str, Ranks], int]:
     if not keys:
         return {}, 0
     shared = everybody = next(iter(keys.values()))
+    if all(np.array_equal(shared, key) for key in keys.values()):
+        return dict(rows), 0
     for key in keys.values():
         shared, everybody = np.intersect1d(shared, key), np.union1d(everybody, key)
     kept = {name: rows[name].take(np.searchsorted(key, shared)) for name, key in keys.items()}
