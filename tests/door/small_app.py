@@ -43,6 +43,10 @@ async def life(served: App) -> AsyncGenerator[dict[str, Any]]:
 app = App(
     Path(__file__).parent / "small_page.py",
     lifespan=life,
-    routes=[Route("/begin/{seconds}", begin), Route("/held", held)],
+    routes=[
+        Route("/begin/{seconds}", begin),
+        Route("/held", held),
+        Route("/key", keys.page, methods=["GET", "POST"]),
+    ],
     middleware=[Middleware(door.Door), downloads.ROUTE, Middleware(keys.KeyCookie)],
 )

@@ -74,6 +74,22 @@ async def test_nobody_clears_the_caches_of_all(small: Server) -> None:
         assert before.body == after.body == ben.shown("markdown")[0].body
 
 
+async def test_who_has_the_key_forgotten_is_gone_in_all_tabs(small: Server) -> None:
+    async with (
+        visitor(small.url) as anna,
+        visitor(small.url, dict(anna.http.cookies)) as tab,
+        visitor(small.url) as ben,
+    ):
+        for form in ({"key": "mistyped"}, {"do": "new"}):
+            for someone in (anna, tab, ben):
+                await someone.run()
+            await anna.http.post("/key", data=form, headers={"Origin": small.url})
+        for someone in (anna, tab):
+            await asyncio.wait_for(someone.connection.wait_closed(), PATIENCE)
+            assert someone.connection.close_code == 1012  # of which browsers open it again, with the cookies of now
+        await ben.run()
+
+
 # --- clients that leave
 
 
