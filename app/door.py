@@ -31,6 +31,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.runtime.runtime_util import get_max_widget_state_size_bytes
+from websockets import http11
 
 from app import owner, received
 from app.keys import is_foreign, is_secure
@@ -38,6 +39,8 @@ from app.received import FILES, ReceivedFile, ReceivedLimits
 from engine.errors import SeqscopeError
 
 log = logging.getLogger("seqscope.door")
+# With sign-in, cookies hold what the provider said: no page would connect whose provider says more than the usual 8 KiB.
+http11.MAX_LINE_LENGTH = max(http11.MAX_LINE_LENGTH, 1 << 15)
 
 _STREAMLITS = "/_stcore/"
 _PATHS = re.compile(rf"{_STREAMLITS}(health|host-config|stream|upload_file/.*|bidi-components/.*)")

@@ -62,6 +62,16 @@ async def test_a_socket_of_another_site_is_refused(small: Server, origin: str) -
     assert refused.value.response.status_code == 403
 
 
+async def test_a_socket_opens_for_the_cookies_of_a_provider_that_says_much(small: Server) -> None:
+    cookies = "; ".join(f"_streamlit_user_tokens_{number}={'x' * 4_000}" for number in range(1, 5))
+    async with websockets.connect(
+        f"{small.url.replace('http', 'ws')}/_stcore/stream",
+        additional_headers={"Cookie": cookies},
+        subprotocols=["streamlit"],  # type: ignore[list-item]
+    ) as connection:
+        assert connection.subprotocol == "streamlit"
+
+
 async def test_nobody_clears_the_caches_of_all(small: Server) -> None:
     async with visitor(small.url) as anna, visitor(small.url) as ben:
         await anna.run()
