@@ -166,7 +166,8 @@ class Door:
         async def close() -> None:
             nonlocal closed
             closed = True
-            await send({"type": "websocket.close", "code": _AGAIN})
+            with contextlib.suppress(OSError, RuntimeError):  # it was just closed
+                await send({"type": "websocket.close", "code": _AGAIN})
 
         if who := owner.of_request(scope):
             self._open[close] = who.id
