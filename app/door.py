@@ -5,6 +5,7 @@ origin    a WebSocket that another site's page opens is refused: Origin against 
 messages  what our pages send over the WebSocket; one that clears everybody's caches goes no further
 uploads   of an owner, to a live session, counted while they come (app/received.py)
 headers   on every answer
+ends      who signs out, or has the key forgotten, does so in all tabs
 leaving   a client that has gone in the middle of something is a line in the log
 
 health    GET /_stcore/health, asked by a deployment, tells whether visitors are answered
@@ -20,7 +21,7 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from starlette.datastructures import Headers, MutableHeaders
@@ -30,6 +31,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.runtime.runtime_util import get_max_widget_state_size_bytes
+from websockets import http11
 
 from app import owner, received
 from app.keys import is_foreign, is_secure
@@ -37,6 +39,8 @@ from app.received import FILES, ReceivedFile, ReceivedLimits
 from engine.errors import SeqscopeError
 
 log = logging.getLogger("seqscope.door")
+# With sign-in, cookies hold what the provider said: no page would connect whose provider says more than the usual 8 KiB.
+http11.MAX_LINE_LENGTH = max(http11.MAX_LINE_LENGTH, 1 << 15)
 
 _STREAMLITS = "/_stcore/"
 _PATHS = re.compile(rf"{_STREAMLITS}(health|host-config|stream|upload_file/.*|bidi-components/.*)")
@@ -48,7 +52,13 @@ _HEADERS = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "same-origin",  # addresses tell histories
 }
-_POLICY, _PROTOCOL = 1008, 1002  # why a WebSocket is closed: RFC 6455, 7.4.1
+_POLICY, _PROTOCOL, _AGAIN = (
+    1008,
+    1002,
+    1012,
+)  # why a WebSocket is closed: RFC 6455, 7.4.1; 1012: and is to be opened again
+_ENDS = {("POST", "/key"), ("GET", "/auth/logout")}
+"""Where a browser ends being somebody: app/keys.py, and Streamlit's own."""
 
 
 class Door:
@@ -57,6 +67,8 @@ class Door:
     def __init__(self, app: ASGIApp, root: str = "") -> None:
         self._app = app
         self._root = root
+        self._open: dict[Callable[[], Awaitable[None]], str] = {}
+        """What closes a WebSocket → whose it is."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -78,8 +90,17 @@ class Door:
             await PlainTextResponse("Not Found", 404)(scope, receive, send)
         elif upload is not None:
             await self._take_in(upload["session"], upload["id"], scope, receive, send)
+        elif (scope["method"], path) in _ENDS:
+            await self._end(scope, receive, Sent(send))
         else:
             await self._app(scope, receive, send)
+
+    async def _end(self, scope: Scope, receive: Receive, send: Sent) -> None:
+        """A tab is who it was when its WebSocket was opened: all of them open theirs anew, with the browser's new cookies."""
+        await self._app(scope, receive, send)
+        if send.status in (302, 303) and (who := owner.of_request(scope)):
+            for close in [close for close, id in self._open.items() if id == who.id]:
+                await close()
 
     async def _take_in(self, session: str, id: str, scope: Scope, receive: Receive, send: Send) -> None:
         headers, answer = Headers(scope=scope), Sent(send)
@@ -142,7 +163,18 @@ class Door:
             if not closed:
                 await send(message)
 
-        await self._app(scope, receive_ours, send_while_open)
+        async def close() -> None:
+            nonlocal closed
+            closed = True
+            with contextlib.suppress(OSError, RuntimeError):  # it was just closed
+                await send({"type": "websocket.close", "code": _AGAIN})
+
+        if who := owner.of_request(scope):
+            self._open[close] = who.id
+        try:
+            await self._app(scope, receive_ours, send_while_open)
+        finally:
+            self._open.pop(close, None)
 
 
 class Sent:

@@ -362,7 +362,7 @@ def retry(owner: str, job: str) -> None:
     store.jobs.change(owner, job, "queued")  # refused where there are too many
     try:
         jobs.retry(job, _NETWORKS.get(owner, ""))
-    except (SeqscopeError, OSError):  # such as a full disk
+    except SeqscopeError:  # such as a full disk
         store.jobs.change(owner, job, before.state, before.message)
         raise
 

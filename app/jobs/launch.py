@@ -86,6 +86,10 @@ SUBMISSION = "ray.json"
 _LIVES = ("PENDING", "RUNNING")
 KNOWN = 2.0
 """Seconds for which an answer of the cluster is believed."""
+ANSWER = 10.0
+"""Seconds that it has for one."""
+UNASKED = 60.0
+"""Seconds for which it is not asked how a job is where it did not answer: pages wait for a queue that waits."""
 SILENCE = 120.0
 """Seconds of silence after which a runner is given up that the cluster cannot be asked about."""
 
@@ -98,6 +102,7 @@ class OnRay:
         self.address = address
         self._client = client
         self._answers: dict[str, tuple[float, bool]] = {}
+        """Submission → until when, by time.monotonic, and whether it lives."""
         self._lock = threading.Lock()
 
     def start(self, folder: Path) -> None:
@@ -133,15 +138,16 @@ class OnRay:
         if name is None:
             return False
         with self._lock:
-            when, answer = self._answers.get(name, (-KNOWN, False))
-            if time.monotonic() - when < KNOWN:
+            until, answer = self._answers.get(name, (0.0, False))
+            if time.monotonic() < until:
                 return answer
+        believed = KNOWN
         try:
             answer = str(getattr(answered := self._ray().get_job_status(name), "value", answered)) in _LIVES
         except Exception:  # it cannot be asked now: what the runner itself wrote says whether it lives
-            answer = time.time() - status.read(folder).heartbeat < SILENCE
+            answer, believed = time.time() - status.read(folder).heartbeat < SILENCE, UNASKED
         with self._lock:
-            self._answers[name] = (time.monotonic(), answer)
+            self._answers[name] = (time.monotonic() + believed, answer)
         return answer
 
     def stop(self, folder: Path) -> None:
@@ -161,8 +167,15 @@ class OnRay:
                 raise SeqscopeError(
                     "SEQSCOPE_RAY_ADDRESS is set, but Ray is not installed: pip install 'seqscope[ray]'."
                 ) from None
+
+            class Client(JobSubmissionClient):
+                """Ray's own waits for ever."""
+
+                def _do_request(self, *words: Any, **named: Any) -> Any:
+                    return super()._do_request(*words, timeout=ANSWER, **named)
+
             try:
-                self._client = JobSubmissionClient(self.address)
+                self._client = Client(self.address)
             except Exception as error:  # as above
                 reason = first_line(error)[:200]
                 raise SeqscopeError(f"The Ray cluster at {self.address} cannot be reached ({reason}).") from error

@@ -33,7 +33,7 @@ import shutil
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Literal, get_args
 
@@ -144,10 +144,10 @@ class Queue:
         """
         with self._lock:
             self._check_room(job, network)
+            staged = self.root / f".{job.id}.{secrets.token_hex(4)}"
             try:
-                staged = self.root / f".{job.id}.{secrets.token_hex(4)}"
-                staged.mkdir(mode=0o700, parents=True)
-                try:
+                with _put_into_words():
+                    staged.mkdir(mode=0o700, parents=True)
                     if given is not None:
                         os.rename(given, staged / spec.FILES)
                     job.write(staged)
@@ -156,11 +156,9 @@ class Queue:
                     if target.exists():
                         raise SeqscopeError(f"There is a job {job.id} already.")
                     os.rename(staged, target)
-                    self._networks[job.id] = network
-                finally:
-                    shutil.rmtree(staged, ignore_errors=True)
-            except OSError as error:
-                raise SeqscopeError(f"The job cannot be written ({error.strerror or error}).") from None
+                self._networks[job.id] = network
+            finally:
+                shutil.rmtree(staged, ignore_errors=True)
         self._wake.set()
 
     def job(self, id: str) -> Job:
@@ -184,14 +182,14 @@ class Queue:
         return (self.folder(id) / CANCEL).exists() and not self.status(id).over
 
     def retry(self, id: str, network: str = "") -> None:
-        """Once more, from the step that failed. Raises SeqscopeError where the job is not over, and Full."""
+        """Once more, from the step that failed. Raises SeqscopeError where there is none, or where it is not over or
+        cannot be written, and Full."""
         with self._lock:
-            now, folder = self.status(id), self.folder(id)
-            if not now.over or not folder.is_dir():
+            job, now, folder = self.job(id), self.status(id), self.folder(id)
+            if not now.over:
                 raise SeqscopeError("The job is waiting or running already.")
-            self._check_room(self.job(id), network)
+            self._check_room(job, network)
             self._networks[id] = network
-            (folder / CANCEL).unlink(missing_ok=True)
             first = next((n for n, part in enumerate(now.parts) if part.state in ("failed", "left out")), now.step)
             parts = tuple(
                 part if part.state == "done" else part.model_copy(update={"state": "waiting"}) for part in now.parts
@@ -200,7 +198,9 @@ class Queue:
                 "state": "queued", "step": first, "parts": parts, "message": "", "notes": (), "tries": 0, "ended": None,
                 "words": WAITING, "progress": 0.0,
             }  # fmt: skip
-            now.model_copy(update=changes).write(folder, durable=True)
+            with _put_into_words():
+                (folder / CANCEL).unlink(missing_ok=True)
+                now.model_copy(update=changes).write(folder, durable=True)
             self._known.pop(id, None)  # cancelled at once, it ends as it had ended before: that is news, too
         self._wake.set()
 
@@ -438,6 +438,15 @@ class Queue:
         if self._lead is not None:
             self._lead.close()
             self._lead = None
+
+
+@contextlib.contextmanager
+def _put_into_words() -> Iterator[None]:
+    """What the system says while a job is written, as SeqscopeError."""
+    try:
+        yield
+    except OSError as error:
+        raise SeqscopeError(f"The job cannot be written ({error.strerror or error}).") from None
 
 
 def _lane(job: Job, now: Status) -> Lane:

@@ -168,7 +168,13 @@ def restore(source: Path, *, replace: bool = False) -> tuple[Backup, Path | None
         try:
             sums = _unpacked(source, staged)
             made = _checked(staged, sums)
-            return made, _moved(root, staged)
+            try:
+                return made, _moved(root, staged)
+            except OSError as error:
+                raise SeqscopeError(
+                    f"{error.filename or root}: {error.strerror or error}. Mend that and restore once more; until then the app "
+                    "does not open the store."
+                ) from error
         finally:
             home.delete(staged)
 

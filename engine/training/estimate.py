@@ -42,6 +42,8 @@ ASKED = 32
 """People who are ranked to see how long that takes; more where these are done quickly."""
 GRAPHS, ATTENTION = 2.5, 1.4
 """What writing a graph takes, in starts of this program; what one more for attention takes."""
+WEIGHTS = 0.5
+"""What a bundle without a network takes, in the same unit: of a model that counts."""
 MAP, MAPPED = 3.9, 0.00045
 """What a map takes: to get ready, and per item of at most 20,000, in the same unit."""
 
@@ -107,17 +109,18 @@ def estimate(
         log = training_log(dataset)
         fitting = _timed(lambda: count(*log))
         start = since_start() - fitting
-        evaluate, tried = _ranking(model.eval(), cases), 1
+        evaluate = _ranking(model.eval(), cases)
         judge = (
             validation(recipe, dataset, model) if selection is None and getattr(recipe.model, "search", False) else None
         )
-        if judge is not None:  # each value of each setting of the grid at most once
-            grid: dict[str, list[Any]] = MODELS[recipe.family].grid  # type: ignore[attr-defined]
-            tried += sum(len(values) for values in grid.values())
-            fitting = tried * (fitting + _ranking(model, judge.cases))
+        if judge is not None:  # each value of each setting of the grid at most once, and in the end the best of all
+            values = {setting: len(values) for setting, values in kind.grid.items()}  # type: ignore[attr-defined]
+            beside = getattr(kind, "beside", ())
+            fits = 2 + sum(count for setting, count in values.items() if setting not in beside)
+            fitting = fits * fitting + (1 + sum(values.values())) * _ranking(model, judge.cases)
         return Estimate(
             recipe=recipe.name, device=devices.describe(where), start=3 * start, train=fitting, evaluate=evaluate,
-            export=_export(model, start), at_most=tried > 1,
+            export=WEIGHTS * start, at_most=judge is not None,
         )  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="seqscope-estimate-") as temporary:
         trainer = build_trainer(

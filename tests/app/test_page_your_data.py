@@ -426,6 +426,8 @@ def test_an_estimate_comes_before_training(root: Path, monkeypatch: pytest.Monke
     assert asked == [("sasrec", {"training.epochs": 10}), ("markov", {}), ("popularity", {})]
     text = said(test)
     assert "At most 2 min" in text and "no user has two training events" in text
+    counts = estimated("ease").model_copy(update={"epochs": 0})
+    assert training.words(counts).startswith("at most 2 min: counted")
     run_without_fault(test.button(key=f"data_train_{dataset.id}").click())
     (one,) = work.of(ANNA, dataset.id)
     assert one.job is not None and one.row.kind == "train" and one.row.spec["models"] == ["sasrec"]

@@ -183,8 +183,12 @@ def test_what_is_saved_belongs_to_the_account(
     settle(at_home)
     sign_in(at_home, "Ben")
     assert "Nothing is saved yet" in saved(at_home)
+    other_tab = at_home.context.new_page()
+    other_tab.goto(url)
+    other_tab.get_by_text("Signed in as Ben").wait_for()
     at_home.get_by_role("button", name="Sign out").click()
-    at_home.get_by_role("button", name="Sign in").wait_for()
+    for tab in (at_home, other_tab):
+        tab.get_by_role("button", name="Sign in").wait_for()
     settle(at_home)
     assert "Sign in to save" in saved(at_home)
     sign_in(at_home, "Anna")

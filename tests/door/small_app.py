@@ -34,6 +34,14 @@ async def held(request: Request) -> Response:
     )
 
 
+async def says_much(request: Request) -> Response:
+    """As a provider of sign-in whose words fill three cookies."""
+    answer = Response()
+    for number in range(3):
+        answer.set_cookie(f"part_{number}", "x" * 4_000)
+    return answer
+
+
 @asynccontextmanager
 async def life(served: App) -> AsyncGenerator[dict[str, Any]]:
     async with downloads.DOWNLOADS.serving():
@@ -43,6 +51,11 @@ async def life(served: App) -> AsyncGenerator[dict[str, Any]]:
 app = App(
     Path(__file__).parent / "small_page.py",
     lifespan=life,
-    routes=[Route("/begin/{seconds}", begin), Route("/held", held)],
+    routes=[
+        Route("/begin/{seconds}", begin),
+        Route("/held", held),
+        Route("/says-much", says_much),
+        Route("/key", keys.page, methods=["GET", "POST"]),
+    ],
     middleware=[Middleware(door.Door), downloads.ROUTE, Middleware(keys.KeyCookie)],
 )

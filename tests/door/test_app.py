@@ -1,5 +1,5 @@
-"""The app as it is served: it stands behind the front door, asks nobody on the internet, writes for its own account alone, and
-takes away uploads that are not finished."""
+"""The app as it is served, below a path as some proxies have it: it stands behind the front door, asks nobody on the internet,
+writes for its own account alone, and takes away uploads that are not finished."""
 
 from __future__ import annotations
 
@@ -50,6 +50,9 @@ socket.getaddrinfo = getaddrinfo
 """
 
 
+BELOW = "/seqscope"
+
+
 @dataclass
 class Served:
     """The app with a home of its own, in which a server that was killed had left a draft."""
@@ -70,7 +73,10 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     env = {"PYTHONPATH": str(folder / "recorder"), "OUTWARD": str(outward)}
     env["STREAMLIT_SERVER_DISCONNECTED_SESSION_TTL"] = "1"
     exports = make_zoo(folder / "exports", name="toys").parent
-    with clients.running(exports, home.path, "--server.address=0.0.0.0", **env) as server:
+    options = ("--server.address=0.0.0.0", f"--server.baseUrlPath={BELOW}")
+    with clients.running(exports, home.path, *options, wait=False, **env) as server:
+        server.url += BELOW
+        assert clients.answers(server), server.log
         yield Served(server.url, home, left, outward)
 
 
@@ -133,7 +139,7 @@ async def test_an_edit_is_answered_as_the_run_after_it_draws_it(
     async with visitor(served.url) as anna:
         await anna.run(f"ds=toys&k=3&{address}")
         before = shown(anna)
-        answer = await anna.http.get(before["early"], params={"act": json.dumps(act)})
+        answer = await anna.http.get(before["early"].removeprefix(BELOW), params={"act": json.dumps(act)})
         assert answer.status_code == 200
         history = edited or "h=" + "~".join(chip["id"] for chip in answer.json()["chips"]["items"])
         await anna.run(f"ds=toys&k=3&{history}")
@@ -144,7 +150,7 @@ async def test_an_edit_is_answered_as_the_run_after_it_draws_it(
 async def test_an_edit_that_is_none_or_not_ones_own_is_not_answered(served: Served) -> None:
     async with visitor(served.url) as anna, visitor(served.url) as ben:
         await anna.run("ds=toys&h=toy-1~toy-2")
-        early = json.loads(anna.widget("compare_lists").json)["early"]
+        early = json.loads(anna.widget("compare_lists").json)["early"].removeprefix(BELOW)
         add = {"do": "add", "id": "toy-3", "known": 0}
         stale: list[dict[str, Any]] = [
             {**add, "known": 1}, {**add, "id": "no such toy"}, {**add, "id": 3}, {"do": "select", "place": 0, "id": "toy-1"},

@@ -62,6 +62,16 @@ async def test_a_socket_of_another_site_is_refused(small: Server, origin: str) -
     assert refused.value.response.status_code == 403
 
 
+async def test_a_socket_opens_for_the_cookies_of_a_provider_that_says_much(small: Server) -> None:
+    cookies = "; ".join(f"_streamlit_user_tokens_{number}={'x' * 4_000}" for number in range(1, 5))
+    async with websockets.connect(
+        f"{small.url.replace('http', 'ws')}/_stcore/stream",
+        additional_headers={"Cookie": cookies},
+        subprotocols=["streamlit"],  # type: ignore[list-item]
+    ) as connection:
+        assert connection.subprotocol == "streamlit"
+
+
 async def test_nobody_clears_the_caches_of_all(small: Server) -> None:
     async with visitor(small.url) as anna, visitor(small.url) as ben:
         await anna.run()
@@ -72,6 +82,22 @@ async def test_nobody_clears_the_caches_of_all(small: Server) -> None:
         await anna.run()
         (after,) = anna.shown("markdown")
         assert before.body == after.body == ben.shown("markdown")[0].body
+
+
+async def test_who_has_the_key_forgotten_is_gone_in_all_tabs(small: Server) -> None:
+    async with (
+        visitor(small.url) as anna,
+        visitor(small.url, dict(anna.http.cookies)) as tab,
+        visitor(small.url) as ben,
+    ):
+        for form in ({"key": "mistyped"}, {"do": "new"}):
+            for someone in (anna, tab, ben):
+                await someone.run()
+            await anna.http.post("/key", data=form, headers={"Origin": small.url})
+        for someone in (anna, tab):
+            await asyncio.wait_for(someone.connection.wait_closed(), PATIENCE)
+            assert someone.connection.close_code == 1012  # of which browsers open it again, with the cookies of now
+        await ben.run()
 
 
 # --- clients that leave

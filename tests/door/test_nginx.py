@@ -1,4 +1,4 @@
-"""docs/deployment/nginx.conf before two replicas: visitors stay on theirs; sockets, files and addresses pass.
+"""docs/deployment/nginx.conf before two replicas: visitors stay on theirs; sockets, files, cookies and addresses pass.
 
 `apt-get install nginx` has it run, or SEQSCOPE_NGINX=/path/to/nginx."""
 
@@ -96,6 +96,9 @@ def test_visitors_stay_on_their_replica(root: Path, tmp_path: Path) -> None:
 
     async def act(url: str) -> None:
         assert await address(url) == "for 127.0.0.2"
+        async with httpx.AsyncClient(base_url=url) as http:
+            for _ in range(2):  # its cookies come, and are sent along
+                assert (await http.get("/says-much")).status_code == 200
         names = (keys.COOKIE, keys.SECURE_COOKIE) * 6  # so many that hardly ever all belong to one replica
         assert set(await asyncio.gather(*(visit(url, name) for name in names))) == {0, 1}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -316,6 +317,24 @@ def test_no_more_jobs_than_may_wait(jobs: Path) -> None:
     queue.submit(job(nothing, id="c"))
     with pytest.raises(Full):
         queue.retry("a")
+    queue.stop()
+
+
+def test_trying_again_what_just_went_is_refused_in_words(jobs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    queue = Queue(jobs, launcher=EndsAtOnce())
+    queue.submit(job(step("say", "x")))
+    queue.look()
+    check = queue._check_room
+
+    def goes_after(job: Job, network: str) -> None:
+        check(job, network)
+        shutil.rmtree(jobs / job.id)  # its owner deletes it in another tab
+
+    monkeypatch.setattr(queue, "_check_room", goes_after)
+    with pytest.raises(SeqscopeError, match="No such file"):
+        queue.retry("job")
+    with pytest.raises(SeqscopeError, match="There is no job in job"):
+        queue.retry("job")
     queue.stop()
 
 

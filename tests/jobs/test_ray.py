@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import socket
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -53,6 +55,7 @@ class Cluster:
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     monkeypatch.setattr(module, "KNOWN", 0.0)
+    monkeypatch.setattr(module, "UNASKED", 0.0)
     return Cluster()
 
 
@@ -131,6 +134,20 @@ def test_a_cluster_that_cannot_be_asked(folder: Path, launcher: OnRay, cluster: 
     (folder / SUBMISSION).unlink()
     with pytest.raises(SeqscopeError, match=r"did not take the job \(Request failed with status code 500\)"):
         launcher.start(folder)
+
+
+def test_a_cluster_that_does_not_answer_is_not_waited_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asks holds the queue: every page that hands a job in would wait."""
+    pytest.importorskip("ray.job_submission")
+    monkeypatch.setattr(module, "ANSWER", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        launcher = OnRay(f"http://127.0.0.1:{silent.getsockname()[1]}")
+        with pytest.raises(SeqscopeError, match="cannot be reached"):
+            launcher.start(folder)
+        (folder / SUBMISSION).write_text(json.dumps({"submission": "x"}))
+        assert not launcher.alive(folder)
+        began = time.monotonic()
+        assert not launcher.alive(folder) and time.monotonic() - began < 0.1  # nor is it asked again soon
 
 
 def test_one_that_waits_in_the_cluster_can_be_cancelled(tmp_path: Path, launcher: OnRay, cluster: Cluster) -> None:

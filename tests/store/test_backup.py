@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import json
+import os
 import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -143,6 +145,23 @@ def test_an_interrupted_restore_is_repeated(
         backup.restore(tmp_path / "b.tar", replace=True)
         assert contents(own_home) == files
         Store().close()
+
+
+def test_what_cannot_be_moved_is_put_into_words(
+    filled: Store, own_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled.close()
+    backup.backup(tmp_path / "b.tar")
+
+    def refuse(self: Path, target: Path) -> Path:
+        raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), str(self), None, str(target))  # a volume of its own
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", refuse)
+        with pytest.raises(SeqscopeError, match=f"{own_home}/store.duckdb: Device or resource busy.*Mend that"):
+            backup.restore(tmp_path / "b.tar", replace=True)
+    backup.restore(tmp_path / "b.tar", replace=True)
+    assert list((own_home / "tmp").iterdir()) == []
 
 
 def test_what_is_deleted_meanwhile_is_missing_row_and_all(filled: Store, own_home: Path, tmp_path: Path) -> None:

@@ -176,11 +176,11 @@ def choice_words(choice: TrainingChoice) -> str:
 
 def words(estimate: JobEstimate) -> str:
     """What an estimate says, in words."""
+    most = "at most" if estimate.at_most else "about"
     if not estimate.epochs:
-        return f"about {span(estimate.seconds)}: counted, evaluated and exported"
+        return f"{most} {span(estimate.seconds)}: counted, evaluated and exported"
     shares = (estimate.start, estimate.train + estimate.validation, estimate.evaluate + estimate.export)
     parts = "{} to start, {} of training, {} of evaluation and export".format(*map(span, shares))
-    most = "at most" if estimate.at_most else "about"
     return f"{most} {span(estimate.seconds)}: {count(estimate.epochs, 'epoch')} of {count(estimate.steps, 'step')}; {parts}"
 
 
