@@ -56,7 +56,7 @@ _POLICY, _PROTOCOL, _AGAIN = (
     1008,
     1002,
     1012,
-)  # why a WebSocket is closed: RFC 6455, 7.4.1; 1012: and is to be opened again
+)  # why a WebSocket is closed: RFC 6455, 7.4.1; the last is to be opened anew
 _ENDS = {("POST", "/key"), ("GET", "/auth/logout")}
 """Where a browser ends being somebody: app/keys.py, and Streamlit's own."""
 
