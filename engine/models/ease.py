@@ -37,8 +37,7 @@ class EASE(ItemToItem):
     card = Card(
         title="EASE",
         order=78,
-        summary="Predicts every item from all others by one linear regression, solved at once; no order is read. Among models "
-        "without a gradient it is the strongest that knows no order on many logs.",
+        summary="Predicts every item from all others by one linear regression, solved at once; no order is read.",
         paper="Steck, Embarrassingly Shallow Autoencoders for Sparse Data, WWW 2019",
         geometry="none",
         reasons={

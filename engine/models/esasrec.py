@@ -119,7 +119,7 @@ class ESASRec(NextItemNetwork, SelfAttentive):
         title="eSASRec",
         order=12,
         summary="SASRec with the layers and the loss of later years: gates decide how much each layer adds, and every position "
-        "learns to tell the next item from 256 others.",
+        "learns to tell the next item from many others.",
         paper="Tikhonovich, Zelenkov, Kashirin et al., eSASRec: Enhancing Transformer-based Recommendations in a Modular "
         "Fashion, RecSys 2025",
         variants=(Variant("esasrec", page=OnPage(examples=1)),),
