@@ -64,6 +64,8 @@ def test_a_dataset_opens_for_its_owner_alone_and_its_card_says_what_there_is(roo
         assert words in text
     said_of = [one.value.partition(" – ")[2] for one in test.caption if " – " in one.value]
     assert len(said_of) > 2 and len(set(said_of)) == len(said_of)  # models with the same reason stand together
+    reads = [caption.value for caption in test.caption if "FDSA" in caption.value]
+    assert "S3-Rec and FDSA" in reads[0] and "by their ids and attributes" in reads[0]
     assert not [one for one in test.expander if one.label.startswith("Train models")]
 
 
