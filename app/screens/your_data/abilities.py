@@ -78,11 +78,13 @@ def baseline_words(exports: Path) -> str:
     protocol = protocols.main(about.get("repeats"), about.get("split", {}).get("kind"))
     metric = judge.key(judge.HEADLINE, AT)
     figures = []
-    for name in kinds.baseline_names():
-        manifest = read_json(exports / name / "manifest.json")
+    for path in exports.glob("*/manifest.json"):
+        manifest = read_json(path)
+        if floor.needs_training(str(manifest.get("family"))):
+            continue
         figure = manifest.get("metrics", {}).get(protocol, {}).get(metric)
         if isinstance(figure, float):
-            figures.append((figure, md(str(manifest.get("title") or name), 60)))
+            figures.append((figure, md(str(manifest.get("title") or path.parent.name), 60)))
     if not figures:
         return ""
     (best, title), *others = sorted(figures, reverse=True)
