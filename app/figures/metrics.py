@@ -161,7 +161,7 @@ def validation(
             marker={"symbol": look.marker, "size": 7},
             hovertemplate=f"{label(titles[name])}<br>%{{x:,.4~g}} {words}<br>NDCG@10 %{{y:.4f}}<extra></extra>",
         )
-    fig.update_xaxes(title=words, rangemode="tozero", showgrid=False)
+    fig.update_xaxes(title=words, rangemode="tozero", showgrid=False, dtick=_whole(table, along, 10))
     fig.update_yaxes(title="validation NDCG@10", rangemode="tozero")
     return with_legend(fig, 340, narrow)
 
@@ -189,11 +189,17 @@ def losses(
             hovertemplate=f"%{{x:,.4~g}} {words}<br>loss %{{y:.4f}}<extra>{label(titles[name])}</extra>",
         )
         fig.add_trace(trace, at // columns + 1, at % columns + 1)
-    fig.update_xaxes(showgrid=False, nticks=4, title={"text": words, "standoff": 4, "font": {"size": 12}})
+    title = {"text": words, "standoff": 4, "font": {"size": 12}}
+    fig.update_xaxes(showgrid=False, nticks=4, dtick=_whole(table, along, 4), title=title)
     fig.update_yaxes(nticks=4, tickformat=".4~r")
     fig.update_yaxes(title={"text": "loss", "standoff": 4, "font": {"size": 12}}, col=1)
     fig.update_annotations(font_size=13)
     return laid_out(fig, 60 + 170 * deep, margin={"l": 8, "r": 8, "t": 36, "b": 40})
+
+
+def _whole(table: pd.DataFrame, along: str, few: int) -> int | None:
+    """The step between ticks: 1 of few epochs, among which an axis would have halves; None: the axis decides."""
+    return 1 if along == "epoch" and table["epoch"].max() <= few else None
 
 
 def run_curve(entries: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
@@ -213,7 +219,7 @@ def run_so_far(table: pd.DataFrame) -> go.Figure:
             x=part["epoch"], y=part[name], mode="lines+markers" if len(part) < 60 else "lines", line={"color": colour},
             hovertemplate="epoch %{x}<br>%{y:.4f}<extra></extra>", row=1, col=column,
         )  # fmt: skip
-    fig.update_xaxes(title="epoch", rangemode="tozero")
+    fig.update_xaxes(title="epoch", rangemode="tozero", dtick=_whole(table, "epoch", 10))
     fig.update_layout(height=260, showlegend=False, margin={"l": 48, "r": 8, "t": 32, "b": 44})
     return fig
 

@@ -22,7 +22,7 @@ _ITEM_IDS = (
 )  # fmt: skip
 _THINGS = (
     "product", "article", "movie", "film", "track", "song", "book", "game", "recipe", "podcast", "news", "app", "place", "venue",
-    "business",
+    "business", "artikel", "produkt", "produit",
 )  # fmt: skip
 """What else the items of a log are called, where no column has their ids."""
 _ATTRIBUTES = ("spot", "location", "artist")
@@ -34,13 +34,15 @@ NAMES: dict[str, tuple[str, ...]] = {
     "user": (
         "userid", "user", "uid", "reviewerid", "customerid", "memberid", "visitorid", "sessionid", "clientid", "account",
         "accountid", "username", "customerno", "customer", "buyerid", "buyer", "shopper", "visitor", "session", "사용자",
-        "고객id", "会员id", "ユーザーid", "kundennummer", "kundennr", "kdnr", "kunde", "client", "customeremail", "email",
+        "고객id", "会员id", "ユーザーid", "kundennummer", "kundennr", "kdnr", "kundenid", "kunde",
+        "nutzer", "benutzer", "utilisateur", "client", "customeremail", "email",
     ),
     "item": (*_ITEM_IDS, "contentid", *_THINGS, "spotid", "locationid", "artistid", "id", *_ATTRIBUTES),
     "time": (
         "timestamp", "time", "ts", "unixreviewtime", "unixtime", "datetime", "eventtime", "eventtimestamp", "date",
         "createdat", "created", "day", "orderdate", "purchasedate", "invoicedate", "transactiondate", "orderedat",
-        "purchasedat", "viewedat", "occurredat", "시간", "일시", "날짜", "日時", "zeit", "datum", "fecha",
+        "purchasedat", "viewedat", "occurredat", "시간", "일시", "날짜", "日時", "zeit", "datum", "bestelldatum",
+        "kaufdatum", "fecha",
     ),
     "clock": ("timeofday", "clocktime", "uhrzeit"),
     "rating": _RATING_NAMES,

@@ -99,7 +99,7 @@ def delimiter(lines: Sequence[str], signs: Iterable[str] = DELIMITERS) -> Readin
             why = f"It is not clear what stands between the fields; {DELIMITERS[best]} is the likeliest."
         return ReadingChoice(about="delimiter", value=best, sure="unsure", why=why, others=others)
     named = DELIMITERS[best]
-    whole = round(100 * fit.share)
+    whole = int(100 * fit.share)  # 99.8% are not all
     why = f"With it, {'all' if whole >= 100 else f'{whole}% of the'} lines looked at have {fit.fields} fields."
     rival = next(
         (fits[sign] for sign in others if sign != " " and fits[sign].share > 0.9 and fits[sign].fields > 1), None

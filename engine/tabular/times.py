@@ -86,7 +86,7 @@ def guess(con: duckdb.DuckDBPyConnection, values: Sequence[str]) -> ReadingChoic
     best = max(shares, key=lambda form: shares[form])
     if shares[best] < 0.5:
         return None
-    shown = round(100 * shares[best])
+    shown = int(100 * shares[best])  # 99.8% are not all
     why = f"It reads {'all' if shown == 100 else f'{shown}%'} of the times looked at."
     sure: Sure = "likely" if shares[best] > 0.9 else "unsure"
     if best == "iso" and shares[best] > 0.98:

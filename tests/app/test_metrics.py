@@ -253,9 +253,9 @@ def test_on_a_phone_panels_stand_two_in_a_row_and_the_legend_takes_nothing_of_th
     assert trained["model"].unique().tolist() == names and metrics.curves({}).empty
     drawn = (trained, "epoch", "epochs", dict.fromkeys(names, "Model"), dict.fromkeys(names, LOOKS["a"]))
     wide, narrow = (figures.validation(*drawn, on_phone) for on_phone in (False, True))
-    assert narrow.layout.height - narrow.layout.margin.b >= wide.layout.height - 60
+    assert narrow.layout.height - narrow.layout.margin.b >= wide.layout.height - 60 and wide.layout.xaxis.dtick == 1
     panels = [figures.losses(*drawn, on_phone) for on_phone in (False, True)]
     assert [len({panel.x for panel in shown.layout.annotations}) for shown in panels] == [4, 2]
     for shown in panels:
-        assert {axis.title.text for axis in shown.select_xaxes()} == {"epochs"}
+        assert {(axis.title.text, axis.dtick) for axis in shown.select_xaxes()} == {("epochs", 1)}  # no half epochs
         assert {axis.title.text for axis in shown.select_yaxes(col=1)} == {"loss"}

@@ -64,6 +64,8 @@ def test_a_dataset_opens_for_its_owner_alone_and_its_card_says_what_there_is(roo
         assert words in text
     said_of = [one.value.partition(" – ")[2] for one in test.caption if " – " in one.value]
     assert len(said_of) > 2 and len(set(said_of)) == len(said_of)  # models with the same reason stand together
+    reads = [caption.value for caption in test.caption if "FDSA" in caption.value]
+    assert "S3-Rec and FDSA" in reads[0] and "by their ids and attributes" in reads[0]
     assert not [one for one in test.expander if one.label.startswith("Train models")]
 
 
@@ -194,12 +196,12 @@ def test_what_the_models_that_need_no_training_found(tmp_path: Path) -> None:
     about = {"repeats": "first", "split": {"kind": "leave-one-out"}, "counts": {"test": 1234}}
     (tmp_path / "dataset.json").write_text(json.dumps(about))
     assert abilities.baseline_words(tmp_path) == ""
-    for name, figure in (("popularity", 0.05), ("markov", 0.0625)):
+    for name, figure in (("popularity", 0.05), ("markov", 0.0625), ("text-neighbours", 0.07), ("sasrec", 0.08)):
         (tmp_path / name).mkdir()
-        manifest = {"title": name.title(), "metrics": {"full": {"NDCG@10": figure}}}
+        manifest = {"title": name.title(), "family": name, "metrics": {"full": {"NDCG@10": figure}}}
         (tmp_path / name / "manifest.json").write_text(json.dumps(manifest))
     words = abilities.baseline_words(tmp_path)
-    assert "1,234" in words and words.index("**Markov** 0.0625") < words.index("Popularity 0.0500")
+    assert "1,234 held-out items: **Text-Neighbours** 0.0700, Markov 0.0625, Popularity 0.0500." in words
 
 
 def test_every_model_that_can_be_trained_and_does_not_answer_yet_is_listed(tmp_path: Path) -> None:

@@ -40,6 +40,8 @@ def test_columns_of_a_german_shop() -> None:
         ["Art.-Nr."],
         ["Art.-Nr."],
     ]
+    header = ["Nutzer", "Artikel", "Bestelldatum"]
+    assert [called(NAMES[role], header) for role in ("user", "item", "time")] == [[name] for name in header]
 
 
 def test_a_form_is_tried_where_it_reads_half_of_the_values_and_hardly_elsewhere() -> None:

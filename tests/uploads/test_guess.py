@@ -93,6 +93,15 @@ def test_delimiters_that_titles_hold_too_and_one_column_is_said_with_what_it_may
     assert "Couldn't find columns" in desk.guess("abc\ndef\nghi\n").stop
 
 
+def test_of_many_lines_all_but_a_few_are_not_all(desk: Desk) -> None:
+    rows = [f"K{n % 20};A{n % 30};{n % 28 + 1:02d}.05.2023 10:00" for n in range(300)]
+    rows[7], rows[9] = "K1;A2", "K1;A2;yesterday"
+    guess = desk.guess("\n".join(["Kunde;Artikel;Datum", *rows]), "log")
+    for about in ("delimiter", "time"):
+        choice = guess.choice(about)
+        assert choice is not None and "99% of the" in choice.why, choice
+
+
 def test_tabs_between_fields_that_all_have_a_blank(desk: Desk) -> None:
     rows = [f"u{u}\ti{i}\t2019-11-{10 + i} 09:{10 + u}:58\n" for u in range(3) for i in range(1, 5)]
     guessed = desk.guess("".join(rows), "log")

@@ -19,6 +19,7 @@ from engine.runtime import judge, protocols
 _COUNTS = "Interactions are counted, so a log is needed."
 _COMPARES = "Items' texts are compared; nothing is learned from interactions."
 _NUMBERS = "Items are known by their ids alone; all about them is learned from a log."
+_ATTRIBUTES = "Items are known by their ids and attributes; all about them is learned from a log."
 _WRITES = "The semantic ID of the next item is generated; which one follows is learned from a log."
 _LEARNED = "Trained on your log."
 _COUNTED = "No training needed: counted from your log."
@@ -77,11 +78,13 @@ def baseline_words(exports: Path) -> str:
     protocol = protocols.main(about.get("repeats"), about.get("split", {}).get("kind"))
     metric = judge.key(judge.HEADLINE, AT)
     figures = []
-    for name in kinds.baseline_names():
-        manifest = read_json(exports / name / "manifest.json")
+    for path in exports.glob("*/manifest.json"):
+        manifest = read_json(path)
+        if floor.needs_training(str(manifest.get("family"))):
+            continue
         figure = manifest.get("metrics", {}).get(protocol, {}).get(metric)
         if isinstance(figure, float):
-            figures.append((figure, md(str(manifest.get("title") or name), 60)))
+            figures.append((figure, md(str(manifest.get("title") or path.parent.name), 60)))
     if not figures:
         return ""
     (best, title), *others = sorted(figures, reverse=True)
@@ -168,4 +171,6 @@ def _why(model: Declaration) -> str:
         return _COUNTS if model.needs_log else _COMPARES
     if "identifiers" in model.needs:
         return _WRITES
-    return _TASTE if model.unseen_items else _NUMBERS
+    if model.unseen_items:
+        return _TASTE
+    return _ATTRIBUTES if "attributes" in model.needs else _NUMBERS
