@@ -1,4 +1,4 @@
-"""What a word is, in any script."""
+"""What a word is, in any script, and how a share is written."""
 
 from __future__ import annotations
 
@@ -14,3 +14,10 @@ MARKS = "".join(
 Python's \\w is none of them."""
 WORD = re.compile(rf"[^\W_]+(?:[{MARKS}]+[^\W_]*)*")
 """Letters and digits with their marks."""
+
+
+def in_percent(share: float, digits: int = 0) -> str:
+    """44%; <1% and >99% of what would be rounded to nothing and to all. digits: behind the point."""
+    step = 10.0**-digits
+    few, most = share < step / 200, share >= 1 - step / 200
+    return f"<{step:g}%" if few and share else f">{100 - step:g}%" if most and share < 1 else f"{share:.{digits}%}"

@@ -20,6 +20,7 @@ from app.text import count, listed, md
 from engine.machine import cores
 from engine.runtime import DatasetInfo, judge, repeats
 from engine.runtime import protocols as naming
+from engine.writing import in_percent
 
 LEVEL = 0.05
 USERS, TIMES = "+user", "+times"
@@ -155,7 +156,7 @@ def beam_words(title: str, protocol: str, metrics: Mapping[str, Mapping[str, flo
     words = f"{title}: ranks from a beam that keeps {count(width, 'prefix', 'prefixes')} at each step."
     share = metrics.get(protocol, {}).get(f"outside@{width}")
     if share is not None:
-        outside = repeats.in_percent(share)
+        outside = in_percent(share)
         words += f" {outside} of the held-out items were not generated; they share the mean of the remaining ranks."
     return words + f" Ranks beyond {width} are unknown."
 

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from engine.writing import in_percent
+
 RULES = ("count", "first")
 COUNT_FROM = 0.05
 """The share of events, or of held-out items, from which on repeats are taken to be meant."""
@@ -48,13 +50,6 @@ def measure(user: np.ndarray, item: np.ndarray, held_out: np.ndarray) -> dict[st
 def propose(measured: Mapping[str, float]) -> str:
     """The rule for a log that was measured so: "count" where either share is 5 % or more."""
     return "count" if max(measured["repeated_events"], measured["repeated_targets"]) >= COUNT_FROM else "first"
-
-
-def in_percent(share: float, digits: int = 0) -> str:
-    """44%; <1% and >99% of what would be rounded to nothing and to all. digits: behind the point."""
-    step = 10.0**-digits
-    few, most = share < step / 200, share >= 1 - step / 200
-    return f"<{step:g}%" if few and share else f">{100 - step:g}%" if most and share < 1 else f"{share:.{digits}%}"
 
 
 def in_words(measured: Mapping[str, float], rule: str) -> str:

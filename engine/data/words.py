@@ -131,9 +131,8 @@ class ItemWords:
         return pa.table(
             {
                 "item": item[first],
-                "word": pa.array(
-                    [text.rstrip("\ufffd").strip() for text in texts], pa.string()
-                ),  # where the limit cuts a letter
+                # the limit may cut a letter
+                "word": pa.array([text.rstrip("\ufffd").strip() for text in texts], pa.string()),
                 "attribute": self.attributes[first].astype(np.int32),
                 "key": (self.kinds[first] == KEY).astype(np.int32),
                 "tokens": np.diff(np.append(first, len(item))).astype(np.int32),

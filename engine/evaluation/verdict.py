@@ -16,10 +16,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from engine.data.repeats import in_percent
 from engine.evaluation.memorisation import NEAR, NEXT, PLACES, UNSEEN
 from engine.evaluation.significance import Difference, paired_over_seeds
 from engine.evaluation.tables import Ranks
+from engine.writing import in_percent
 
 USERS = "+user"
 """Behind a contender's name: the model with its vectors of training users, which is no model more."""

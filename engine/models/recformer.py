@@ -138,9 +138,8 @@ class LongformerLayer(bert.BertLayer):
         asking = x[:, :1] if first_only else x
         q = split_heads(self.query(asking), self.heads)
         k, v = split_heads(self.key(x), self.heads), split_heads(self.value(x), self.heads)
-        if (
-            groups is not None
-        ):  # of one history or two, that are shown: without blocks, of which torch exports few in a second
+        if groups is not None:
+            # of a history that a page shows: blocks would double the time that its graph takes to be exported
             shares = layers.shares_of_all(q, k, real, radius=self.radius)
             looked.append((shares @ groups[:, None], shares[:, :, 0]))
             attended = shares @ v

@@ -89,12 +89,10 @@ def test_agreement_of_a_pair(models: Zoo) -> None:
     beta = set(found[1].items)
     assert frame.iloc[1]["shared"] == len(beta & set(found[0].items))
 
-    assert "50 places carry 99.92% of its weight" in recommend.rbo_words(
-        50
-    ) and "10 places carry 86%" in recommend.rbo_words(10)
-    assert recommend.spread_words(recommend.Spread(4, 4, 0), 2).endswith(
-        "4 are recommended by both models and none by one alone."
-    )
+    assert "50 places carry 99.92% of its weight" in recommend.rbo_words(50)
+    assert "10 places carry 86%" in recommend.rbo_words(10)
+    shared = recommend.spread_words(recommend.Spread(4, 4, 0), 2)
+    assert shared.endswith("4 are recommended by both models and none by one alone.")
 
 
 # --- what is shown
@@ -229,9 +227,8 @@ def test_the_page_shows_a_result_before_any_click_and_which_models_were_refused(
     assert len(app.run().get("plotly_chart")) == 1
     alone = open_app(ds="toys", h="toy-1", m="alpha", section="agreement")
     assert "With one list there is nothing to compare." in told(alone)
-    assert "TIGER needs at least one item" in told(
-        open_app(root / "exports", ds="films", h="", m="tiger", section="beam")
-    )
+    empty = open_app(root / "exports", ds="films", h="", m="tiger", section="beam")
+    assert "TIGER needs at least one item" in told(empty)
 
 
 def test_picking_a_held_out_user_closes_the_list_of_them_and_what_came_next_stands_under_the_title(
@@ -430,8 +427,7 @@ def test_what_cannot_be_known_is_said(tmp_path: Path) -> None:
     assert next_in_log.sentence(models, ()) == ""
     assert "No user" in next_in_log.sentence(models, (9,))
     assert "each a different one" in next_in_log.sentence(models, (2,))
-    assert "1 simulated user had an item after" in (words := next_in_log.sentence(models, (3,))) and words.endswith(
-        "*."
-    )
+    words = next_in_log.sentence(models, (3,))
+    assert "1 simulated user had an item after" in words and words.endswith("*.")
     (tmp_path / "toys" / "users.parquet").unlink()
     assert "not exported" in next_in_log.sentence(Zoo.open(tmp_path / "toys"), (2,))

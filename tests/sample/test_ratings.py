@@ -14,6 +14,7 @@ from engine.data import repeats
 from engine.data.dataset import Dataset, DatasetInfo
 from engine.sample.films import OTHER_TITLES, Film, match, read_films
 from engine.sample.ratings import build_films, film_ids
+from engine.writing import in_percent
 
 FILMS, SAMPLE = (Path(__file__).parents[2] / "data" / name for name in ("films", "sample"))
 
@@ -124,7 +125,7 @@ def test_an_order_that_is_known_needs_no_advice_to_shuffle_ties() -> None:
     assert [len(repeats.about_held_out(counts, 100, {"ties": ties})) for ties in ("file", "known")] == [2, 1]
     (words,) = repeats.about_held_out({"repeats": 0, "negative": 2, "untrained": 2_573}, 2_574, {})[:1]
     assert repeats.meaning("first", {"repeated_events": 3e-5}).count(" <0.1% of events") == 1
-    assert [repeats.in_percent(share, 1) for share in (0.0, 0.0004, 0.0005, 0.9996, 1.0)] == [
+    assert [in_percent(share, 1) for share in (0.0, 0.0004, 0.0005, 0.9996, 1.0)] == [
         "0.0%", "<0.1%", "0.1%", ">99.9%", "100.0%",
     ]  # fmt: skip
     assert [words.count(f" {share} ") for share in ("0 (0%)", "2 (<1%)", "2,573 (>99%)")] == [1, 1, 1]

@@ -347,14 +347,8 @@ def _known_then(then: Metrics, now: Metrics, verdict: judge.Verdict | None) -> M
     held_out = before if then.held_out == before else now.held_out
     estimates = _widths_then(then.estimates, [entry for entry in now.estimates if entry.metric in known])
     repeats = _widths_then(then.repeats, now.repeats)
-    known_then = {
-        "estimates": estimates,
-        "beyond": beyond,
-        "repeats": repeats,
-        "verdict": verdict,
-        "held_out": held_out,
-    }
-    return now.model_copy(update=known_then)
+    changes = {"estimates": estimates, "repeats": repeats, "beyond": beyond, "held_out": held_out, "verdict": verdict}
+    return now.model_copy(update=changes)
 
 
 def _widths_then(then: Sequence[Given], now: Sequence[Given]) -> list[Given]:
