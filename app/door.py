@@ -52,11 +52,8 @@ _HEADERS = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "same-origin",  # addresses tell histories
 }
-_POLICY, _PROTOCOL, _AGAIN = (
-    1008,
-    1002,
-    1012,
-)  # why a WebSocket is closed: RFC 6455, 7.4.1; the last is to be opened anew
+# Why a WebSocket is closed (RFC 6455, 7.4.1); after the last it is to be opened anew.
+_POLICY, _PROTOCOL, _AGAIN = 1008, 1002, 1012
 _ENDS = {("POST", "/key"), ("GET", "/auth/logout")}
 """Where a browser ends being somebody: app/keys.py, and Streamlit's own."""
 

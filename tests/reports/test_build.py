@@ -300,9 +300,8 @@ def test_the_summary_of_some_models_does_not_take_them_for_all(copied: Path) -> 
         line.model_copy(update={"text": "Of all that were evaluated: " * (line == best) + line.text})
         for line in report.summary
     ]
-    assert not says_so(
-        report.model_copy(update={"summary": claimed}), report
-    )  # of the models of the report, not of all
+    # it is of the models of the report, not of all
+    assert not says_so(report.model_copy(update={"summary": claimed}), report)
 
 
 def test_the_summary_is_written_from_the_data(copied: Path) -> None:
