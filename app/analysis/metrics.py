@@ -7,6 +7,7 @@ A row of a table is a model, or a model that was told more than the history (`ra
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -185,11 +186,13 @@ class Compared(NamedTuple):
         return "level" if self.level else "better" if self.test.mean > 0 else "worse"
 
 
-def compared(pairs: Mapping[str, tuple[Values, Values]]) -> dict[str, Compared]:
-    """By the paired bootstrap, of the first minus the second. pairs: values of the same users in the same order."""
+def compared(pairs: Mapping[str, tuple[Values, Values]], with_intervals: bool = True) -> dict[str, Compared]:
+    """By the paired bootstrap, of the first minus the second. pairs: values of the same users in the same order. with_intervals:
+    False where verdicts and p alone are needed, which most differences have without a draw (`judge.paired`)."""
     samples = max(SAMPLES, ENOUGH * len(pairs))
     with ThreadPoolExecutor(cores()) as pool:  # numpy draws without holding Python's lock
-        tests = list(pool.map(lambda pair: judge.paired(*pair, seed=SEED, samples=samples), pairs.values()))
+        test = functools.partial(judge.paired, seed=SEED, samples=samples, with_interval=with_intervals)
+        tests = list(pool.map(lambda pair: test(*pair), pairs.values()))
     adjusted = judge.holm([test.p for test in tests])
     return {name: Compared(test, p) for name, test, p in zip(pairs, tests, adjusted, strict=True)}
 
@@ -213,7 +216,7 @@ def standing(people: Mapping[str, judge.Ranks], metrics: Sequence[str]) -> pd.Da
             continue
         best = max(values, key=lambda name: float(values[name].mean()) if len(values[name]) else -1.0)
         alone = len({model_of(name) for name in values}) == 1
-        others = compared({name: (values[best], values[name]) for name in values if name != best})
+        others = compared({name: (values[best], values[name]) for name in values if name != best}, with_intervals=False)
         for name, shares in values.items():
             estimate = judge.interval(shares, seed=SEED, samples=SAMPLES)
             mark, p = "" if alone else "best", float("nan")

@@ -52,14 +52,40 @@ def interval(values: np.ndarray, *, seed: int = 0, samples: int = 2000) -> Inter
     return Interval(float(values.mean()), float(low), float(high))
 
 
-def paired(values: np.ndarray, baseline: np.ndarray, *, seed: int = 0, samples: int = 2000) -> Difference:
+def paired(
+    values: np.ndarray, baseline: np.ndarray, *, seed: int = 0, samples: int = 2000, with_interval: bool = True
+) -> Difference:
     """Paired bootstrap of `values − baseline`, float [users] each, the same users in the same order.
 
     p is twice the smaller share of bootstrap means on either side of 0 (with one added, so it is never 0), and not below 2 / 2ᵈ,
     where d users differ: the exact test of their signs has no smaller one (Fisher 1935; the bootstrap finds p = .001 for a single
-    user). Where that is above .05, the interval reaches to 0.
+    user). Where that is above .05, the interval reaches to 0. with_interval: False where p alone is needed: of a difference so
+    clear that no sample can lie beyond 0 nobody is drawn, and the interval is NaN.
     """
+    if not with_interval and (difference := _clear(values - baseline, samples)):
+        return difference
     return paired_over_seeds(values[None], baseline[None], seed=seed, samples=samples)
+
+
+def _clear(delta: np.ndarray, samples: int) -> Difference | None:
+    """What `paired` has of a difference where, but for one chance in 10⁹, none of the samples has a mean beyond 0 (Bernstein's
+    inequality; Boucheron, Lugosi & Massart 2013, th. 2.10); else None. delta: float [users]."""
+    if not len(delta):
+        return None
+    mean = float(delta.mean())
+    spread = float(delta.var()) + float(np.abs(delta - mean).max()) * abs(mean) / 3
+    if len(delta) * mean**2 <= 2 * np.log(samples * 1e9) * spread:
+        return None
+    return Difference(mean, float("nan"), float("nan"), _p(delta, 0, samples))
+
+
+def _p(delta: np.ndarray, beyond: int, samples: int) -> float:
+    """beyond: how many of the samples' means are on the side of 0 that fewer are on."""
+    return min(1.0, max(_least(delta), 2 * (beyond + 1) / (samples + 1)))
+
+
+def _least(delta: np.ndarray) -> float:
+    return 2.0 ** (1 - int(np.count_nonzero(delta)))
 
 
 def holm(p: list[float]) -> list[float]:
@@ -92,8 +118,6 @@ def paired_over_seeds(values: np.ndarray, baseline: np.ndarray, *, seed: int = 0
             means = means + runs.std(ddof=1) / np.sqrt(len(runs)) * rng.standard_t(len(runs) - 1, samples)
     low, high = np.quantile(means, [0.025, 0.975])
     side = min(int((means <= 0).sum()), int((means >= 0).sum()))
-    least = 2.0 ** (1 - np.count_nonzero(delta))
-    if least > 0.05:
+    if _least(delta) > 0.05:
         low, high = min(low, 0.0), max(high, 0.0)
-    p = min(1.0, max(least, 2 * (side + 1) / (samples + 1)))
-    return Difference(float(delta.mean()), float(low), float(high), p)
+    return Difference(float(delta.mean()), float(low), float(high), _p(delta, side, samples))

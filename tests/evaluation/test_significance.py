@@ -32,6 +32,18 @@ def test_pairing_sees_what_two_intervals_hide() -> None:
     assert other.high < 0
 
 
+@pytest.mark.parametrize(
+    ("gain", "users", "drawn"), [(0.3, 400, False), (0.1, 400, True), (0.0, 400, True), (1.0, 4, False)]
+)
+def test_a_clear_difference_has_its_p_without_a_draw(gain: float, users: int, drawn: bool) -> None:
+    rng = np.random.default_rng(3)
+    baseline = rng.integers(0, 2, users) if gain < 1 else np.zeros(users)
+    values = baseline + gain + (0.5 * rng.normal(size=users) if gain < 1 else 0)
+    whole, p_alone = paired(values, baseline), paired(values, baseline, with_interval=False)
+    assert (p_alone.mean, p_alone.p) == (whole.mean, whole.p)
+    assert np.isnan(p_alone.low) != drawn
+
+
 def test_no_difference_is_not_significant() -> None:
     values = np.random.default_rng(6).random(50)
     found = paired(values, values)
