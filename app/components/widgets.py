@@ -34,7 +34,14 @@ def _read(*files: str) -> str:
 
 def _component(name: str, *styles: str, html: str = '<div class="root"></div>') -> Any:
     css, js = _read("base.css", *styles, "touch.css"), _read(f"{name}.js", "dom.js")
-    return st.components.v2.component(f"seqscope_{name}", html=html, css=css, js=js)
+    mount = st.components.v2.component(f"seqscope_{name}", html=html, css=css, js=js)
+    return lambda *, key, **more: mount(key=_key(key), **more)
+
+
+def _key(key: str) -> str:
+    """What Streamlit takes for the key of a component: without two underscores in a row, which names of foreign models and columns
+    may have, and a name that is empty leaves."""
+    return key.replace("__", "_·")
 
 
 _HISTORY = _component("history", "lists.css")
@@ -229,7 +236,7 @@ def _hands(key: str, on_act: OnAct) -> Callable[[], None]:
     """The callback of a widget: hands on what was clicked; {} where it is nothing that can be understood."""
 
     def taken() -> None:
-        clicked = getattr(st.session_state.get(key), "act", None)
+        clicked = getattr(st.session_state.get(_key(key)), "act", None)
         on_act(clicked if isinstance(clicked, Mapping) else {})
 
     return guard.callback(taken)
@@ -288,13 +295,13 @@ def pixel_ratio() -> int:
 
 
 def _take_ratio(key: str) -> None:
-    ratio = getattr(st.session_state.get(key), "ratio", None)
+    ratio = getattr(st.session_state.get(_key(key)), "ratio", None)
     st.session_state[_RATIO] = 2 if isinstance(ratio, (int, float)) and ratio > 1 else 1
 
 
 def viewport(chart: str) -> Viewport | None:
     """As last reported; None where the visitor has not moved the figure."""
-    view = getattr(st.session_state.get(f"{chart}_over"), "view", None)
+    view = getattr(st.session_state.get(_key(f"{chart}_over")), "view", None)
     return checked_viewport(view)
 
 

@@ -30,7 +30,7 @@ NAMES = {
 LOOKED_AT = 50
 """Rows that columns are told by."""
 _PARTS = re.compile(r"'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"|([^,\s'\"]+)")
-_DAY = re.compile(r"\d{8}|(?!\d+(\.\d+)?$)[^:]+")
+_DAY = re.compile(r"\d{8}|(?!\d+([.,]\d+)?$)[^:]+")
 """A time without a time of day: no other number than 20240331."""
 _SEPARATORS = ("|", ";", ",", "\t", " ")
 

@@ -27,7 +27,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import duckdb
 import numpy as np
@@ -136,7 +136,7 @@ def reading(
             raise SeqscopeError(
                 f"{models.info.name} was exported without its users, so it has no histories of its own."
             )
-        yield Histories(models.users.num_rows, "one history per user of the dataset", lambda: _people(models))
+        yield Histories(models.users.num_rows, f"the histories of {people_words(models)}", lambda: _people(models))
         return
     path, folder = Path(source).resolve(), work.resolve() / "reading"
     expect_file(path)
@@ -152,6 +152,13 @@ def reading(
         raise SeqscopeError(f"{path.name} cannot be read: {short(first_line(error), 200)}") from None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def people_words(models: Zoo) -> str:
+    """Whose histories the export has: the 4 users of this dataset; 2,000 of the 4,500 users of this dataset."""
+    many, everybody = models.users.num_rows, models.info.counts.get("users", 0)
+    some = f"{many:,} of the {count(everybody, 'user')}" if many < everybody else f"the {count(many, 'user')}"
+    return f"{some} of this dataset"
 
 
 class Look(BaseModel):
@@ -220,7 +227,7 @@ def _form(work: Path, path: Path, limits: Limits) -> tuple[Reading, dict[str, li
     lines = [line for line in plain.path.read_text("utf-8").split("\n") if line.strip(BLANKS)]
     if not lines:
         raise Refused("The file is empty: there is nothing but blanks in it.")
-    if path.name.lower().removesuffix(".gz").endswith(".txt"):
+    if path.name.lower().removesuffix(".gz").endswith(".txt") and not _is_header(lines[0]):
         return form, {}
     if _is_one_document(lines):
         raise Refused('It is one JSON document. Write one history per line, {"user": …, "items": […]} or […].')
@@ -235,6 +242,12 @@ def _form(work: Path, path: Path, limits: Limits) -> tuple[Reading, dict[str, li
             form, _ = dialect.delimited(lines, form, limits, dialect.delimiter(lines, signs or [","]))
         read_text(con, plain, form, path.name, Findings(con), limits, keys=False)
         return form, _head(con, form)
+
+
+def _is_header(line: str) -> bool:
+    """Names a user and items, as the first line of a table that a spreadsheet wrote as .txt."""
+    names = [[name.strip(' "') for name in line.split(sign)] for sign in DELIMITERS if sign in line]
+    return any(match(some, "user") and (match(some, "item") or match(some, "items")) for some in names)
 
 
 def _is_one_document(lines: list[str]) -> bool:
@@ -274,6 +287,9 @@ def _load(
     _refuse_bad_rows(findings)
     cell = {column.name: f"c{index}" for index, column in enumerate(form.columns)}
     user = cell[columns.user] if columns.user else "NULL"
+    if form.format == "delimited":  # lines of delimiters alone, as spreadsheets leave them
+        filled = ", ".join(cell[name] for name in read if name)
+        con.execute(f"DELETE FROM rows WHERE coalesce({filled}) IS NULL")
     if columns.per_row == "history":
         query = (
             f"SELECT coalesce({user}, line::VARCHAR) AS name, {cell[columns.items]} AS items FROM rows ORDER BY line"
@@ -343,12 +359,25 @@ def _of_rows(
             yield name, known, len(positions) - len(known)
 
     total = events = 0
+    first, known = None, False
     for _, item_ids in lists():
         total += 1
         events += max(1, len(item_ids))
         if events > limits.rows:
             raise TooMuch(f"There are more than {limits.rows:,} events, which is the most that is read here. {PART}")
+        first = first or next(iter(item_ids), None)
+        known = known or any(models.position(item_id) is not None for item_id in item_ids)
+    if first is not None and not known:
+        _refuse_strangers(first, models, about)
     return Histories(total, about, numbered)
+
+
+def _refuse_strangers(item_id: str, models: Zoo, about: str) -> NoReturn:
+    """Raises Refused where no item of a file is one of the catalogue; item_id: of the first."""
+    raise Refused(
+        f"None of its items is in {models.info.title}; the first is “{short(item_id, 40)}”. It was read as {about}. Choose "
+        "another column of items, or the dataset whose ids these are."
+    )
 
 
 def _list_of_line(text: str) -> list[str]:
@@ -371,6 +400,8 @@ def _of_events(con: duckdb.DuckDBPyConnection, user: str, item: str, moment: str
         f"CREATE TABLE events AS SELECT line, {user} AS who, known.item, {moment} AS moment FROM rows "
         f"LEFT JOIN known ON coalesce({item}, '') = item_id"
     )
+    if not value(con, "SELECT count(item) FROM events"):
+        _refuse_strangers(con.execute(f"SELECT min_by({item}, line) FROM rows").fetchall()[0][0] or "", models, about)
     con.execute("DROP TABLE rows; CREATE TABLE people AS SELECT who, min(line) AS first FROM events GROUP BY who")
     total = value(con, "SELECT count(*) FROM people")
     order = _order(con)
@@ -382,7 +413,7 @@ def _order(con: duckdb.DuckDBPyConnection) -> str:
     event among others with a time has none that can be read."""
     if not value(con, "SELECT count(moment) FROM events"):
         return "moment"
-    number = "try_cast(moment AS DOUBLE)"
+    number = times.number("moment")
     if not value(
         con, f"SELECT count(*) FROM events WHERE moment IS NOT NULL AND NOT coalesce(isfinite({number}), FALSE)"
     ):
@@ -396,6 +427,7 @@ def _order(con: duckdb.DuckDBPyConnection) -> str:
         readable = times.seconds("moment", "s")
         some_are = value(con, f"SELECT count({readable}) FROM events")
         _refuse_timeless(con, readable if some_are else "moment")
+        _refuse_shapes(con)
         return "moment"
     if times.is_ambiguous(choice):
         choice = times.settle(con, choice, "moment", "events")
@@ -417,6 +449,16 @@ def _refuse_timeless(con: duckdb.DuckDBPyConnection, time: str) -> None:
         words = PROBLEMS["time_missing" if missing else "time_unreadable"].words
         raise Refused(
             f"Line {line}: {words}. Correct it, or read no column of times: then the order of the rows counts."
+        )
+
+
+def _refuse_shapes(con: duckdb.DuckDBPyConnection) -> None:
+    """Raises Refused where times that are texts differ in more than digits: t10 would come before t9, and Feb before Jan."""
+    first, other = con.execute("SELECT min(moment), max(moment) FROM events").fetchall()[0]
+    if value(con, r"SELECT count(DISTINCT regexp_replace(moment, '\d', '0', 'g')) FROM events") > 1:
+        raise Refused(
+            f"Its times, from “{short(first, 40)}” to “{short(other, 40)}”, are in no form that is known, and as texts they "
+            "would not be in order. Write them as 2024-03-31, or read no column of times: then the order of the rows counts."
         )
 
 

@@ -135,14 +135,21 @@ class EncoderDecoder(Generator):
     card = Card(
         title="TIGER",
         order=50,
-        summary="Reads the codes of the history, then generates the next item's semantic ID code by code. Items "
-        "with like codes share what was learned about them.",
+        summary="An encoder reads the semantic IDs of the history, a decoder generates the next item's code by code. Items with "
+        "like codes share what was learned about them. A beam search keeps the likeliest beginnings at each step, so an item "
+        "whose first codes seem unlikely can be missed.",
         paper="Rajput et al., Recommender Systems with Generative Retrieval, NeurIPS 2023",
         geometry="none",
         reasons={"neighbours": CODES, "map": CODES},
         variants=(
             Variant("tiger", "yellow", OnPage(recipe="tiger-small", examples=1, identifiers="rqvae")),
-            Variant("letter-tiger", "pink"),
+            Variant(
+                "letter-tiger",
+                "pink",
+                summary="TIGER with LETTER's semantic IDs: an encoder reads those of the history, a decoder generates the next "
+                "item's code by code. They are learned from item texts and from interactions, so that items of the same users "
+                "get similar codes; TIGER's know item texts alone.",
+            ),
         ),
     )
 

@@ -68,8 +68,8 @@ class Counting(ItemToItem):
     card = Card(
         title="Counting transitions",
         order=72,
-        summary="Counts which items follow which within a few places, and adds this up over the history, the newest weighted "
-        "most. It needs no training and is a strong baseline.",
+        summary="Counts which items come after which, next or some places later, and adds this up over the history, the newest "
+        "weighted most. It needs no training and is a strong baseline.",
         paper="Petrov et al., Do Sequential Recommendation Benchmarks Really Require Higher-Order Sequence Modelling?, "
         "RecSys 2026",
         geometry="none",

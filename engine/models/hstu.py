@@ -107,7 +107,15 @@ class HSTU(NextItemNetwork):
         paper="Zhai, Liao, Liu et al., Actions Speak Louder than Words: Trillion-Parameter Sequential Transducers for Generative "
         "Recommendations, ICML 2024",
         reasons={"attention": "Its weights are no shares: they do not add up to one, and some are below zero."},
-        variants=(Variant("hstu", page=OnPage(examples=1)), Variant("hstu-time", page=OnPage(examples=1))),
+        variants=(
+            Variant("hstu", page=OnPage(examples=1)),
+            Variant(
+                "hstu-time",
+                page=OnPage(examples=1),
+                summary="HSTU with the time bias of its paper: how far apart in time two items were taken counts for the weight "
+                "between them. Pages ask it without times; Metrics has it both ways.",
+            ),
+        ),
     )
 
     def __init__(

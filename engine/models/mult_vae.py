@@ -94,8 +94,9 @@ class MultVAE(SetAutoencoder):
     card = Card(
         title="Mult-VAE",
         order=37,
-        summary="Compresses the set of items that a user interacted with into a small code, and draws from it how likely every "
-        "item is, all in one step. It learns which items have the same users, whatever came first.",
+        summary="Compresses the set of items that a user interacted with into a small code, which chance blurs while it learns, "
+        "and says from it how likely every item is, all in one step. It learns which items have the same users, whatever came "
+        "first.",
         paper=PAPER,
         reasons={"attention": "Mult-VAE adds up the items of a history and attends to none of them."},
         variants=(Variant("mult-vae", "brown", OnPage(examples=1)),),

@@ -197,8 +197,17 @@ class SASRec(SelfAttentive):
         paper="Kang & McAuley, Self-Attentive Sequential Recommendation, ICDM 2018",
         variants=(
             Variant("sasrec", "blue", OnPage(chosen=True, examples=1)),
-            Variant("sasrec-bce", "moss"),
-            Variant("sasrec-time"),
+            Variant(
+                "sasrec-bce",
+                "moss",
+                summary="SASRec with the loss of its paper, binary cross-entropy: it learns to tell every next item from one "
+                "drawn at random. Its probabilities over the catalogue are overconfident.",
+            ),
+            Variant(
+                "sasrec-time",
+                summary="SASRec with vectors of the weeks, or other periods, in which items were taken, to know what is popular "
+                "when. Pages ask it without times; Metrics has it both ways.",
+            ),
         ),
     )
 

@@ -39,6 +39,14 @@ _SWAPPED = {
 
 MICRO = 1_000_000
 """Microseconds of a second."""
+_COMMA = r"-?(\d+,(\d{1,2}|\d{4,})|\d{4,},\d{3})"
+"""A number with a comma before its fraction; a comma that may separate thousands is none."""
+
+
+def number(column: str) -> str:
+    """SQL: the number that the text `column` is, with a point or a comma before its fraction, NULL where it is none."""
+    comma = f"CASE WHEN regexp_full_match({column}, {sql(_COMMA)}) THEN replace({column}, ',', '.') END"
+    return f"coalesce(try_cast({column} AS DOUBLE), try_cast({comma} AS DOUBLE))"
 
 
 def seconds(column: str, form: str) -> str:
@@ -60,8 +68,8 @@ def _epoch(column: str, form: str) -> str:
     joined = f"regexp_replace(replace({column}, 'UTC', 'Z'), ' ([-+Z])', '\\1')"
     moment = f"CASE WHEN {iso} THEN epoch(coalesce(try_cast({column} AS TIMESTAMPTZ), try_cast({joined} AS TIMESTAMPTZ))) END"
     if form in UNITS:
-        number = f"try_cast({column} AS DOUBLE)"
-        return f"CASE WHEN isfinite({number}) AND abs({number}) < 1e20 THEN {number} / {UNITS[form]} ELSE {moment} END"
+        value = number(column)
+        return f"CASE WHEN isfinite({value}) AND abs({value}) < 1e20 THEN {value} / {UNITS[form]} ELSE {moment} END"
     if form == "iso":
         return moment
     if not PATTERN.fullmatch(form):
@@ -75,7 +83,7 @@ def guess(con: duckdb.DuckDBPyConnection, values: Sequence[str]) -> ReadingChoic
     if not filled:
         return None
     con.execute("CREATE OR REPLACE TEMP TABLE moments AS SELECT unnest($1) AS value", [filled])
-    share = _share(con, ["isfinite(try_cast(value AS DOUBLE))"])[0]
+    share = _share(con, [f"isfinite({number('value')})"])[0]
     if share > 0.5:
         return _number(con)
     # `epoch` of one stands for all: it is read, and lies where times lie.
@@ -161,7 +169,7 @@ def _other_way_round(form: str) -> str:
 
 
 def _number(con: duckdb.DuckDBPyConnection) -> ReadingChoice | None:
-    number = "try_cast(value AS DOUBLE)"
+    value = number("value")
     for form, digits, why in (
         ("%Y%m%d", 6, "Eight digits each that are dates, such as 20240331."),
         ("%Y%m%d%H%M%S", 12, "Fourteen digits each that are moments, such as 20240331180500."),
@@ -170,14 +178,14 @@ def _number(con: duckdb.DuckDBPyConnection) -> ReadingChoice | None:
             return ReadingChoice(about="time", value=form, sure="likely", why=why, others=tuple(UNITS))
     # Each unit has the range above that of the unit before it; no two overlap.
     ranges = {
-        unit: f"{number} >= {LATEST * scale // 1000 if scale > 1 else 0} AND {number} < {LATEST * scale}"
+        unit: f"{value} >= {LATEST * scale // 1000 if scale > 1 else 0} AND {value} < {LATEST * scale}"
         for unit, scale in UNITS.items()
     }
     shares = dict(zip(ranges, _share(con, list(ranges.values())), strict=True))
     unit = max(shares, key=lambda unit: shares[unit])  # the first of equals: seconds
     if not shares[unit]:
         return None
-    likely = _share(con, [f"{number} >= {_SOON * UNITS[unit]}"])[0]
+    likely = _share(con, [f"{value} >= {_SOON * UNITS[unit]}"])[0]
     others = tuple(other for other in UNITS if other != unit)
     if likely < 0.5:
         why = "Numbers, but as unix times they would be before 1990. They may only count the events."

@@ -81,6 +81,16 @@ def test_a_figure_comes_with_a_description_a_table_and_downloads() -> None:
     assert len(app.get("download_button")) == 2
 
 
+def test_a_download_of_what_has_an_empty_or_an_odd_name() -> None:
+    def script() -> None:
+        from app.components import widgets
+
+        for key in ("tree_genres__csv", "model_a__b_csv"):  # of Streamlit's components none may have two underscores in a row
+            widgets.download("CSV", "/file", key=key)
+
+    assert not AppTest.from_function(script).run().exception
+
+
 def test_a_table_is_filtered_by_a_column_and_taken_away_so(monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[pd.DataFrame] = []
     monkeypatch.setattr("app.export.table_buttons", lambda table, name, *, key: taken.append(table))

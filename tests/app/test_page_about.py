@@ -81,6 +81,10 @@ def test_cards(path: Path) -> None:
 def test_a_card_says_what_is_read_and_has_no_vectors_where_a_model_has_none(root: Path) -> None:
     films = Zoo.open(root / "exports" / "films").bundles
     cards = {name: views.model_card(films[name]) for name in ("popularity", "markov", "sasrec")}
+    assert (
+        cards["markov"]["Parity"] == "no difference from the trained model, on 24 histories"
+    )  # numpy reads it, not ONNX Runtime
+    assert cards["sasrec"]["ONNX parity"].startswith("9e-07 from")
     assert [card["Reads"] for card in cards.values()] == [
         "nothing: it recommends the same to everybody", "the last item", "the latest 100 items",
     ]  # fmt: skip
@@ -105,8 +109,17 @@ def test_a_card_says_what_its_family_says_now_and_how_far_the_fold_in_is_from_th
     seal(path / "alpha", metrics=figures)
     seal(path / "gamma", metrics={"full": figures["full"], "u100+user": {"NDCG@10": 0.9}})
     bundles = Zoo.open(path).bundles
-    words = views.model_card(bundles["alpha"])["Fold-in"]
-    assert words.index("0.6124") < words.index("0.6131") and "Fold-in" not in views.model_card(bundles["gamma"])
+    words = views.model_card(bundles["alpha"])["User vectors"]
+    assert words.index("0.6124") < words.index("0.6131") < words.index("Full ranking")
+    assert "User vectors" not in views.model_card(bundles["gamma"])
+
+
+def test_models_of_one_family_that_differ_say_in_what(root: Path) -> None:
+    films = Zoo.open(root / "exports" / "films").bundles
+    for family in ("sasrec", "sasrec-bce", "sasrec-time"), ("tiger", "letter-tiger"):
+        assert len({model_card.summary(films[name]) for name in family}) == len(family)
+    sample = Zoo.open(root / "exports" / "sample").bundles
+    assert any(words.startswith("**Unique IDs**") for words in views.cannot(sample["lc-rec"]))
 
 
 def test_what_to_bear_in_mind_stands_apart_from_the_source(path: Path) -> None:

@@ -272,6 +272,7 @@ def for_everybody(page: Page) -> None:
     while closed.count():
         closed.evaluate_all("all => all.forEach(summary => summary.click())")
         settle(page)
+    assert not page.get_by_text("could not be shown").count()
     accessible(page)
     paper = _paper(page)
     page.emulate_media(color_scheme="dark")

@@ -31,8 +31,14 @@ WORDS: list[Callable[[int], str]] = [
 
 @pytest.mark.parametrize(
     "write",
-    [lambda s: f"{s}.75", lambda s: f"{s * 1000 + 123}", lambda s: f"{s}000000000", lambda s: WORDS[s % len(WORDS)](s)],
-    ids=["seconds", "milliseconds", "nanoseconds", "words"],
+    [
+        lambda s: f"{s}.75",
+        '"{},75"'.format,
+        "{}123".format,
+        lambda s: f"{s}000000000",
+        lambda s: WORDS[s % len(WORDS)](s),
+    ],
+    ids=["seconds", "comma", "milliseconds", "nanoseconds", "words"],
 )
 def test_one_moment_in_many_words(bench: Bench, write: Callable[[int], str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "Asia/Seoul")

@@ -119,6 +119,19 @@ def test_lines_of_ids(models: Zoo, tmp_path: Path) -> None:
     assert read(models, path, tmp_path) == ({"1": ["toy-9"], "2": ["toy-12"]}, 1)
 
 
+def test_a_table_that_a_spreadsheet_wrote_is_one_though_it_is_called_txt_and_ends_in_rows_of_delimiters(
+    models: Zoo, tmp_path: Path
+) -> None:
+    path = tmp_path / "h.txt"
+    for sign, end in ("\t", ""), (";", ";;\n;;\n"):
+        lines = [sign.join(row) for row in [("user", "item", "time"), ("x", "toy-12", "2"), ("x", "toy-9", "1")]]
+        path.write_text("\n".join(lines) + f"\n{end}", "utf-8")
+        assert read(models, path, tmp_path) == ({"x": ["toy-9", "toy-12"]}, 0)
+    path = tmp_path / "h.csv"
+    path.write_text("user;items\nx;toy-12|toy-9\n;\n", "utf-8")
+    assert read(models, path, tmp_path) == ({"x": ["toy-12", "toy-9"]}, 0)
+
+
 def test_what_was_read_is_said_and_the_targets_are_not_taken_for_histories(models: Zoo, tmp_path: Path) -> None:
     path = tmp_path / "lists.parquet"
     columns = {"user": ["a", "b"], "past": [["toy-9"], ["toy-12"]], "item": ["toy-20", "toy-20"]}
@@ -131,7 +144,10 @@ def test_what_was_read_is_said_and_the_targets_are_not_taken_for_histories(model
         read(models, path, tmp_path)
 
 
-def test_people_of_the_dataset(models: Zoo, tmp_path: Path) -> None:
+def test_people_of_the_dataset(models: Zoo, root: Path, tmp_path: Path) -> None:
+    assert [histories.people_words(zoo) for zoo in (models, Zoo.open(root / "exports" / "sample"))] == [
+        "the 4 users of this dataset", "2,000 of the 4,500 users of this dataset",
+    ]  # fmt: skip
     found, unknown = read(models, histories.PEOPLE, tmp_path, 3)
     assert unknown == 0 and list(found) == models.users["user_id"].to_pylist()
     assert found["u2"] == [models.item_ids[item] for item in models.users["history"][2].as_py()]
@@ -158,11 +174,12 @@ def test_the_rows_or_times_as_texts_tell_the_order(models: Zoo, tmp_path: Path) 
     ("earlier", "later"),
     [
         ("31.01.2026", "01.02.2026"), ("2026-03-29 09:00:00+05:00", "2026-03-29 08:00:00+00:00"), ("9", "10"),
+        ("9,25", "10,5"), ("999999999,250", "1000000000,125"),
     ],
 )  # fmt: skip
 def test_times_in_words_are_moments(models: Zoo, tmp_path: Path, earlier: str, later: str) -> None:
     path = tmp_path / "a.csv"
-    path.write_text(f"user,item,time\nx,toy-12,{later}\nx,toy-9,{earlier}\n", "utf-8")
+    path.write_text(f"user;item;time\nx;toy-12;{later}\nx;toy-9;{earlier}\n", "utf-8")
     assert read(models, path, tmp_path)[0] == {"x": ["toy-9", "toy-12"]}
 
 
@@ -233,6 +250,10 @@ def test_many_events_of_few(models: Zoo, tmp_path: Path, monkeypatch: pytest.Mon
         ("a.csv", b"user,item,time\nx,toy-9,2026-02-01\nx,toy-9,N/A\n", "Line 3: .*cannot be read"),
         ("a.csv", b"user,item,time\nx,toy-9,9\nx,toy-9,10\nx,toy-9,nan\n", "Line 4: .*cannot be read"),
         ("a.csv", b"user,item,time\nx,toy-9,9\nx,toy-9,\n", "Line 3: .*without a time"),
+        ("a.csv", b"user,item,time\nx,toy-9,t9\nx,toy-9,t10\n", "“t10” to “t9”.* would not be in order"),
+        ("a.csv", b"user,item,time\nx,toy-9,Jan\nx,toy-9,Feb\n", "would not be in order"),
+        ("a.csv", b"user,item\nx,7\nx,8\n", "None of its items is in .*“7”"),
+        ("a.txt", b"7 8\n\n9\n", "None of its items is in .*“7”"),
         ("a.csv", b"user,item\n", "no events"),
         ("a.csv", b"user,items\n", "no events"),
         ("a.json", b'{"x": ["toy-9"], "y": ["toy-8"]}', "one JSON document"),

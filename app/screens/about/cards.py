@@ -10,6 +10,7 @@ from app.analysis.model_card import abilities, day, known_words, split_words, wr
 from app.analysis.recommend import SAME_FOR_EVERYBODY
 from app.text import count, md, share_of_all
 from engine.runtime import Bundle, DatasetInfo, repeats
+from engine.runtime import protocols as naming
 
 LIMITS = (
     "Only held-out items count as relevant, one per user or a set. Other items that the user would have liked "
@@ -93,7 +94,10 @@ def model_card(bundle: Bundle) -> dict[str, str]:
         **_folded(bundle),
         **({"Known words": md(words)} if (words := known_words(said.unknown)) else {}),
         "Can show": md(", ".join(can) or "its recommendations"),
-        "ONNX parity": f"{check.max_abs_difference:.0e}, on {count(check.histories, 'history', 'histories')}",
+        "ONNX parity" if "encoder.onnx" in said.files else "Parity": (
+            f"{f'{check.max_abs_difference:.0e}' if check.max_abs_difference else 'no difference'} from the trained model, on "
+            f"{count(check.histories, 'history', 'histories')}"
+        ),
         "Made": md(f"{said.created[:10]} by {said.created_by}, commit {(made.commit or 'unknown')[:10]}"),
     }
     return card | {term: md(words) for term, words in writes(bundle).items()}
@@ -104,7 +108,7 @@ def _refit(bundle: Bundle) -> dict[str, str]:
     if not bundle.manifest.refitted:
         return {}
     words = f"{bundle.manifest.training.fitted_on} events, after validation had selected it"
-    return {"Fitted on": md(f"{words}; judged under “{bundle.protocol}” alone")}
+    return {"Fitted on": md(f"{words}; judged under “{naming.title(bundle.protocol)}” alone")}
 
 
 def _carried(bundle: Bundle) -> dict[str, str]:
@@ -120,22 +124,22 @@ def _carried(bundle: Bundle) -> dict[str, str]:
 
 
 def _folded(bundle: Bundle) -> dict[str, str]:
-    """What a model with vectors of training users loses by folding histories in, as pages do; nothing where it was not measured
-    both ways."""
+    """What a model with vectors of training users loses without them, as pages ask it; nothing where it was not measured both
+    ways."""
     folded, learnt = (
         bundle.manifest.metrics.get(protocol, {}).get("NDCG@10")
         for protocol in (bundle.protocol, metrics.variant(bundle.protocol, metrics.USERS))
     )
     if folded is None or learnt is None:
         return {}
-    words = f"NDCG@10 {folded:.4f} folded in from the history, as pages do"
-    return {"Fold-in": f"{words}; {learnt:.4f} with these users' vectors learnt in training ({md(bundle.protocol)})"}
+    words = f"NDCG@10 {folded:.4f} from the history alone, as pages do; {learnt:.4f} with these users' vectors learnt in training"
+    return {"User vectors": f"{words} ({md(naming.title(bundle.protocol))})"}
 
 
 def cannot(bundle: Bundle) -> list[str]:
     """What the model cannot do and why, as Markdown."""
     reasons = {ability.words: ability.cannot for ability in abilities(bundle)}
-    return [f"**{words.capitalize()}** — {md(reason, 1_000)}" for words, reason in reasons.items() if reason]
+    return [f"**{words[0].upper()}{words[1:]}** — {md(reason, 1_000)}" for words, reason in reasons.items() if reason]
 
 
 def _time(times: Mapping[str, Any]) -> str:

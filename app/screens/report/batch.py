@@ -11,10 +11,10 @@ from app import batches, guard, home, owner, received, zoo
 from app.components import jobs, sections
 from app.export import file_name
 from app.owner import Owner
-from app.reports.histories import Look
+from app.reports.histories import Look, people_words
 from app.session import state
 from app.store import records
-from app.text import clean, count, md
+from app.text import clean, md
 from app.uploads.limits import UploadLimits
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
@@ -42,10 +42,10 @@ def show(models: Zoo) -> None:
 
 
 def _ask(who: Owner, models: Zoo) -> None:
-    people = models.users.num_rows
     sources = {"file": "A file"}
-    if people:
-        sources = {"people": f"The {count(people, 'user')} of this dataset", **sources}
+    if models.users.num_rows:
+        words = people_words(models)
+        sources = {"people": words[0].upper() + words[1:], **sources}
     source = st.segmented_control(
         "Histories",
         list(sources),
