@@ -102,6 +102,21 @@ def test_of_many_lines_all_but_a_few_are_not_all(desk: Desk) -> None:
         assert choice is not None and "99% of the" in choice.why, choice
 
 
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('u8,"open,3', "all lines looked at have 3 fields, but for those whose quotes are not in order."),
+        ('u8,"open\nline",3', "all lines looked at have 3 fields."),
+        ("u8,a8,3", "all lines looked at have 3 fields."),
+    ],
+)
+def test_lines_after_an_open_quote_are_not_among_all(desk: Desk, line: str, words: str) -> None:
+    rows = [f"u{n},a{n % 30},{1_700_000_000 + n}" for n in range(300)]
+    guess = desk.guess("\n".join(["user,item,time", *rows[:290], line, rows[0]]), "log")
+    choice = guess.choice("delimiter")
+    assert choice is not None and words in choice.why, choice
+
+
 def test_tabs_between_fields_that_all_have_a_blank(desk: Desk) -> None:
     rows = [f"u{u}\ti{i}\t2019-11-{10 + i} 09:{10 + u}:58\n" for u in range(3) for i in range(1, 5)]
     guessed = desk.guess("".join(rows), "log")
