@@ -356,6 +356,13 @@ def test_a_time_of_day_without_a_day_is_no_time(desk: Desk) -> None:
         (LOG, "log", None),
         (ITEMS, "log", "catalogue"),
         (ITEMS, "catalogue", None),
+        (numbered("u{n5},i{n7},{t}", 30), "catalogue", "log"),
+        ("who,what,when\n" + numbered("u{n5},i{n7},{t}", 30), "catalogue", "log"),
+        ("user,item,time\nu1,a,1700000000\nu2,b,1700000001\nu3,c,1700000002\n", "catalogue", "log"),
+        (numbered("{n},The film of {n},2019-01-0{n9}", 30), "catalogue", None),
+        (numbered("i{n},The film of {n},Drama", 30), "log", "catalogue"),
+        (numbered("u{n5},i{n7}", 30), "log", None),
+        ("Artikel;Name\n" + numbered("a{n};Ding {n}", 30), "log", "catalogue"),
     ],
 )  # fmt: skip
 def test_a_file_at_the_wrong_place_is_known(desk: Desk, content: str, what: FileKind, seems: str | None) -> None:
