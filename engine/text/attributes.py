@@ -73,7 +73,7 @@ Fields = Sequence[str | Field] | None
 
 
 def choose_fields(schema: pa.Schema, fields: Fields = None) -> tuple[Field, ...]:
-    """The fields as given, or else every column of words (`MOST_FIELDS` at most): title, brand, category first, descriptions last.
+    """The fields given, or else every column of words (`MOST_FIELDS` at most), title, brand, category first, descriptions last.
 
     Raises UsageError for a column that is not there, for a limit that is no number from 1, and for more fields than are read.
     """
