@@ -10,6 +10,9 @@ SECONDS_SINCE = $$(( $$(date +%s) - $(1) ))
 # Where the app listens. HOST=0.0.0.0 opens it to other machines.
 HOST := localhost
 PORT := 8501
+ifneq ($(shell test "$(PORT)" -ge 1 -a "$(PORT)" -le 65535 2>/dev/null && echo port),port)
+$(error PORT=$(PORT) is no port: give a number from 1 to 65535)
+endif
 
 # The first Python on this machine that is new enough.
 define FIND_PYTHON

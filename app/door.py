@@ -5,6 +5,7 @@ origin    a WebSocket that another site's page opens is refused: Origin against 
 messages  what our pages send over the WebSocket; one that clears everybody's caches goes no further
 uploads   of an owner, to a live session, counted while they come (app/received.py)
 headers   on every answer
+sign-in   who could not be signed in hears of it
 ends      who signs out, or has the key forgotten, does so in all tabs
 leaving   a client that has gone in the middle of something is a line in the log
 
@@ -31,6 +32,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.runtime.runtime_util import get_max_widget_state_size_bytes
+from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_NAME
 from websockets import http11
 
 from app import owner, received
@@ -56,6 +58,8 @@ _HEADERS = {
 _POLICY, _PROTOCOL, _AGAIN = 1008, 1002, 1012
 _ENDS = {("POST", "/key"), ("GET", "/auth/logout")}
 """Where a browser ends being somebody: app/keys.py, and Streamlit's own."""
+_SIGN_INS = {("GET", "/auth/login"), ("GET", "/oauth2callback")}
+"""Where Streamlit leads to the provider, and the provider back."""
 
 
 class Door:
@@ -89,8 +93,28 @@ class Door:
             await self._take_in(upload["session"], upload["id"], scope, receive, send)
         elif (scope["method"], path) in _ENDS:
             await self._end(scope, receive, Sent(send))
+        elif (scope["method"], path) in _SIGN_INS:
+            await self._app(scope, receive, self._with_outcome(scope, send))
         else:
             await self._app(scope, receive, send)
+
+    def _with_outcome(self, scope: Scope, send: Send) -> Send:
+        """Streamlit leads back without a word, or to two words alone, where nobody was signed in: the front page says it."""
+        cancelled = b"error=access_denied" in scope["query_string"].split(b"&")
+
+        async def with_outcome(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                back = message["status"] >= 400 or headers.get("location") == f"{self._root}/"
+                given = [
+                    cookie for cookie in headers.getlist("set-cookie") if cookie.startswith(f"{USER_COOKIE_NAME}=")
+                ]
+                if back and all("Max-Age=0" in cookie for cookie in given):
+                    message["status"] = 302
+                    headers["location"] = f"{self._root}/?{owner.OUTCOME}={'cancelled' if cancelled else 'failed'}"
+            await send(message)
+
+        return with_outcome
 
     async def _end(self, scope: Scope, receive: Receive, send: Sent) -> None:
         """A tab is who it was when its WebSocket was opened: all of them open theirs anew, with the browser's new cookies."""

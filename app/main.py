@@ -46,8 +46,9 @@ def main() -> None:
         with guard.watch("what you saved"):
             not_followed = saved.follow(list(datasets), pages)
         state.sync(list(datasets), zoo.open_zoo, declared)
-        if not_followed:
-            state.warn(not_followed)
+        for words in (not_followed, owner.not_signed_in() if who is None else ""):
+            if words:
+                state.warn(words)
         zoo.keep(state.get().dataset)
         models = _opened(state.get().dataset)
         stamp = zoo.own_stamp(state.get().dataset)

@@ -30,6 +30,8 @@ from app import keys
 from app.text import clean
 from engine.errors import SeqscopeError
 
+OUTCOME = "sign_in"
+"""The parameter of an address that says how a sign-in ended, where nobody was signed in (app/door.py)."""
 _SESSION, _LAST = "seqscope_session_owner", "seqscope_owner"
 
 
@@ -100,6 +102,15 @@ def sign_in(provider: str = "") -> None:
         raise SeqscopeError(
             "Sign-in is not set up rightly. Those who run this server find out why in its log."
         ) from error
+
+
+def not_signed_in() -> str:
+    """Why who comes back from a provider is nobody, said once; "" for all others. It is taken out of the address."""
+    outcome = st.query_params.pop(OUTCOME, "")
+    if outcome == "cancelled":
+        return "You are not signed in: it was cancelled, or the provider does not let you in. Sign in again, or as somebody else."
+    more = "Try once more; where that does not help, those who run this server find out why in its log."
+    return f"You are not signed in: it failed between this server and the provider. {more}" if outcome else ""
 
 
 def _account(claims: Mapping[str, Any]) -> Owner | None:

@@ -203,11 +203,6 @@ def percent(share: float) -> str:
     return share_of_all(share) if share >= 0.0995 else f"{share:.1%}" if share >= 0.00995 else f"{share:.2%}"
 
 
-def tenths(share: float) -> str:
-    """15.6%, and 0.0% of nothing alone."""
-    return "<0.1%" if 0 < share < 0.0005 else f"{share:.1%}"
-
-
 def share_of_all(share: float, digits: int = 0) -> str:
     """99%, and as many digits more as it takes not to be all: 99.998%. digits: after the point at least."""
     if share < 1:
@@ -289,7 +284,8 @@ def _is_flag(c: str) -> bool:
 MAX_QUERY = 200  # characters of a search
 MAX_TOKENS = 8
 _PLAIN = str.maketrans({chr(code): "" if chr(code) in "'`" else " " for code in range(128) if not chr(code).isalnum()})
-_APOSTROPHES = str.maketrans("", "", "'’‘`´")
+_APOSTROPHES = str.maketrans("\u200c", " ", "'’‘`´\u200d")
+"""And joiners: a non-joiner is a space, as many write Persian words apart."""
 _TO_TWENTY = (
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen",
     "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty",

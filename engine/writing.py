@@ -12,8 +12,8 @@ MARKS = "".join(
 )
 """Accents, and vowels written around a letter, as of Hindi and Thai: they belong to the word (Unicode's UAX 29, rule WB4), though
 Python's \\w is none of them."""
-WORD = re.compile(rf"[^\W_]+(?:[{MARKS}]+[^\W_]*)*")
-"""Letters and digits with their marks."""
+WORD = re.compile(rf"[^\W_]+(?:[{MARKS}]+[^\W_]*|[\u200c\u200d]+[{MARKS}]*[^\W_]+)*")
+"""Letters and digits with their marks, and joiners between them, which say how letters of Persian or Sinhala are drawn (WB4)."""
 
 
 def in_percent(share: float, digits: int = 0) -> str:

@@ -56,6 +56,14 @@ def test_the_two_commands_are_there(root: Path, target: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("port", ["", "70000", "http"])
+def test_what_is_no_port_is_refused_before_anything_is_done(root: Path, port: str) -> None:
+    done = subprocess.run(["make", "run", f"PORT={port}"], cwd=root, capture_output=True, text=True, check=False)
+    assert (
+        done.returncode and f"PORT={port} is no port: give a number from 1 to 65535" in done.stderr and not done.stdout
+    )
+
+
 def test_what_the_readme_points_to_exists(root: Path) -> None:
     modules = {path.name for part in ("engine", "app") for path in (root / part).rglob("*.py")}
     modules |= {"gru.py", "length.py"}  # docs/extending.md adds them

@@ -15,12 +15,13 @@ from app.analysis import map_colouring, metrics, prefix_tree, semantic_ids
 from app.analysis.cache import cached, of_digest, stamp
 from app.analysis.prefix_tree import Colours, Tree, name
 from app.analysis.semantic_ids import Bias, Popular, path, spelled
-from app.text import clean, count, tenths
+from app.text import clean, count
 from engine.bundle import codes
 from engine.bundle.codes import Depth, Ints, Usage
 from engine.bundle.tokenizers import Alike, Teacher
 from engine.cards import declarations
 from engine.runtime import Bundle, Tokenization, Zoo, judge
+from engine.writing import in_percent
 
 POPULARITY = "popularity"
 
@@ -239,7 +240,7 @@ def _teacher(taught: Teacher, titles: Mapping[str, str]) -> str:
 
 
 def _change(before: float, after: float) -> str:
-    return f"{tenths(before)} → {tenths(after)}"
+    return f"{in_percent(before, 1)} → {in_percent(after, 1)}"
 
 
 def _stacked(tables: Iterable[tuple[str, Mapping[str, object]]]) -> pd.DataFrame:

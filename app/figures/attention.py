@@ -14,8 +14,9 @@ from plotly.subplots import make_subplots
 from app.analysis.attention import Float, Names, Profile, distances, moves
 from app.figures.style import AGAINST, FOR, QUIET, laid_out, signed_scale
 from app.styles import DASHES, SCALE, SERIES
-from app.text import count, label, ordinal, short_title, tenths, wide
+from app.text import count, label, ordinal, short_title, wide
 from engine.runtime import judge
+from engine.writing import in_percent
 
 ROW = 26  # pixels of a bar with its label
 _ROOM, _BESIDE, _NARROW = 44, 36, 28  # characters of a title beside bars: of a figure alone, of one of two, on a phone
@@ -55,7 +56,7 @@ def bars(
             marker={"color": [colour if position else QUIET for position in shown["position"]]},
             customdata=hovers(shown["position"], shown["title"]),
             hovertemplate=f"%{{customdata}}<br>{quantity} %{{x:{form}}}<extra></extra>",
-            text=[f"{value:{form}}" if even is None else label(tenths(value)) for value in shown[quantity]],
+            text=[f"{value:{form}}" if even is None else label(in_percent(value, 1)) for value in shown[quantity]],
             textposition="outside",
             cliponaxis=False,
         )

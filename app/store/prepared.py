@@ -42,7 +42,7 @@ from engine.errors import SeqscopeError
 from engine.machine import yields
 
 log = logging.getLogger("seqscope.store")
-VERSION = 5
+VERSION = 6
 """Of what is written; another one is made anew."""
 SIZES, OF = "sizes.json", "of.txt"
 HOURS = 1.0

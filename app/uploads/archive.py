@@ -136,7 +136,8 @@ def _chosen(
         if len(by_name[kind]) > 1:
             names = ", ".join(_base(member)[:40] for member in by_name[kind][:5])
             raise Refused(
-                f"The ZIP archive has several files that may be the {kind}: {names}. Leave one of them in it."
+                f"The ZIP archive has several files that may be the {kind}: {names}. "
+                "Put their rows into one file, or pack one of them alone."
             )
     chosen = {kind: by_name[kind][0] for kind in kinds if by_name[kind]}
     if not chosen:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -229,7 +230,7 @@ def _with_roles(
         choice = ReadingChoice(about="columns", value="", sure="likely", why=why)
         reading = reading.model_copy(update={"columns": made, "flags": layout_known.flags})
     else:
-        made, choice = guess_roles(kind, columns, named=named, is_time=lambda values: times.is_time(con, values))
+        made, choice = guess_roles(kind, columns, named=named, is_time=partial(times.is_time, con))
         reading = reading.model_copy(update={"columns": made})
     chosen = {name: role for name in (c.name for c in columns) if (role := fixed.get(f"role:{name}")) in ROLES[kind]}
     for name, role in chosen.items():
@@ -247,7 +248,7 @@ def _with_roles(
             "choices": tuple(choices),
             "seen": seen,
             "stop": stop,
-            "seems": seems(kind, columns) if named and not fixed else None,
+            "seems": seems(kind, columns, partial(times.is_time, con)) if not fixed else None,
         }
     )
 

@@ -188,13 +188,16 @@ def tokenize(items: Iterable[Pairs], tokenizer: Any, fields: Sequence[str], limi
 
 
 def parse(text: str) -> Any:
-    """A tokenizer from its JSON. Raises SeqscopeError where it is none, or where the package is not installed."""
+    """A tokenizer from its JSON, which takes no word for a special token. Raises SeqscopeError where it is none, or where the
+    package is not installed."""
     try:
         from tokenizers import Tokenizer
     except ImportError:
         raise SeqscopeError("the package tokenizers is not installed, so it cannot be read")
     try:
-        return Tokenizer.from_str(text)
+        tokenizer = Tokenizer.from_str(text)
+        tokenizer.encode_special_tokens = True
+        return tokenizer
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # what Rust panics with is no Exception

@@ -156,8 +156,8 @@ class Adapted(Recommender):
     # --- words
 
     def text(self, words: str) -> list[int]:
-        """Text as numbers of the model's own vocabulary."""
-        ids: list[int] = self.tokenizer(words, add_special_tokens=False)["input_ids"]
+        """Text as numbers of the model's own vocabulary; no word of it is a special token."""
+        ids: list[int] = self.tokenizer(words, add_special_tokens=False, split_special_tokens=True)["input_ids"]
         return ids
 
     def title(self, item: int) -> str:

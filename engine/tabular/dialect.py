@@ -99,8 +99,10 @@ def delimiter(lines: Sequence[str], signs: Iterable[str] = DELIMITERS) -> Readin
             why = f"It is not clear what stands between the fields; {DELIMITERS[best]} is the likeliest."
         return ReadingChoice(about="delimiter", value=best, sure="unsure", why=why, others=others)
     named = DELIMITERS[best]
-    whole = int(100 * fit.share)  # 99.8% are not all
-    why = f"With it, {'all' if whole >= 100 else f'{whole}% of the'} lines looked at have {fit.fields} fields."
+    read = _fit(filled, Splitter(best, quote(lines, best).value), cut=len(lines) > len(filled))
+    whole = int(100 * read.share)  # 99.8% are not all
+    but = ", but for those whose quotes are not in order" if read.broken else ""
+    why = f"With it, {'all' if whole >= 100 else f'{whole}% of the'} lines looked at have {read.fields} fields{but}."
     rival = next(
         (fits[sign] for sign in others if sign != " " and fits[sign].share > 0.9 and fits[sign].fields > 1), None
     )
@@ -179,7 +181,8 @@ def _unlike(name: str, values: Sequence[str]) -> bool:
     return plain > 0.9 * len(filled) and not name[:1].isdigit()
 
 
-def _fit(lines: Sequence[str], splitter: Splitter) -> _Fit:
+def _fit(lines: Sequence[str], splitter: Splitter, *, cut: bool = False) -> _Fit:
+    """cut: more lines follow, and may close a quote."""
     counts: Counter[int] = Counter()
     broken = within = 0
     for line in lines:
@@ -198,7 +201,7 @@ def _fit(lines: Sequence[str], splitter: Splitter) -> _Fit:
             within = 1
         else:
             broken += 1
-    broken += within
+    broken += 0 if cut else within
     total = sum(counts.values())
     if not total:
         return _Fit(0.0, 1, 1.0)

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from engine.tabular.columns import COMMON, LISTS, NAMES, Values, called, plain_name
+from engine.tabular.columns import COMMON, LISTS, NAMES, Values, called, known_name, plain_name
 from engine.tabular.reading import NEEDED, FileKind, ReadingChoice, Role, Sure, UploadColumn
 
 _NO_IDS = {
@@ -71,18 +71,29 @@ def guess_roles(
     return made, _choice(kind, made, bool(by_value))
 
 
-def seems(kind: FileKind, columns: Sequence[Values]) -> FileKind | None:
-    """The other kind, where the names of the columns and the ids say that the file is rather of that."""
+def seems(kind: FileKind, columns: Sequence[Values], is_time: Callable[[Sequence[str]], bool]) -> FileKind | None:
+    """The other kind, where the names of the columns and the ids say that the file is rather of that; of names that say nothing,
+    where there are times and no ids of items, or the other way round."""
     names = [column.name for column in columns]
     users, titles = called(NAMES["user"], names), called(NAMES["title"], names)
-    role = "item" if kind == "catalogue" else "item_id"
-    item = next((column for column in columns if column.name in called(NAMES[role], names)[:1]), None)
+    if not any(map(known_name, names)):
+        rest = [column for column in columns if not is_time(column.values)]
+        if kind == "catalogue":
+            return "log" if 1 < len(rest) < len(columns) and not any(map(_is_id, rest)) else None
+        texts = any(column.share(lambda value: " " in value) > 0.5 for column in rest)
+        return "catalogue" if len(rest) == len(columns) and texts and any(map(_is_unique, rest)) else None
+    item_names = NAMES["item"] if kind == "catalogue" else (*NAMES["item_id"], *NAMES["item"])
+    item = next((column for column in columns if column.name in called(item_names, names)[:1]), None)
     if item is None or not item.filled:
         return None
     if kind == "catalogue":
-        return "log" if users and len(item.distinct) < 0.8 * len(item.filled) else None
-    unique = len(item.distinct) == len(item.filled) > 2 and len(item.filled) >= 0.85 * len(item.values)
-    return "catalogue" if titles and not users and unique else None
+        events = called(NAMES["time"], names) and not titles
+        return "log" if users and (events or len(item.distinct) < 0.8 * len(item.filled)) else None
+    return "catalogue" if titles and not users and _is_unique(item) else None
+
+
+def _is_unique(column: Values) -> bool:
+    return len(column.distinct) == len(column.filled) > 2 and len(column.filled) >= 0.85 * len(column.values)
 
 
 def _choice(kind: FileKind, columns: tuple[UploadColumn, ...], by_value: bool) -> ReadingChoice:

@@ -23,6 +23,8 @@ from engine.errors import UsageError
 WORDS = 32
 """Words kept of one attribute (Recformer keeps 32 tokens)."""
 MOST_WORDS = 100_000
+MOST_FIELDS = 100
+"""Columns that are read; a bundle lists no more."""
 CHARACTERS = 256
 """Characters kept of one attribute: scripts without spaces have no words to count."""
 SEPARATOR = "; "
@@ -71,12 +73,15 @@ Fields = Sequence[str | Field] | None
 
 
 def choose_fields(schema: pa.Schema, fields: Fields = None) -> tuple[Field, ...]:
-    """The fields as given, or else every column of words: title, brand and category first, descriptions last.
+    """The fields given, or else every column of words (`MOST_FIELDS` at most), title, brand, category first, descriptions last.
 
-    Raises UsageError for a column that is not there and for a limit that is no number from 1.
+    Raises UsageError for a column that is not there, for a limit that is no number from 1, and for more fields than are read.
     """
     if fields is None:
-        return tuple(Field(name) for name in _order([name for name in schema.names if _speaks(schema.field(name))]))
+        names = _order([name for name in schema.names if _speaks(schema.field(name))])
+        return tuple(map(Field, names[:MOST_FIELDS]))
+    if len(fields) > MOST_FIELDS:
+        raise UsageError(f"{len(fields)} fields are named; at most {MOST_FIELDS} are read")
     chosen = []
     for field in fields:
         if isinstance(field, str):

@@ -53,6 +53,7 @@ class Encoder:
     pad: int
 
     def __post_init__(self) -> None:
+        self.tokenizer.encode_special_tokens = True  # "[MASK]" in a title is three words
         self.tokenizer.no_padding()
         self.tokenizer.enable_truncation(self.max_length)
 

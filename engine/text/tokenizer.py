@@ -60,6 +60,7 @@ def learn(texts: Iterable[str], vocabulary: int) -> Tokenizer:
         initial_alphabet=levels.ByteLevel.alphabet(), show_progress=False,
     )  # fmt: skip
     tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.encode_special_tokens = True  # "[MASK]" in a title is three words
     trained: Tokenizer = tokenizer
     return trained
 

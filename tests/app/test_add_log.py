@@ -62,6 +62,12 @@ def later(test: AppTest, dataset: StoredDataset, *words: str) -> None:
     assert not test.exception, test.exception
 
 
+def test_a_catalogue_in_place_of_a_log_is_called_so(root: Path, shop: StoredDataset) -> None:
+    test = page(root, ANNA)
+    drop(test, shop, "item_id,title\ntoy-1,Toy 1\ntoy-2,Toy 2\ntoy-3,Toy 3\n")
+    assert "Its columns are those of a catalogue. A log has one event per row: a user, an item" in said(test)
+
+
 def test_a_log_comes_later(root: Path, shop: StoredDataset) -> None:
     test = page(root, ANNA)
     drop(test, shop, MESSY)

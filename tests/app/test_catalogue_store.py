@@ -119,10 +119,12 @@ def test_titles_are_sorted_as_people_read_them_whatever_their_case_and_accents()
 
 
 def test_words_hold_together_in_scripts_that_write_vowels_as_signs() -> None:
-    catalogue = Catalogue(table(["दिल तो पागल है", "दाल लाल", "หมู่บ้าน", "หมา ก้าน"]))
+    catalogue = Catalogue(table(["दिल तो पागल है", "दाल लाल", "หมู่บ้าน", "หมา ก้าน", "کتاب\u200cها", "ශ්\u200dරී", "රී"]))
     assert [hit.title for hit in catalogue.search("दिल")] == ["दिल तो पागल है"]
     assert [hit.title for hit in catalogue.search("पागल दिल")] == ["दिल तो पागल है"]
     assert [hit.title for hit in catalogue.search("หมู่บ้าน")] == ["หมู่บ้าน"]
+    assert [hit.title for hit in catalogue.search("کتاب ها")] == ["کتاب\u200cها"]
+    assert [hit.how for hit in catalogue.search("රී")] == ["prefix", "inside"]
 
 
 @pytest.mark.parametrize("sign", "'’‘`´")

@@ -210,6 +210,8 @@ def test_every_model_that_can_be_trained_and_does_not_answer_yet_is_listed(tmp_p
     listed = {able.name: able.words for able in abilities.waiting(tmp_path, True)}
     assert {*kinds.models()} - {*listed} == {kinds.UNASKED, "sasrec"}
     assert "texts" in listed["tfidf"] and "log" not in listed["tfidf"]
+    assert "Train on the command line" in (every := " ".join(listed.values())) and "With a log" not in every
+    assert "With a log, train on" in " ".join(able.words for able in abilities.waiting(tmp_path, False))
 
 
 def test_any_page_is_drawn_anew_when_a_job_has_made_something(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,6 @@ from app.text import (
     percent,
     share_of_all,
     short,
-    tenths,
     whole_rank,
     wide,
 )
@@ -107,7 +106,6 @@ def test_numbers_in_words() -> None:
     assert [percent(share) for share in (1.0, 0.996, 0.35, 0.0181, 0.0061, 0.0)] == [
         "100%", "99.6%", "35%", "1.8%", "0.61%", "<0.01%",
     ]  # fmt: skip
-    assert [tenths(share) for share in (0.156, 0.0005, 2 / 12_101, 0.0)] == ["15.6%", "0.1%", "<0.1%", "0.0%"]
     ordinals = [ordinal(rank) for rank in (1, 2, 3, 4, 11, 12, 22, 111, 1_013, 1_041.0, 1.5)]
     assert ordinals == ["1st", "2nd", "3rd", "4th", "11th", "12th", "22nd", "111th", "1,013th", "1,041st", "tied 1.5"]
     assert [whole_rank(rank) for rank in (1.0, 1.5, 340, 1_712, 1_749.5, 36_001)] == [

@@ -81,6 +81,9 @@ class Provider:
                 self.given[code] = {**asked, "person": name}
                 back = f"{asked['redirect_uri']}?{urlencode({'code': code, 'state': asked['state']})}"
                 links += f'<p><a href="{html.escape(back)}">{name}</a></p>'
+            for name, outcome in (("Cancel", {"error": "access_denied"}), ("Nobody", {"code": "of nobody"})):
+                back = f"{asked['redirect_uri']}?{urlencode({**outcome, 'state': asked['state']})}"
+                links += f'<p><a href="{html.escape(back)}">{name}</a></p>'
             _answer(request, 200, "text/html", f"<h1>Who are you?</h1>{links}".encode())
         else:
             _answer(request, 204 if address.path == "/favicon.ico" else 404, "text/plain", b"")
@@ -88,6 +91,9 @@ class Provider:
     def token(self, request: BaseHTTPRequestHandler) -> None:
         body = request.rfile.read(int(request.headers["content-length"])).decode()
         sent = {name: values[0] for name, values in parse_qs(body).items()}
+        if sent["code"] not in self.given:
+            _answer(request, 400, "application/json", b'{"error": "invalid_grant"}')
+            return
         given = self.given.pop(sent["code"])
         digest = hashlib.sha256(sent["code_verifier"].encode()).digest()
         assert base64.urlsafe_b64encode(digest).decode().rstrip("=") == given["code_challenge"]

@@ -173,6 +173,14 @@ def test_what_is_saved_belongs_to_the_account(
     assert [cookie for cookie in office.context.cookies() if cookie["name"] == keys.COOKIE] == []
     assert "Sign in to save" in saved(office)
 
+    # who cancels there, and whom the provider does not know after all, read why they are nobody
+    for way, words in (("Cancel", "it was cancelled"), ("Nobody", "it failed between this server and the provider")):
+        office.get_by_role("button", name="Sign in").click()
+        office.get_by_role("link", name=way).click()
+        office.get_by_text(f"You are not signed in: {words}").wait_for()
+        settle(office)
+        assert office.url == f"{url}/"
+
     sign_in(office, "Anna")
     save_history(office, "Annas own")
     office.get_by_label("Close").click()

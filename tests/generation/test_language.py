@@ -106,6 +106,10 @@ def test_it_answers_as_the_whole_sequence_does(model: LanguageModel) -> None:
     torch.testing.assert_close(found, wanted, atol=1e-4, rtol=1e-4)
 
 
+def test_no_word_of_a_title_is_a_special_token(model: LanguageModel) -> None:
+    assert not {model.tokenizer.bos_token_id, model.tokenizer.eos_token_id} & {*model.text("<s> and </s>")}
+
+
 def instructions(model: Any, dataset: Dataset, tasks: str, examples: int = 0) -> Instructions:
     items, offsets = (torch.from_numpy(array).long() for array in (dataset.training.values, dataset.training.offsets))
     return Instructions(InstructionConfig(tasks=tasks, words=12, examples=examples), model, items, offsets, 16)

@@ -153,6 +153,8 @@ def test_attributes_are_named_by_their_columns() -> None:
         ("七人の侍", "七人", "用心棒"),
         ("红色沙漠", "沙漠之花", "花样年华"),
         ("كِتَابٌ جَمِيلٌ", "كِتَابٌ", "كَلْبٌ"),
+        ("کتاب\u200cها خوب", "آن کتاب\u200cها", "خانه\u200cها"),
+        ("ශ්\u200dරී ලංකා", "ශ්\u200dරී", "රී\u200d"),
     ],
 )
 def test_words_are_those_of_any_script(text: str, same: str, other: str) -> None:

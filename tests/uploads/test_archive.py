@@ -96,7 +96,7 @@ def _misplaced() -> bytes:
         (lambda: packed({"[Content_Types].xml": "<x/>", "xl/workbook.xml": "<x/>"}), "Excel"),
         (
             lambda: packed({"train_log.csv": LOG, "test_log.csv": LOG}),
-            "several files that may be the log: train_log.csv, test_log.csv",
+            "several files that may be the log: train_log.csv, test_log.csv. Put their rows into one file",
         ),
         (lambda: packed({"items.csv": packed({"items.csv": ITEMS})}), "an archive in the archive"),
         (lambda: packed({f"{n}.csv": "" for n in range(1_001)}), "1,001 files"),

@@ -102,6 +102,21 @@ def test_of_many_lines_all_but_a_few_are_not_all(desk: Desk) -> None:
         assert choice is not None and "99% of the" in choice.why, choice
 
 
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('u8,"open,3', "all lines looked at have 3 fields, but for those whose quotes are not in order."),
+        ('u8,"open\nline",3', "all lines looked at have 3 fields."),
+        ("u8,a8,3", "all lines looked at have 3 fields."),
+    ],
+)
+def test_lines_after_an_open_quote_are_not_among_all(desk: Desk, line: str, words: str) -> None:
+    rows = [f"u{n},a{n % 30},{1_700_000_000 + n}" for n in range(300)]
+    guess = desk.guess("\n".join(["user,item,time", *rows[:290], line, rows[0]]), "log")
+    choice = guess.choice("delimiter")
+    assert choice is not None and words in choice.why, choice
+
+
 def test_tabs_between_fields_that_all_have_a_blank(desk: Desk) -> None:
     rows = [f"u{u}\ti{i}\t2019-11-{10 + i} 09:{10 + u}:58\n" for u in range(3) for i in range(1, 5)]
     guessed = desk.guess("".join(rows), "log")
@@ -341,6 +356,13 @@ def test_a_time_of_day_without_a_day_is_no_time(desk: Desk) -> None:
         (LOG, "log", None),
         (ITEMS, "log", "catalogue"),
         (ITEMS, "catalogue", None),
+        (numbered("u{n5},i{n7},{t}", 30), "catalogue", "log"),
+        ("who,what,when\n" + numbered("u{n5},i{n7},{t}", 30), "catalogue", "log"),
+        ("user,item,time\nu1,a,1700000000\nu2,b,1700000001\nu3,c,1700000002\n", "catalogue", "log"),
+        (numbered("{n},The film of {n},2019-01-0{n9}", 30), "catalogue", None),
+        (numbered("i{n},The film of {n},Drama", 30), "log", "catalogue"),
+        (numbered("u{n5},i{n7}", 30), "log", None),
+        ("Artikel;Name\n" + numbered("a{n};Ding {n}", 30), "log", "catalogue"),
     ],
 )  # fmt: skip
 def test_a_file_at_the_wrong_place_is_known(desk: Desk, content: str, what: FileKind, seems: str | None) -> None:

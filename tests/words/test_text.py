@@ -4,7 +4,17 @@ import pyarrow as pa
 import pytest
 
 from engine.errors import UsageError
-from engine.text.attributes import WORDS, Field, attributes, choose_fields, fields_elsewhere, plain, shorten, texts
+from engine.text.attributes import (
+    MOST_FIELDS,
+    WORDS,
+    Field,
+    attributes,
+    choose_fields,
+    fields_elsewhere,
+    plain,
+    shorten,
+    texts,
+)
 
 ITEMS = pa.table(
     {
@@ -94,6 +104,14 @@ def test_a_column_may_have_colons_in_its_name(column: str, words: int) -> None:
     field = Field(column, words)
     assert Field.read(str(field)) == field == Field.read(str(field), [column])
     assert Field.read(column, [column]) == Field(column)
+
+
+def test_no_more_columns_are_read_than_a_bundle_lists() -> None:
+    schema = pa.schema([(f"fact {number}", pa.string()) for number in range(130)] + [("title", pa.string())])
+    chosen = choose_fields(schema)
+    assert len(chosen) == MOST_FIELDS == len(fields_elsewhere(schema, (), 130)) and chosen[0].column == "title"
+    with pytest.raises(UsageError, match="131 fields are named; at most 100 are read"):
+        choose_fields(schema, schema.names)
 
 
 def test_columns_with_colons_in_their_names_and_titles_that_are_ids() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.data.words import tokenize
+from engine.data.words import parse, tokenize
 from engine.text.encoder import Encoder
 from engine.text.tokenizer import SAMPLE, known, learn
 from tests.words.tiny import ARABIC, ENGLISH, JAPANESE, KOREAN
@@ -59,6 +59,13 @@ class TestKnown:
     def test_no_word_ends_in_half_a_letter(self) -> None:
         words = tokenize([[("title", "日焼け止め")]], learn(ENGLISH, 300), ["title"], 11)
         assert words.by_word()["word"].to_pylist() == ["title", "日"]
+
+    def test_no_word_of_a_catalogue_is_a_special_token(self, minilm: Encoder) -> None:
+        words = "[PAD] [CLS] [SEP] [MASK] [UNK]"
+        learnt = learn(ENGLISH, 300)
+        for tokenizer in (learnt, parse(learnt.to_str()), minilm.tokenizer):
+            tokens = tokenizer.encode(words, add_special_tokens=False).ids
+            assert not {tokenizer.token_to_id(word) for word in words.split()} & {*tokens}
 
     def test_a_tokenizer_over_bytes_has_no_unknown_token(self) -> None:
         assert known(learn(KOREAN, 300), JAPANESE).missing == 0

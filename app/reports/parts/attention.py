@@ -16,9 +16,10 @@ from app.reports import charts
 from app.reports.blocks import Block, Figure, Table, figures, grid, h3, p, quiet, sign
 from app.reports.fields import Item, ItemId, Name, ReportModel, check_square, number, numbers
 from app.reports.part import ByModel, Source
-from app.text import clean, tenths
+from app.text import clean
 from engine.errors import SeqscopeError
 from engine.runtime import last_row
+from engine.writing import in_percent
 
 if TYPE_CHECKING:
     from app.reports.document import Report
@@ -288,7 +289,10 @@ def _bars(attention: Attention, report: Report) -> Figure:
 
     def draw(font: str) -> Any:
         labels = _labels(analysis.Names(tuple(shown["position"]), tuple(shown["title"])))
-        rows = [charts.Bar(text, weight, tenths(weight)) for text, weight in zip(labels, shown["weight"], strict=True)]
+        rows = [
+            charts.Bar(text, weight, in_percent(weight, 1))
+            for text, weight in zip(labels, shown["weight"], strict=True)
+        ]
         return charts.bars(rows, colour, alt, even=sum(weights) / max(len(weights), 1), font=font)
 
     def live() -> Any:

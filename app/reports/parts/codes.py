@@ -14,7 +14,8 @@ from app.reports.blocks import Block, Cell, Figure, Table, figures, grid, h3, qu
 from app.reports.fields import Item, Name, ReportModel, Sha256, number, number_or_none
 from app.reports.part import Checked, Part, Source, as_told, each
 from app.styles import DASHES, SERIES, Style
-from app.text import clean, short, tenths
+from app.text import clean, short
+from engine.writing import in_percent
 
 if TYPE_CHECKING:
     from app.reports.document import Report
@@ -120,8 +121,8 @@ class CodesPart(Part[list[Codes]]):
                 f"{len(codes.levels)} × {max((level.size for level in codes.levels), default=0)}",
                 " · ".join(str(level.used) for level in codes.levels[:6]),
                 *_normalised(codes, report),
-                f"{tenths(codes.excess)} → {tenths(codes.excess_in_use)}",
-                f"{tenths(codes.sharing)} → {tenths(codes.sharing_in_use)}",
+                f"{in_percent(codes.excess, 1)} → {in_percent(codes.excess_in_use, 1)}",
+                f"{in_percent(codes.sharing, 1)} → {in_percent(codes.sharing_in_use, 1)}",
             ]
             for codes in content
         ]

@@ -13,8 +13,9 @@ from app.components import choice, sections, widgets
 from app.figures import semantic_ids as figures
 from app.screens.semantic_ids.selection import Selection
 from app.session import state
-from app.text import clean, count, listed, md, share_of_all, tenths
+from app.text import clean, count, listed, md, share_of_all
 from engine.runtime import Tokenization
+from engine.writing import in_percent
 
 
 def _share(help: str | None = None) -> Any:
@@ -89,7 +90,7 @@ def _card(page: Selection, tokenization: Tokenization) -> None:
             ("Utilisation", share_of_all(used), "Codebook utilisation", ""),
             (
                 "In collision",
-                tenths(measured.before.sharing),
+                in_percent(measured.before.sharing, 1),
                 "Items in collision",
                 " As learned, before resolution.",
             ),

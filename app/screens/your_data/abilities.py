@@ -154,7 +154,7 @@ def waiting(exports: Path, has_log: bool) -> list[Able]:
         if name != kinds.UNASKED and not (exports / name / "manifest.json").is_file()
     ]
     # they take hours, and several runs before them
-    mend = "With a log, train on the command line (seqscope train)."
+    mend = f"{'Train' if has_log else 'With a log, train'} on the command line (seqscope train)."
     large = [
         Able(variant.name, variant.title, f"{_WRITES} {mend}")
         for declaration in declarations().models.values()
