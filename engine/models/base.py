@@ -199,6 +199,41 @@ class Recommender(nn.Module):
         """Bring parameters back to where the model's paper keeps them; called after each training step."""
 
 
+class LastState(Recommender):
+    """A history is read position by position; the last state is matched with the item table."""
+
+    objective = "next-item"
+    config: Any
+    items: Any
+    """nn.Embedding, [num_items + 1 or more, dim], padding in row num_items; of models that read items by their numbers."""
+
+    def hidden(self, items: Tensor) -> Tensor:
+        """State after every position, float32 [batch, length, dim]. items: int64 [batch, length]."""
+        raise TypeError(f"{type(self).__name__} has no states")
+
+    def adopt(self, start: Mapping[str, Tensor]) -> None:
+        """Take the weights of a run that training starts from, all but `per_item`. Raises ValueError where they do not fit."""
+        state = self.state_dict()
+        for name in [name for name in state if name != self.per_item]:
+            shape = tuple(start[name].shape) if name in start else "missing"
+            if shape != tuple(state[name].shape):
+                raise ValueError(f"model.start does not fit: its {name} is {shape}, here {tuple(state[name].shape)}")
+            state[name] = start[name]
+        self.load_state_dict(state)
+
+    @property
+    def table(self) -> Tensor:
+        """Vectors that a state is matched with, [num_items + 1 or more, dim]; row num_items is padding."""
+        return self.items.weight
+
+    def query(self, items: Tensor, users: Tensor | None = None) -> Tensor:
+        return self.hidden(items)[:, -1]
+
+    def index(self) -> ItemIndex:
+        rows = self.table[: self.num_items]
+        return ItemIndex(rows, rows.new_zeros(self.num_items))
+
+
 class Comparing(Recommender):
     """A model that learns from an item that a user took beside items that the user did not: objectives "pairs", "transitions"."""
 

@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.cards import Card, OnPage, Variant, added
-from engine.models.base import AttentionShape, ItemIndex, Recommender
+from engine.models.base import AttentionShape, ItemIndex, LastState
 from engine.models.layers import (
     NO_RESIDUAL,
     Mask,
@@ -90,7 +90,7 @@ class TransformerLayer(nn.Module):
         return left
 
 
-class BERT4Rec(Recommender):
+class BERT4Rec(LastState):
     name = "bert4rec"
     Config = BERT4RecConfig
     objective = "cloze"
@@ -147,11 +147,6 @@ class BERT4Rec(Recommender):
 
     def query(self, items: Tensor, users: Tensor | None = None) -> Tensor:
         return self.transform(self.hidden(self._with_mask(items))[:, -1])
-
-    @property
-    def table(self) -> Tensor:
-        """[num_items + 2, dim]: items, padding, [MASK]"""
-        return self.items.weight
 
     def index(self) -> ItemIndex:
         return ItemIndex(self.items.weight[: self.num_items], self.bias)

@@ -21,8 +21,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.cards import Card, OnPage, Variant
+from engine.models.base import LastState
 from engine.models.layers import Mask, attend, check_heads, dropout, join_heads, split_heads
-from engine.models.sasrec import LastState, SelfAttentive
+from engine.models.sasrec import SelfAttentive
 
 
 class NextItemNetwork(LastState):
@@ -62,11 +63,6 @@ class NextItemNetwork(LastState):
         for block in self.blocks:
             x = block(x, mask, weights, *beside)
         return x
-
-    @property
-    def table(self) -> Tensor:
-        """Item vectors, [num_items + 1, dim]; the last row is padding."""
-        return self.items.weight
 
 
 @dataclass(frozen=True)

@@ -145,11 +145,6 @@ class FDSA(Described, SelfAttentive):
         return self.joint(torch.cat([self.norm(of_items), self.attribute_norm(of_words)], dim=-1))
 
     @property
-    def table(self) -> Tensor:
-        """Item vectors, [num_items + 1, dim]; the last row is padding."""
-        return self.items.weight
-
-    @property
     def attention(self) -> AttentionShape | None:
         """Layers over items come first, then as many over attributes."""
         shape = super().attention

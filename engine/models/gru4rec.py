@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from engine.cards import Card, OnPage, Variant
-from engine.models.base import ItemIndex, Recommender
+from engine.models.base import ItemIndex, LastState
 from engine.models.layers import dropout, gru, gru_states
 
 
@@ -41,10 +41,9 @@ class GRU4RecConfig:
     """One item table for what is read and what is recommended (2018, 4.1: "constrained embedding"); False: two."""
 
 
-class GRU4Rec(Recommender):
+class GRU4Rec(LastState):
     name = "gru4rec"
     Config = GRU4RecConfig
-    objective = "next-item"
     kind = "sequential"
     card = Card(
         title="GRU4Rec",
@@ -84,9 +83,6 @@ class GRU4Rec(Recommender):
         """State after every position, float32 [batch, length, dim]; zeros at padding. items: int64 [batch, length]."""
         vectors = dropout(self.items(items), self.config.input_dropout, self.training)
         return dropout(gru_states(self.gru, vectors), self.config.dropout, self.training)
-
-    def query(self, items: Tensor, users: Tensor | None = None) -> Tensor:
-        return self.hidden(items)[:, -1]
 
     @property
     def table(self) -> Tensor:

@@ -21,7 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.cards import Card, OnPage, Variant
-from engine.models.base import AttentionShape, ItemIndex, Recommender
+from engine.models.base import AttentionShape, LastState
 from engine.models.layers import dropout, gru, gru_states, visible
 
 ALL, LAST = slice(None), slice(-1, None)
@@ -44,10 +44,9 @@ class NARMConfig:
     """code: a softmax over the α of a history, which thereby are attention weights."""
 
 
-class NARM(Recommender):
+class NARM(LastState):
     name = "narm"
     Config = NARMConfig
-    objective = "next-item"
     kind = "sequential"
     card = Card(
         title="NARM",
@@ -106,15 +105,6 @@ class NARM(Recommender):
         looked_at = self._alpha(items, states, LAST) @ states
         of_global, of_local = self.bilinear.weight.split(self.config.hidden, dim=1)
         return torch.cat([F.linear(states[:, LAST], of_global), F.linear(looked_at, of_local)], dim=1)
-
-    @property
-    def table(self) -> Tensor:
-        """Item vectors, [num_items + 1, dim]; the last row is padding."""
-        return self.items.weight
-
-    def index(self) -> ItemIndex:
-        rows = self.table[: self.num_items]
-        return ItemIndex(rows, rows.new_zeros(self.num_items))
 
     @property
     def attention(self) -> AttentionShape | None:

@@ -149,8 +149,3 @@ class S3Rec(SelfAttentive):
         for block in self.blocks:
             x = block(x, mask, weights)
         return x
-
-    @property
-    def table(self) -> Tensor:
-        """Item vectors, [num_items + 2, dim]; then padding and [MASK]."""
-        return self.items.weight

@@ -21,9 +21,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +31,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.cards import Card, OnPage, Variant, added
-from engine.models.base import NO_TIME, AttentionShape, ItemIndex, Recommender, score
+from engine.models.base import NO_TIME, AttentionShape, LastState, score
 from engine.models.layers import (
     NO_RESIDUAL,
     Mask,
@@ -120,42 +119,12 @@ class Periods(nn.Module):
         return self.vectors(period.masked_fill(times == NO_TIME, self.count))
 
 
-class LastState(Recommender):
-    """A history is read position by position; the last state is matched with the item table."""
-
-    objective = "next-item"
-    config: Any
-
-    def hidden(self, items: Tensor, weights: list[Tensor] | None = None) -> Tensor:
-        """State after every position, float32 [batch, length, d]. items: int64 [batch, length]; weights: where given, one
-        [batch, heads, length, length] per block is appended to it."""
-        raise TypeError(f"{type(self).__name__} has no states")
-
-    def adopt(self, start: Mapping[str, Tensor]) -> None:
-        """Take the weights of a run that training starts from, all but `per_item`. Raises ValueError where they do not fit."""
-        state = self.state_dict()
-        for name in [name for name in state if name != self.per_item]:
-            shape = tuple(start[name].shape) if name in start else "missing"
-            if shape != tuple(state[name].shape):
-                raise ValueError(f"model.start does not fit: its {name} is {shape}, here {tuple(state[name].shape)}")
-            state[name] = start[name]
-        self.load_state_dict(state)
-
-    @property
-    def table(self) -> Tensor:
-        """Vectors that a state is matched with, [num_items + 1, d]; the last row is padding."""
-        raise TypeError(f"{type(self).__name__} has no table")
-
-    def query(self, items: Tensor, users: Tensor | None = None) -> Tensor:
-        return self.hidden(items)[:, -1]
-
-    def index(self) -> ItemIndex:
-        rows = self.table[: self.num_items]
-        return ItemIndex(rows, rows.new_zeros(self.num_items))
-
-
 class SelfAttentive(LastState):
     """Histories read by causal self-attention. The configuration has blocks, heads and dropout."""
+
+    def hidden(self, items: Tensor, weights: list[Tensor] | None = None) -> Tensor:
+        """As there; weights: where given, one [batch, heads, length, length] per block is appended to it."""
+        raise TypeError(f"{type(self).__name__} has no states")
 
     def encoded(self, x: Tensor, items: Tensor, blocks: nn.ModuleList, weights: list[Tensor] | None) -> Tensor:
         """States after the last of `blocks`, float32 [batch, length, d]; zeros at padding, but in training. x: what is read,

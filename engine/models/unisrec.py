@@ -24,8 +24,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.cards import Card, OnPage, Variant
+from engine.models.base import LastState
 from engine.models.layers import check_heads, dropout
-from engine.models.sasrec import Block, LastState, SASRecConfig, SelfAttentive
+from engine.models.sasrec import Block, SASRecConfig, SelfAttentive
 
 
 @dataclass(frozen=True)

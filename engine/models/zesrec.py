@@ -87,7 +87,7 @@ class ZESRec(Described):
             text, offsets = F.embedding(items, text), self.offsets(items)
         return self.universal(text) + offsets
 
-    def hidden(self, items: Tensor, weights: list[Tensor] | None = None) -> Tensor:
+    def hidden(self, items: Tensor) -> Tensor:
         """h after every position, float32 [batch, length, dim]; zeros at padding. items: int64 [batch, length]."""
         vectors = dropout(self.vectors(items), self.config.dropout, self.training)
         return dropout(gru_states(self.gru, vectors), self.config.dropout, self.training)
