@@ -10,13 +10,15 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
+from engine.bundle.curve import STILL_IMPROVING, unsettled
 from engine.bundle.errors import CapabilityError, QuestionError
 from engine.bundle.files import EAGER_BYTES, Catalogue, Folder, Lazy, read_document
 from engine.bundle.index import Float32, Int32, ItemIndex, Neighbours, nearest, ranks_among
 from engine.bundle.manifest import SCHEMA_VERSION, Manifest
 from engine.bundle.onnx_graph import WEIGHTS
-from engine.bundle.tables import ARRAY_BYTES, TABLE_BYTES
+from engine.bundle.tables import ARRAY_BYTES, TABLE_BYTES, Column, read_places, read_table, side_tables
 from engine.cards import Kind, kind_of
 from engine.cards import place as place_in_lists
 from engine.data.identifiers import Identifiers
@@ -24,7 +26,6 @@ from engine.evaluation import protocols
 from engine.runtime import time_limit
 from engine.runtime.attention import AttentionMap, no_rollout, read_map
 from engine.runtime.beam_search import Agreement, CrossAttention, Trace
-from engine.runtime.bundle_tables import BundleTables
 from engine.runtime.capabilities import cannot
 from engine.runtime.generator import Generated
 from engine.runtime.graph_paths import (
@@ -48,7 +49,7 @@ History = Sequence[int] | npt.NDArray[np.integer]
 _WEIGHTS = 1 << 26  # of one attention map: 256 MiB, far beyond what a page can draw
 
 
-class Bundle(BundleTables):
+class Bundle:
     """A model to ask. All methods may be called from many threads at once.
 
     Attributes: name, the folder's name; manifest (`Manifest`); digest, hex, changes with any content of the bundle (for cache
@@ -65,7 +66,9 @@ class Bundle(BundleTables):
     def __init__(
         self, folder: Folder, manifest: Manifest, digest: str, repeats: str | None = None, split: str | None = None
     ) -> None:
-        super().__init__(folder, manifest)
+        self.folder, self.manifest = folder, manifest
+        self._check_protocols("manifest.json", manifest.metrics)
+        self._tables = {file: self._table(file, columns) for file, columns in side_tables(manifest.num_items).items()}
         self.name = manifest.name
         self.kind: Kind = kind_of(
             manifest.family,
@@ -408,6 +411,39 @@ class Bundle(BundleTables):
         items = padded([events], self.manifest.encoder.max_length, self.manifest.num_items)
         return self._reads().attention(self._attention, items, places, events[places])
 
+    # --- what lies beside the model: tables, None where the bundle does not have them; those above 16 MiB are read on first use
+
+    def ranks_table(self) -> pa.Table | None:
+        """Evaluation: user int32, target int32, history_length int32, protocol string, rank float64 (mean under ties)."""
+        return self._tables["ranks.parquet"].value()
+
+    def seeds_table(self) -> pa.Table | None:
+        """Full rankings of the same training with other seeds: as `ranks_table`, and seed int64."""
+        return self._tables["seeds.parquet"].value()
+
+    def exposure_table(self) -> pa.Table | None:
+        """How often each item was recommended: protocol string, k int32, item int32, count int64."""
+        return self._tables["exposure.parquet"].value()
+
+    def map_table(self) -> pa.Table | None:
+        """Item rows on a plane: item int32 (each once), x float32, y float32, without units."""
+        return self._tables["map.parquet"].value()
+
+    def curve_table(self) -> pa.Table | None:
+        """Training: step int64, epoch float64, seconds float64, loss float64, valid_ndcg float64 (the last two may be null)."""
+        return self._tables["curve.parquet"].value()
+
+    @property
+    def unsettled(self) -> str | None:
+        """`STILL_IMPROVING` or `NOT_SETTLED` where training ended before validation had settled, as curve and recipe tell;
+        without a curve, what the manifest says. None where it had, and where nothing was validated."""
+        made, curve = self.manifest.training, self.curve_table()
+        if curve is None:
+            return STILL_IMPROVING if made.improving else None
+        checked = curve.filter(curve["valid_ndcg"].is_valid())
+        validated = dict(zip(checked["epoch"].to_pylist(), checked["step"].to_pylist(), strict=True))
+        return unsettled(made.best_epoch, validated, made.recipe)
+
     # --- for this package
 
     @property
@@ -423,6 +459,31 @@ class Bundle(BundleTables):
     def _query(self, history: History) -> Float32:
         """What the encoder makes of a history, float32 [dim]."""
         return self._indexed().query(self.check_history(history))
+
+    def _table(self, file: str, columns: dict[str, Column]) -> Lazy[pa.Table | None]:
+        expected = self.manifest.files.get(file)
+        if expected is None:
+            return Lazy(lambda: None)
+        table: Lazy[pa.Table | None] = Lazy(lambda: self._read(file, columns))
+        if self.folder.size(file, limit=TABLE_BYTES, expected=expected) <= EAGER_BYTES:
+            table.value()
+        return table
+
+    def _read(self, file: str, columns: dict[str, Column]) -> pa.Table:
+        expected = self.manifest.files[file]
+        if file == "map.parquet":
+            return read_places(self.folder, file, expected, self.manifest.num_items)
+        table = read_table(self.folder, file, columns, expected=expected)
+        if "protocol" in columns:
+            self._check_protocols(file, table["protocol"].unique().to_pylist())
+        return table
+
+    def _check_protocols(self, file: str, names: Iterable[str]) -> None:
+        """Raises BundleError where figures of a refit could be taken for others, or others for those of a refit."""
+        for name in names:
+            if protocols.parse(name).refit != self.manifest.refitted:
+                reason = f"figures under “{name[:80]}” of a model that was fitted on {self.manifest.training.fitted_on} events"
+                raise self.folder.fault(file, reason)
 
     def check_ends(self) -> None:
         """Raises BundleError where one of its graphs did not end when it was run in this process (`runs`)."""

@@ -229,7 +229,7 @@ def test_what_a_library_says_is_for_the_log(path: Path, caplog: pytest.LogCaptur
 
 @pytest.mark.parametrize("file", ["encoder.onnx", "index.npy", "attention.onnx", "ranks.parquet"])
 def test_large_files_are_checked_before_their_first_use(path: Path, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("bundle_tables", "retrieval", "sessions"):
+    for module in ("bundle", "retrieval", "sessions"):
         monkeypatch.setattr(f"engine.runtime.{module}.EAGER_BYTES", 0)
     flip(path / "alpha" / file, 150)
     zoo = Zoo.open(path)
