@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from engine.bundle.index import mean_rank
 from engine.data.ragged import Ragged
 from engine.sample.viewers import World
 
@@ -46,17 +47,8 @@ def ranks(held: Held, score: Scorer) -> np.ndarray:
         histories = held.histories.take(rows)
         scores = score(histories).astype(np.float64)
         scores[np.repeat(np.arange(len(rows)), histories.lengths), histories.values] = -np.inf
-        target = scores[np.arange(len(rows)), held.targets[rows]][:, None]
-        parts.append((scores > target).sum(axis=1) + ((scores == target).sum(axis=1) + 1) / 2)
+        parts.append(mean_rank(scores, scores[np.arange(len(rows)), held.targets[rows]]))
     return np.concatenate(parts)
-
-
-def hit_rate(rank: np.ndarray, k: int = 10) -> float:
-    return float(np.mean(rank <= k))
-
-
-def ndcg(rank: np.ndarray, k: int = 10) -> float:
-    return float(np.mean(np.where(rank <= k, 1 / np.log2(rank + 1), 0.0)))
 
 
 def popularity(training: Ragged, n: int) -> Scorer:

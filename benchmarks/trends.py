@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from engine.bundle.index import mean_rank
 from engine.data.dataset import Dataset, Role
 from engine.evaluation import metrics
 from engine.runtime import Bundle, Zoo
@@ -51,7 +52,7 @@ class Cases:
         ranks = np.empty(len(self.targets))
         for row, (target, day) in enumerate(zip(self.targets, self.day, strict=True)):
             scores = self.scores[row] + weight * trends.before(day, days)
-            ranks[row] = 1 + (scores > scores[target]).sum() + ((scores == scores[target]).sum() - 1) / 2
+            ranks[row] = mean_rank(scores, scores[target])
         return ranks
 
 
