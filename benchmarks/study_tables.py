@@ -13,8 +13,9 @@ from pathlib import Path
 
 from app.analysis import studies as views
 from engine.bundle.files import Catalogue
+from engine.evaluation.protocols import of_people
 from engine.runtime import Study, judge
-from engine.runtime.studies import STUDIES, of_people, read
+from engine.runtime.studies import STUDIES, read
 
 RESULTS = Path(__file__).resolve().parent / "results"
 

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from app.analysis import evaluation
 from engine.data.dataset import Dataset, DatasetInfo
 from engine.errors import SeqscopeError
-from engine.evaluation.protocols import parse
+from engine.evaluation.protocols import of_people, parse
 from engine.evaluation.run_verdict import main_protocol, of_runs
 from engine.evaluation.verdict import GROUP_COLUMNS, USERS, Side, Verdict, group_rows, sentences
 from engine.files import write_json
@@ -26,11 +26,6 @@ from engine.runtime import Zoo
 _VERDICT = TypeAdapter(Verdict)
 
 
-def headline_metric(protocol: str) -> str:
-    """The metric that tables of a protocol are ordered by."""
-    return "NDCG@20" if parse(protocol).sets else "NDCG@10"
-
-
 def judge(folder: Path) -> tuple[DatasetInfo, dict[str, Verdict]]:
     """(the dataset, full ranking's protocols → the verdict under each). Raises SeqscopeError where nothing was evaluated."""
     verdicts: dict[str, Verdict | None]
@@ -38,7 +33,7 @@ def judge(folder: Path) -> tuple[DatasetInfo, dict[str, Verdict]]:
         models = Zoo.open(folder)
         judged = {name: parse(name) for name in evaluation.protocols(models)}
         info, protocols = models.info, [name for name, of in judged.items() if of.full and not of.with_times]
-        verdicts = {name: evaluation.verdict(models, name, headline_metric(name)) for name in protocols}
+        verdicts = {name: evaluation.verdict(models, name, of_people(name)[0]) for name in protocols}
     else:
         measured = [path for path in sorted(folder.glob("*/metrics.json")) if (path.parent / "run.json").exists()]
         if not measured:
@@ -49,7 +44,7 @@ def judge(folder: Path) -> tuple[DatasetInfo, dict[str, Verdict]]:
             list({main_protocol(json.loads(path.read_text("utf-8"))): None for path in measured}),
         )
         runs = [path.parent for path in measured]
-        verdicts = {name: of_runs(runs, dataset, name, headline_metric(name)) for name in protocols}
+        verdicts = {name: of_runs(runs, dataset, name, of_people(name)[0]) for name in protocols}
     return info, {name: verdict for name, verdict in verdicts.items() if verdict is not None}
 
 

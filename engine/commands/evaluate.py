@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     from engine.data.repeats import about_held_out
     from engine.errors import UsageError
     from engine.evaluation.evaluate import evaluate
-    from engine.evaluation.protocols import parse
+    from engine.evaluation.protocols import of_people
     from engine.evaluation.run_verdict import main_protocol, of_runs
     from engine.evaluation.tables import ELSEWHERE
     from engine.evaluation.verdict import sentences
@@ -80,9 +80,7 @@ def run(args: argparse.Namespace) -> int:
         exact=args.exact, beam=args.beam, histories=args.agreement, refit=same_data and refitted(record),
     )  # fmt: skip
     protocol = main_protocol(metrics)
-    judged = of_runs(
-        args.run.absolute().parent.iterdir(), dataset, protocol, "NDCG@20" if parse(protocol).sets else "NDCG@10"
-    )
+    judged = of_runs(args.run.absolute().parent.iterdir(), dataset, protocol, of_people(protocol)[0])
     held_out = about_held_out(dataset.info.held_out, dataset.info.held_out_items, dataset.info.options)
     if args.json:
         answer = {"run": str(folder), "fingerprint": dataset.info.fingerprint, "held_out": held_out, "metrics": metrics}

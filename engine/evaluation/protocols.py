@@ -165,3 +165,8 @@ def sentence(name: str, items: int) -> str:
     if protocol.part:
         words += f"; {PARTS[protocol.part]} alone"
     return f"{words}.{_SETS.get(protocol.base, '')}"
+
+
+def of_people(protocol: str) -> tuple[str, str]:
+    """What is told first of how people were ranked for: the gain, by which models are compared, and the hits."""
+    return ("NDCG@20", "Recall@20") if parse(protocol).sets else ("NDCG@10", "HR@10")

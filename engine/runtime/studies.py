@@ -22,7 +22,7 @@ from pydantic import Field, model_validator
 from engine.bundle.errors import BundleError, Refusal
 from engine.bundle.files import LEADS_OUT, Catalogue, Folder, leads_out, read_document
 from engine.bundle.manifest import Name, Order, Sha256, Strict
-from engine.evaluation.protocols import SETS, parse
+from engine.evaluation.protocols import SETS, of_people, parse
 from engine.runtime import judge
 
 log = logging.getLogger("seqscope.runtime")
@@ -222,11 +222,6 @@ class Published(Strict):
         if self.measure not in (*OF_RUNS, SECONDS) and not ranked:
             return f"nothing here is called {self.measure!r}; `beside` names the figure that it is shown beside"
         return ""
-
-
-def of_people(protocol: str) -> tuple[str, str]:
-    """The figures that every study has where people were ranked for."""
-    return ("NDCG@20", "Recall@20") if parse(protocol).sets else ("NDCG@10", "HR@10")
 
 
 def over_people(metric: str, protocol: str) -> bool:

@@ -23,7 +23,7 @@ from engine import __version__
 from engine.data.dataset import Cases, Dataset
 from engine.errors import SeqscopeError, UsageError
 from engine.evaluation.evaluate import evaluate
-from engine.evaluation.protocols import SETS, main, parse
+from engine.evaluation.protocols import SETS, main, of_people, parse
 from engine.evaluation.record import PROVENANCE, fault, read_record
 from engine.evaluation.significance import interval
 from engine.evaluation.tables import read_metrics
@@ -244,7 +244,7 @@ def _outcome(chain: list[Run], seed: int, dataset: Dataset, device: str, trained
         by_item = np.where(values <= studies.KEPT, values, 0).tolist()
         ends = cases.held_out.offsets.tolist()
         ranks = [by_item[start:end] for start, end in itertools.pairwise(ends)] if parse(protocol).sets else by_item
-        for name in studies.of_people(protocol):
+        for name in of_people(protocol):
             confidence = interval(studies.judge.per_user(name, values, protocol, cases.owner))
             figures[name] = Figure(mean=confidence.mean, low=confidence.low, high=confidence.high)
     for run in reversed(chain):

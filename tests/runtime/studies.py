@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from engine.evaluation.protocols import of_people
 from engine.runtime import judge
-from engine.runtime.studies import of_people
 from tests.runtime.bundles import FINGERPRINT, MADE
 
 Ranks = Sequence[float] | Sequence[list[float]]
