@@ -20,7 +20,7 @@ from engine.evaluation.protocols import of_people, parse
 from engine.evaluation.run_verdict import main_protocol, of_runs
 from engine.evaluation.verdict import GROUP_COLUMNS, USERS, Side, Verdict, group_rows, sentences
 from engine.files import write_json
-from engine.registry import MODELS
+from engine.registry import learns
 from engine.runtime import Zoo
 
 _VERDICT = TypeAdapter(Verdict)
@@ -91,11 +91,6 @@ def sentence(results: Path, dataset: str, fingerprint: str, protocols: list[str]
     return f"No verdict was recorded (`python -m benchmarks.quality verdict runs/{dataset}`)."
 
 
-def learns(result: Mapping[str, Any]) -> bool:
-    """Whether a model is trained by gradients. result: a recorded one (benchmarks.quality)."""
-    return MODELS[result["recipe"]["family"]].objective != "counts"
-
-
 def _with_seconds(side: Side | None, models: Mapping[str, Any]) -> Side | None:
     result = None if side is None else models.get(side.name.removesuffix(USERS))
     return side if side is None or result is None else dataclasses.replace(side, seconds=result["seconds"])
@@ -103,7 +98,7 @@ def _with_seconds(side: Side | None, models: Mapping[str, Any]) -> Side | None:
 
 def _among(verdict: Verdict, protocol: str, models: Mapping[str, Any]) -> str:
     """Of how many models of the table the verdict is, where it is not of all: those whose rankings lay side by side."""
-    there = [learns(result) for result in models.values() if protocol in result["metrics"]]
+    there = [learns(result["recipe"]["family"]) for result in models.values() if protocol in result["metrics"]]
     words = []
     kinds = ((verdict.neural, True, "neural models"), (verdict.untrained, False, "models that need no training"))
     for side, trains, kind in kinds:

@@ -10,3 +10,8 @@ from engine.plugins import classes
 
 _EVERY: dict[str, type[Recommender]] = classes(Recommender, ("engine.models", "engine.generation"), GROUP)
 MODELS = dict(sorted(_EVERY.items(), key=lambda entry: place(entry[1].kind, entry[1].card.order)))
+
+
+def learns(family: str) -> bool:
+    """Whether it learns step by step, by gradients, and does not just count."""
+    return MODELS[family].objective != "counts"

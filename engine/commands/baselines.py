@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     from engine.errors import SeqscopeError, UsageError
     from engine.export.staging import exported_fingerprint
     from engine.files import expect_no_file
-    from engine.registry import MODELS
+    from engine.registry import MODELS, learns
     from engine.training.recipe import load
 
     dataset = Dataset(args.dataset)
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     exported_fingerprint(dataset, args.to)  # before anything is computed
     declared = cards.at_once(cards.declarations().models)
     recipes = {name: load(declared.get(name, name), dataset.info.name, None, []) for name in args.models or declared}
-    if learning := [name for name, recipe in recipes.items() if MODELS[recipe.family].objective != "counts"]:
+    if learning := [name for name, recipe in recipes.items() if learns(recipe.family)]:
         raise UsageError(f"{learning[0]} learns step by step: `seqscope train {learning[0]}`")
     reasons = []
     for number, (name, recipe) in enumerate(recipes.items()):

@@ -35,7 +35,7 @@ def declared() -> Declarations:
     """Of all classes, with what their default recipes say; one that names a recipe that is not there is left out, and a warning
     says so."""
     from engine.cards import Declaration, Declarations
-    from engine.registry import MODELS
+    from engine.registry import MODELS, learns
     from engine.tokenizers import recipe as tokenizer_recipes
     from engine.tokenizers.base import tokenizers
     from engine.training import recipe as model_recipes
@@ -45,7 +45,7 @@ def declared() -> Declarations:
             name: Declaration(
                 card=card,
                 needs=MODELS[name].needs,
-                learns=MODELS[name].objective != "counts",
+                learns=learns(name),
                 kind=MODELS[name].kind,
                 needs_log=MODELS[name].needs_log,
                 unseen_items=MODELS[name].unseen_items,

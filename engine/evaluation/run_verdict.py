@@ -20,7 +20,7 @@ from engine.evaluation.record import read_record
 from engine.evaluation.tables import COST, Ranks, common, ranks, read_metrics
 from engine.evaluation.verdict import USERS, Contender, Verdict, verdict, without_seed
 from engine.files import read_json
-from engine.registry import MODELS
+from engine.registry import MODELS, learns
 
 
 class EvaluatedRun(NamedTuple):
@@ -61,8 +61,8 @@ def of_runs(folders: Iterable[Path], dataset: Dataset, protocol: str, metric: st
         return None
     alike: dict[tuple[str, str], dict[int, str]] = {}
     for name, run in of_row.items():
-        key = without_seed(run.record["recipe"]) if _learns(run) else run.name
-        seed = run.record["recipe"]["training"]["seed"] if _learns(run) else 0
+        key = without_seed(run.record["recipe"]) if learns(run.family) else run.name
+        seed = run.record["recipe"]["training"]["seed"] if learns(run.family) else 0
         alike.setdefault((key, name.removeprefix(run.name)), {}).setdefault(seed, name)  # a copy is no other training
     contenders = [_contender([(name, of_row[name]) for name in names.values()], people) for names in alike.values()]
     some = next(iter(people.values()))
@@ -75,7 +75,7 @@ def other_seeds(run: Path) -> pa.Table | None:
     """The full rankings of the runs beside `run` that differ from it in their seed alone: the columns of ranks.parquet and seed
     (int64). None where there are none, or nothing is learned."""
     record = read_record(run)
-    if MODELS[record["recipe"]["family"]].objective == "counts":
+    if not learns(record["recipe"]["family"]):
         return None
     seeds = {record["recipe"]["training"]["seed"]}
     tables = []
@@ -110,16 +110,12 @@ def _read(folder: Path, fingerprint: str) -> EvaluatedRun | None:
     return EvaluatedRun(folder.name, record, measured, table, milliseconds) if measured else None
 
 
-def _learns(run: EvaluatedRun) -> bool:
-    return MODELS[run.family].objective != "counts"
-
-
 def _contender(runs: list[tuple[str, EvaluatedRun]], people: dict[str, Ranks]) -> Contender:
     name, first = runs[0]
     return Contender(
         name=name,
         title=first.name + (", user vectors" if name.endswith(USERS) else ""),
-        learns=_learns(first),
+        learns=learns(first.family),
         ranks=tuple(people[row] for row, _ in runs),
         seconds=float(np.mean([run.record["seconds"] for _, run in runs])),
         parameters=first.record["parameters"],
