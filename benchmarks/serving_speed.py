@@ -13,7 +13,6 @@ identifiers share longer beginnings, some even all of their codes. An empty list
 from __future__ import annotations
 
 import argparse
-import hashlib
 import tempfile
 import time
 from pathlib import Path
@@ -22,9 +21,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from engine.bundle.manifest import Capabilities, Check, Encoder, File, Generator, Index, Manifest, Training
+from engine.bundle.manifest import Capabilities, Check, Encoder, Generator, Index, Manifest, Training
 from engine.data.identifiers import ABOUT, Identifiers
 from engine.export import generator, graphs
+from engine.export.staging import files_of
 from engine.generation.encoder_decoder import EncoderDecoder, EncoderDecoderConfig
 from engine.registry import MODELS
 from engine.runtime.bundle import Bundle, Catalogue
@@ -76,10 +76,6 @@ def build_generator(folder: Path, items: int, zipf: float) -> Bundle:
 def seal(folder: Path, items: int, encoder: Encoder, written: Generator | None) -> Bundle:
     """Write the manifest of what lies in the folder, and open it."""
     family = folder.name
-    files = {
-        path.name: File(sha256=hashlib.sha256(path.read_bytes()).hexdigest(), bytes=path.stat().st_size)
-        for path in folder.iterdir()
-    }
     manifest = Manifest(
         schema_version=1 if written is None else 2,
         name=family, title=family, family=family, summary="", paper="", dataset="bench", fingerprint="0" * 64, num_items=items,
@@ -93,7 +89,7 @@ def seal(folder: Path, items: int, encoder: Encoder, written: Generator | None) 
             versions={}, started="",
         ),
         metrics={}, projection=None, check=Check(histories=0, lengths=[], max_abs_difference=0.0), created="", created_by="",
-        files=files,
+        files=files_of(folder),
     )  # fmt: skip
     (folder / "manifest.json").write_text(manifest.model_dump_json(), "utf-8")
     return Bundle.open(folder, Catalogue("bench", "0" * 64, items))

@@ -8,7 +8,6 @@ they are the published ones, byte for byte; neither it nor the library it depend
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import json
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from engine.errors import SeqscopeError, first_line
+from engine.files import sha256_of
 from engine.text.encoder import Encoder
 from engine.text.tokenizer import tokenizers_package
 
@@ -209,8 +209,7 @@ def open_minilm() -> Encoder:
 def _check_published(model_folder: Path) -> None:
     for name, digest in PUBLISHED.items():
         try:
-            with (model_folder / name).open("rb") as file:
-                same = hashlib.file_digest(file, "sha256").hexdigest() == digest
+            same = sha256_of(model_folder / name) == digest
         except OSError as error:
             raise SeqscopeError(f"{model_folder / name} cannot be read ({error.strerror})")
         if not same:

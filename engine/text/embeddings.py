@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 
 from engine.console import Progress
 from engine.errors import SeqscopeError, UsageError
-from engine.files import replacing, write_json
+from engine.files import replacing, sha256_of, write_json
 from engine.text.attributes import Fields, attributes, choose_fields, texts
 from engine.text.tokenizer import Known, known
 
@@ -173,8 +173,7 @@ def _write(target: Path, vectors: Float32, about: dict[str, Any]) -> None:
     with replacing(target) as staged:
         with staged.open("wb") as file:
             np.save(file, vectors, allow_pickle=False)
-        with staged.open("rb") as file:
-            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        sha256 = sha256_of(staged)
     write_json(target.with_suffix(".json"), about | {"sha256": sha256, "shape": list(vectors.shape)})
 
 
@@ -182,8 +181,7 @@ def _read(target: Path, about: dict[str, Any], shape: tuple[int, int]) -> Float3
     """The vectors kept at `target`, or None where there are none, or where they are damaged or of something else."""
     try:
         described = json.loads(target.with_suffix(".json").read_text("utf-8"))
-        with target.open("rb") as file:
-            sound = hashlib.file_digest(file, "sha256").hexdigest() == described["sha256"]
+        sound = sha256_of(target) == described["sha256"]
         if sound and all(described[key] == value for key, value in about.items()):
             vectors = read_rows(target, shape)
             if vectors is not None:

@@ -6,7 +6,6 @@ not before them, so there is nothing to shift (LETTER's exports once were off by
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 from engine.bundle.curve import LEAKS, refitted
 from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError
+from engine.files import sha256_of
 from engine.models import Recommender
 from engine.tokenizers.base import Vectors
 from engine.training.run import open_run
@@ -52,8 +52,6 @@ def table(folder: Path, dataset: Dataset) -> tuple[Vectors, Recommender, dict[st
         )
     if len(rows) != trained_on.num_items:
         raise SeqscopeError(f"{folder} has {len(rows)} item vectors for {trained_on.num_items} items")
-    with (folder / "best.safetensors").open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
     about = {
         "run": folder.name,
         "recipe": record["recipe"],
@@ -61,7 +59,7 @@ def table(folder: Path, dataset: Dataset) -> tuple[Vectors, Recommender, dict[st
         "fingerprint": record["fingerprint"],
         "best_epoch": record.get("best_epoch"),
         "valid_ndcg": record.get("valid_ndcg"),
-        "digest": digest,
+        "digest": sha256_of(folder / "best.safetensors"),
     }
     return rows.detach().numpy().astype(np.float32), model, about
 
