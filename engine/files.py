@@ -46,10 +46,12 @@ def read_json(path: Path) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-def sha256_of(path: Path) -> str:
-    """Of a file's content, hex."""
+def digest_of(path: Path, algorithm: str = "sha256") -> str:
+    """The hex digest of a file; algorithm: one of hashlib's, or "git", by which git names the contents of a file."""
+    header = b"" if algorithm != "git" else b"blob %d\0" % path.stat().st_size
+    hashed = hashlib.new("sha1" if algorithm == "git" else algorithm, header)
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return hashlib.file_digest(file, lambda: hashed).hexdigest()
 
 
 def expect_file(path: Path) -> None:

@@ -6,7 +6,6 @@ the file it belongs to. The name itself appears only when all bytes are there an
 
 from __future__ import annotations
 
-import hashlib
 import http.client
 import json
 import shutil
@@ -21,6 +20,7 @@ from urllib.parse import urlsplit
 from engine import __version__
 from engine.console import Progress
 from engine.errors import SeqscopeError
+from engine.files import digest_of
 
 _BLOCK = 1 << 16
 _TRANSIENT = {408, 425, 429, 500, 502, 503, 504}
@@ -58,7 +58,7 @@ def download(url: str, target: Path, *, checksum: Sequence[str] | None = None, p
     part = target.with_name(target.name + ".part")
     for last_chance in (False, True):
         _fetch(url, part, patience)
-        actual = digest(part, checksum[0] if checksum else "sha256")
+        actual = digest_of(part, checksum[0] if checksum else "sha256")
         if checksum is None or actual == checksum[1]:
             break
         discard(part)
@@ -67,7 +67,7 @@ def download(url: str, target: Path, *, checksum: Sequence[str] | None = None, p
                 f"{url}: the {checksum[0]} checksum is {actual}, not {checksum[1]}, twice. The file is damaged at its source or "
                 "on the way (a proxy?). Nothing was kept; try another day or another network."
             )
-    sha256 = actual if checksum is None else digest(part, "sha256")
+    sha256 = actual if checksum is None else digest_of(part)
     part.replace(target)
     discard(part)
     return sha256
@@ -76,14 +76,6 @@ def download(url: str, target: Path, *, checksum: Sequence[str] | None = None, p
 def discard(part: Path) -> None:
     part.unlink(missing_ok=True)
     _memory(part).unlink(missing_ok=True)
-
-
-def digest(path: Path, algorithm: str) -> str:
-    """The hex digest of a file; algorithm: one of hashlib's, or "git", by which git names the contents of a file."""
-    header = b"" if algorithm != "git" else b"blob %d\0" % path.stat().st_size
-    hashed = hashlib.new("sha1" if algorithm == "git" else algorithm, header)
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, lambda: hashed).hexdigest()
 
 
 def get_text(url: str, *, patience: Patience, limit: int = 10_000) -> str | None:

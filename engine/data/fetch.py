@@ -17,10 +17,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from engine.data.download import PATIENT, Patience, digest, download, get_text
+from engine.data.download import PATIENT, Patience, download, get_text
 from engine.data.write import staging
 from engine.errors import SeqscopeError
-from engine.files import BROKEN_ZIP, expect_no_file, write_json
+from engine.files import BROKEN_ZIP, digest_of, expect_no_file, write_json
 from engine.tabular.database import connect_file, sql
 
 CHECKSUMS = "checksums.json"
@@ -43,7 +43,7 @@ class PublicSet:
     md5: bool = False
     """The publisher offers FILE.md5 beside each file."""
     checksums: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """File -> (algorithm, hex digest), where one is known; those of `digest`."""
+    """File -> (algorithm, hex digest), where one is known; those of `digest_of`."""
     items: str = ""
     """SQL for items.csv, the catalogue; {data} stands for data.csv, and so on. Empty where the importer reads the publisher's."""
 
@@ -104,7 +104,7 @@ def _fetch_file(url: str, target: Path, known: PublicSet, patience: Patience) ->
     checksums = target.parent / CHECKSUMS
     before = _recorded(checksums).get(target.name)
     if target.exists():
-        if before is None or digest(target, "sha256") == before:
+        if before is None or digest_of(target) == before:
             state = " and unchanged" if before else ", though not by this command; delete it to fetch it"
             print(f"{target} is here already{state}")
             return

@@ -25,7 +25,7 @@ from engine.bundle.tokenizers import ABOUT
 from engine.data.dataset import Cases, Dataset
 from engine.errors import SeqscopeError, UsageError
 from engine.evaluation import memorisation
-from engine.files import expect_no_file, load_json, replacing, sha256_of, staged_folder
+from engine.files import digest_of, expect_no_file, load_json, replacing, staged_folder
 from engine.machine import now
 from engine.runtime import Bundle, Space, Tokenization, Zoo
 from engine.runtime.zoo import IDENTIFIERS, SPACES
@@ -162,7 +162,7 @@ def _write_users(data: Dataset, out: Path, users: int) -> None:
 
 def file_of(path: Path) -> File:
     """How a manifest names a file."""
-    return File(sha256=sha256_of(path), bytes=path.stat().st_size)
+    return File(sha256=digest_of(path), bytes=path.stat().st_size)
 
 
 def files_of(folder: Path) -> dict[str, File]:

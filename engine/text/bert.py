@@ -20,7 +20,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from engine.errors import SeqscopeError, first_line
-from engine.files import sha256_of
+from engine.files import digest_of
 from engine.text.encoder import Encoder
 from engine.text.tokenizer import tokenizers_package
 
@@ -209,7 +209,7 @@ def open_minilm() -> Encoder:
 def _check_published(model_folder: Path) -> None:
     for name, digest in PUBLISHED.items():
         try:
-            same = sha256_of(model_folder / name) == digest
+            same = digest_of(model_folder / name) == digest
         except OSError as error:
             raise SeqscopeError(f"{model_folder / name} cannot be read ({error.strerror})")
         if not same:

@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 
 from engine.console import Progress
 from engine.errors import SeqscopeError, UsageError
-from engine.files import replacing, sha256_of, write_json
+from engine.files import digest_of, replacing, write_json
 from engine.text.attributes import Fields, attributes, choose_fields, texts
 from engine.text.tokenizer import Known, known
 
@@ -173,7 +173,7 @@ def _write(target: Path, vectors: Float32, about: dict[str, Any]) -> None:
     with replacing(target) as staged:
         with staged.open("wb") as file:
             np.save(file, vectors, allow_pickle=False)
-        sha256 = sha256_of(staged)
+        sha256 = digest_of(staged)
     write_json(target.with_suffix(".json"), about | {"sha256": sha256, "shape": list(vectors.shape)})
 
 
@@ -181,7 +181,7 @@ def _read(target: Path, about: dict[str, Any], shape: tuple[int, int]) -> Float3
     """The vectors kept at `target`, or None where there are none, or where they are damaged or of something else."""
     try:
         described = json.loads(target.with_suffix(".json").read_text("utf-8"))
-        sound = sha256_of(target) == described["sha256"]
+        sound = digest_of(target) == described["sha256"]
         if sound and all(described[key] == value for key, value in about.items()):
             vectors = read_rows(target, shape)
             if vectors is not None:

@@ -14,7 +14,7 @@ import numpy as np
 from engine.bundle.curve import LEAKS, refitted
 from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError
-from engine.files import sha256_of
+from engine.files import digest_of
 from engine.models import Recommender
 from engine.tokenizers.base import Vectors
 from engine.training.run import open_run
@@ -59,7 +59,7 @@ def table(folder: Path, dataset: Dataset) -> tuple[Vectors, Recommender, dict[st
         "fingerprint": record["fingerprint"],
         "best_epoch": record.get("best_epoch"),
         "valid_ndcg": record.get("valid_ndcg"),
-        "digest": sha256_of(folder / "best.safetensors"),
+        "digest": digest_of(folder / "best.safetensors"),
     }
     return rows.detach().numpy().astype(np.float32), model, about
 

@@ -20,7 +20,7 @@ from engine.data.dataset import Dataset
 from engine.data.words import TOKENIZER, ItemWords, parse, tokenize
 from engine.errors import SeqscopeError
 from engine.evaluation.record import read_record
-from engine.files import load_json, sha256_of
+from engine.files import digest_of, load_json
 from engine.models.recformer import RecformerConfig
 from engine.text.attributes import Field, attributes, choose_fields, fields_elsewhere
 from engine.text.bert import Sentence
@@ -79,7 +79,7 @@ def start(config: RecformerConfig, folder: Path) -> tuple[dict[str, Tensor] | No
             weights = {name.removeprefix("model."): file.get_tensor(name) for name in names}
     except (OSError, SafetensorError) as error:
         raise SeqscopeError(f"{path} cannot be read ({error}). Train it again.")
-    return weights, sha256_of(path)
+    return weights, digest_of(path)
 
 
 def run_of(name: str, folder: Path, file: str) -> Path:
