@@ -127,7 +127,7 @@ def are_many(path: Path) -> bool:
         if pq.read_metadata(path / FILE).num_rows > FEW or size(path) > _FEW_BYTES:
             return True
         held = 0  # Parquet writes a repeated text once; in memory each item has its own
-        for part in read_parts(Folder(path, path.name), FILE, _COLUMNS, rest=True, rows=1 << 10):
+        for part in read_parts(Folder(path, path.name), FILE, _COLUMNS, rows=1 << 10):
             held += part.nbytes
             if held > _FEW_BYTES:
                 return True
@@ -159,7 +159,7 @@ def write(path: Path, into: Path) -> None:
     rows = held = 0
     writer = None
     try:
-        for part in read_parts(folder, FILE, _COLUMNS, rest=True):
+        for part in read_parts(folder, FILE, _COLUMNS):
             if not np.array_equal(part["item"].to_numpy(), np.arange(rows, rows + len(part))):
                 raise folder.fault(FILE, "row i must be item i")
             rows, held = rows + len(part), held + part.nbytes

@@ -54,14 +54,12 @@ def read_table(
         return _checked(folder, file, parquet.read(columns=names, use_threads=False), names, columns, {})
 
 
-def read_parts(
-    folder: Folder, file: str, columns: dict[str, Column], *, rest: bool = False, rows: int = 1 << 16
-) -> Iterator[pa.Table]:
-    """The table of `read_table` in parts of at most so many rows, one after the other: it need not fit into memory."""
+def read_parts(folder: Folder, file: str, columns: dict[str, Column], rows: int = 1 << 16) -> Iterator[pa.Table]:
+    """The table of `read_table` with `rest`, in parts of at most so many rows, one by one: it need not fit into memory."""
     content = folder.read(file, limit=TABLE_BYTES)
     unfolded: dict[str, int] = {}
     with _readable(folder, file):
-        parquet, names = _chosen(folder, file, content, columns, rest)
+        parquet, names = _chosen(folder, file, content, columns, rest=True)
         for group in range(parquet.num_row_groups):  # one by one: of several, all are prepared in advance
             for batch in parquet.iter_batches(rows, row_groups=[group], columns=names, use_threads=False):
                 yield _checked(folder, file, pa.Table.from_batches([batch]), names, columns, unfolded)
