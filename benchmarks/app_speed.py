@@ -27,6 +27,7 @@ from urllib.parse import quote
 
 import numpy as np
 
+from benchmarks.crowd import Histories
 from engine.commands.doctor import find_chromium
 from engine.runtime import Zoo
 from tests import clients
@@ -114,17 +115,9 @@ async def crowd(server: Server, queries: list[list[str]], measure: list[float]) 
 
 def histories(exports: Path, sessions: int, rounds: int) -> list[list[str]]:
     """Query strings: visitor → round → a history of its own, one item longer each time."""
-    zoo = Zoo.open(Zoo.list(exports)[0])
-    rng = np.random.default_rng(0)
-    found = []
-    for _ in range(sessions):
-        items = [zoo.item_ids[i] for i in rng.integers(0, len(zoo), 5 + rounds)]
-        own = [
-            f"v=1&ds={zoo.path.name}&h={'~'.join(quote(item, safe='') for item in items[: 5 + n])}"
-            for n in range(rounds)
-        ]
-        found.append(own)
-    return found
+    drawn = Histories(exports, 0)
+    longest = [drawn.rng.choice(drawn.items, 5 + rounds) for _ in range(sessions)]
+    return [[drawn.query(items[: 5 + n]) for n in range(rounds)] for items in longest]
 
 
 def first_lists(page: Page, url: str) -> float:

@@ -26,7 +26,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -88,7 +88,9 @@ class Histories:
         self.name, self.items, self.rng = zoo.path.name, list(zoo.item_ids), np.random.default_rng(seed)
 
     def draw(self) -> str:
-        items = self.rng.choice(self.items, self.rng.integers(5, 11), replace=False)
+        return self.query(self.rng.choice(self.items, self.rng.integers(5, 11), replace=False))
+
+    def query(self, items: Iterable[str]) -> str:
         return f"v=1&ds={quote(self.name)}&h={'~'.join(quote(item, safe='') for item in items)}"
 
 
