@@ -15,7 +15,6 @@ from app import zoo
 from app.analysis import word_attention
 from app.analysis.attention import Names
 from app.figures import attention
-from app.figures import word_attention as figures
 from app.session import state
 from engine.runtime import Word, WordAttention, Zoo
 from tests.app.conftest import HOSTILE, Open, alone, run_without_fault, told
@@ -139,7 +138,7 @@ def test_hostile_words_and_titles_are_text(title: str) -> None:
     assert not re.search(
         r"(?<!\\)[<$]", word_attention.occlusion_sentence(word_attention.OwnWords(1.0, 1.0, table), title)
     )
-    for figure in (figures.items(parts), figures.token_ablation(table)):
+    for figure in (attention.items(parts), attention.token_ablation(table)):
         assert "<script" not in figure.to_json() and "$\\\\frac" not in figure.to_json()
 
 

@@ -10,7 +10,6 @@ from app.analysis import attention, recommend
 from app.analysis.word_attention import Parts
 from app.components import widgets
 from app.figures import attention as figures
-from app.figures import word_attention as word_figures
 from app.text import clean, md
 from engine.runtime import AttentionMap, Zoo
 
@@ -52,7 +51,7 @@ def show(
     shown = table.tail(_MANY)
     split: list[go.Bar] = []  # the attention of the events that are drawn, by attribute
     if words is not None and not shown.empty:
-        split = word_figures.stacked(words.only([int(position) - 1 for position in shown["position"]]))
+        split = figures.stacked(words.only([int(position) - 1 for position in shown["position"]]))
     export.figure(
         figures.effects(shown, zoo.style(models, name).colour, split, widgets.on_phone()),
         key="attention_effects",

@@ -7,7 +7,7 @@ import streamlit as st
 from app import export, zoo
 from app.analysis import word_attention
 from app.components import choice, item_picker, sections, widgets
-from app.figures import word_attention as figures
+from app.figures import attention as figures
 from app.text import clean, md
 from engine.runtime import WordAttention, Zoo
 
