@@ -12,9 +12,8 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from app.uploads.check import Say
 from app.uploads.guess import guess
-from app.uploads.limits import UploadLimits
+from app.uploads.limits import Say, UploadLimits
 from engine.errors import Refused
 from engine.files import BROKEN_ZIP
 from engine.tabular.reading import MB, FileKind, Record

@@ -15,7 +15,6 @@ import duckdb
 
 from app.store.attributes import caption
 from app.uploads.limits import UploadLimits
-from app.uploads.row_checks import YES
 from engine.tabular.columns import DECIMAL, INTEGER, RESERVED
 from engine.tabular.database import has_html, sql, value, without_html, write_parquet
 from engine.tabular.problems import CONTROLS, MAX_TITLE
@@ -23,6 +22,8 @@ from engine.tabular.reading import Reading, Role, UploadColumn
 from engine.tabular.times import MICRO
 
 ITEMS, LOG = "items.parquet", "log.parquet"
+YES = ("1", "true", "yes")
+"""What a column of flags says of those that it is true of."""
 _LONGEST_NAME = 60
 _FLAGS = ""  # no column is called so
 _OF_PYTHON = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s'"\[\],][^\[\],]*"""  # the values of a list as it writes them

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import duckdb
 
-from app.uploads.check import Say
-from app.uploads.limits import UploadLimits
+from app.uploads.limits import Say, UploadLimits
 from engine.errors import Refused
 from engine.tabular import dialect, times
 from engine.tabular.columns import Values, recognise

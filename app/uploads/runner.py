@@ -24,13 +24,11 @@ from typing import Any
 from app import home
 from app.text import count
 from app.turns import Ahead, Turns
-from app.uploads.limits import UploadLimits, children
+from app.uploads.limits import Say, UploadLimits, children
 from engine.errors import SeqscopeError
 from engine.machine import memory
 
 log = logging.getLogger("seqscope.uploads")
-Progress = Callable[[float, str], None]
-"""Takes how far the step is, 0 to 1, and what it does."""
 
 _ROOT = Path(__file__).resolve().parents[2]
 _MOST_OUTPUT = 16 << 20
@@ -77,7 +75,7 @@ def run(
     limits: UploadLimits,
     *,
     owner: str = "",
-    on_progress: Progress | None = None,
+    on_progress: Say | None = None,
     keep: Callable[[Path], None] | None = None,
 ) -> dict[str, Any]:
     """The child's result. Raises UploadFailed.
@@ -127,9 +125,7 @@ def _seems_quick(request: dict[str, Any], owner: str) -> bool:
     return True
 
 
-def _run(
-    request: dict[str, Any], work: Path, limits: UploadLimits, say: Progress, moments: float | None
-) -> dict[str, Any]:
+def _run(request: dict[str, Any], work: Path, limits: UploadLimits, say: Say, moments: float | None) -> dict[str, Any]:
     environment = {name: os.environ[name] for name in _KEPT if name in os.environ}  # no secret of the app among them
     environment |= {
         "PYTHONPATH": str(_ROOT),
@@ -158,7 +154,7 @@ def _converse(
     child: subprocess.Popen[bytes],
     request: dict[str, Any],
     limits: UploadLimits,
-    say: Progress,
+    say: Say,
     moments: float | None,
 ) -> dict[str, Any]:
     """The result that the child ends with."""

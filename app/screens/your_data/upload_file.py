@@ -15,8 +15,7 @@ from app.screens.your_data import upload_words as views
 from app.store.server import open_store
 from app.text import clean, listed, md
 from app.uploads import files, samples
-from app.uploads.limits import UploadLimits
-from app.uploads.runner import Progress
+from app.uploads.limits import Say, UploadLimits
 from engine.errors import SeqscopeError
 from engine.tabular.findings import CheckResult
 from engine.tabular.reading import KINDS, MB, FileKind, Guess, Reading
@@ -51,7 +50,7 @@ class Draft:
     fault: str = ""
     """Why the check came to nothing."""
     uploads: int = 0
-    todo: Callable[[Progress], None] | None = None
+    todo: Callable[[Say], None] | None = None
     doing: str = ""
 
     @property
@@ -126,7 +125,7 @@ def show(draft: Draft, kind: FileKind) -> None:
 def read(draft: Draft, kind: FileKind, fixed: dict[str, str]) -> None:
     """Looks at the upload (anew) before the page is drawn the next time. fixed: what the visitor has chosen."""
 
-    def look(say: Progress) -> None:
+    def look(say: Say) -> None:
         draft.faults.pop(kind, None)
         try:
             kinds = _unpacked(draft, kind, say) if files.is_archive(draft.folder, kind) else [kind]
@@ -138,7 +137,7 @@ def read(draft: Draft, kind: FileKind, fixed: dict[str, str]) -> None:
     draft.todo, draft.doing = look, f"Looking at the {kind}"
 
 
-def _guess(draft: Draft, kind: FileKind, fixed: dict[str, str], say: Progress) -> None:
+def _guess(draft: Draft, kind: FileKind, fixed: dict[str, str], say: Say) -> None:
     guess = files.guess(draft.folder, kind, draft.bounded(), fixed=fixed, owner=draft.owner, on_progress=say)
     other = guess.seems
     if other in draft.kinds and other not in draft.names and kind not in draft.moved:
@@ -159,7 +158,7 @@ def _guess(draft: Draft, kind: FileKind, fixed: dict[str, str], say: Progress) -
     draft.changed()
 
 
-def _unpacked(draft: Draft, kind: FileKind, say: Progress) -> list[FileKind]:
+def _unpacked(draft: Draft, kind: FileKind, say: Say) -> list[FileKind]:
     """The kinds of files that came out of an archive."""
     kinds = [part for part in draft.kinds if part == kind or part not in draft.names]
     unpacked = files.unpack(draft.folder, kind, kinds, draft.bounded(), owner=draft.owner, on_progress=say)
