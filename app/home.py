@@ -1,6 +1,6 @@
 """Where visitors' own data lie: SEQSCOPE_HOME, or var/ of this project. Only the account that runs the app may read it.
 
-    folder = home.here().dataset(owner, id)  # folder.upload, folder.clean, folder.exports, …
+    folder = home.here().dataset(owner, id)  # folder.clean, folder.exports, …
     staged = home.here().stage()             # a new folder beside all others, to be renamed into place when it is complete
     home.here().discard(folder.path)         # gone at once, whatever happens; its files are deleted afterwards
     Home(path).dataset(owner, id)            # the same of one folder: what outlives a change of SEQSCOPE_HOME uses this
@@ -61,11 +61,6 @@ class Folder:
     """The files of one dataset."""
 
     path: Path
-
-    @property
-    def upload(self) -> Path:
-        """What was uploaded, byte for byte, and reading.json: how it is read."""
-        return self.path / "upload"
 
     @property
     def clean(self) -> Path:

@@ -40,7 +40,7 @@ def shop(tmp_path: Path) -> StoredDataset:
     limits = UploadLimits.of_environment()
     files.keep(folder.path, "catalogue", content.encode(), limits)
     reading = files.guess(folder.path, "catalogue", limits).reading
-    write_json(folder.upload / files.READING, {"catalogue": reading.model_dump()})
+    write_json(folder.path / "upload" / files.READING, {"catalogue": reading.model_dump()})
     about = json.loads((folder.exports / "dataset.json").read_text("utf-8"))
     folder.data.mkdir()
     (folder.data / "dataset.json").write_text(json.dumps(about | {"counts": {**about["counts"], "events": 0}}))

@@ -51,7 +51,7 @@ class TestAdd:
     def test_what_was_staged_becomes_its_folder(self, store: Store, owner: str) -> None:
         found = uploaded(store, owner)
         folder = home.here().dataset(owner, found.id)
-        assert (folder.upload / "items.csv").read_text() == "item_id,title\n"
+        assert (folder.path / "upload" / "items.csv").read_text() == "item_id,title\n"
         assert found == store.datasets.get(owner, found.id)
         assert store.datasets.of(owner) == [found]
         assert (found.title, found.state, found.rows_items, found.rows_events) == ("Films", "uploaded", 2, 3)

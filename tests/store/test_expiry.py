@@ -124,7 +124,8 @@ def test_what_expired_comes_back_with_all_that_belongs_to_it(store: Store, passi
     assert cli.main(["store", "recover", "--all"]) == 0
     with closing(Store()) as store:
         assert store.datasets.get(ANNA, dataset.id).title == dataset.title
-        assert home.here().dataset(ANNA, dataset.id).upload.is_dir() and home.here().job(job.id).is_dir()
+        folder = home.here().dataset(ANNA, dataset.id).path
+        assert (folder / "upload").is_dir() and home.here().job(job.id).is_dir()
         assert store.histories.get(ANNA, history.id).items == ("a", "b")
         assert store.reports.get(ANNA, report.id).document == {"a": 1}
         back = store.jobs.get(ANNA, job.id)
