@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pandas as pd
 import streamlit as st
 
@@ -163,25 +165,31 @@ def _codes_alone(study: Study) -> None:
     export.table_buttons(views.download([study]), f"study {study.name}", key=f"metrics_study_{study.name}")
 
 
-def _ranked(models: Zoo, studies: list[Study], metric: str) -> None:
-    tables = {study.name: views.table(study, metric) for study in studies}
-    ends = [end for table in tables.values() for column in ("low", "high") for end in table[column]]
+def _panels(studies: list[Study]) -> Iterator[tuple[Study, str]]:
+    """Each with the title of its axis, in a place of its own that has its title already."""
     for first in range(0, len(studies), ACROSS):
         for place, study in zip(st.columns(ACROSS), studies[first : first + ACROSS], strict=False):
-            table = tables[study.name]
             assert study.axis is not None
             with place:
                 st.markdown(f"**{md(study.title)}**")
-                st.plotly_chart(
-                    export.shared_figure(figures.sweep, table, metric, study.axis.title, figures.reach(ends)),
-                    key=f"metrics_study_{study.name}",
-                    alt=f"{metric} along {clean(study.axis.title)}, with 95% intervals; the table below has the numbers.",
-                    config=export.config(f"study {study.name}"),
-                )
-                st.caption(
-                    f"{md(f'{study.about} {views.judged_by(study)}', 2_500)} {views.verdicts(study, table, metric)}"
-                    f"{views.below(table, _counted(models, study, metric))}"
-                )
+                yield study, study.axis.title
+
+
+def _ranked(models: Zoo, studies: list[Study], metric: str) -> None:
+    tables = {study.name: views.table(study, metric) for study in studies}
+    ends = [end for table in tables.values() for column in ("low", "high") for end in table[column]]
+    for study, axis in _panels(studies):
+        table = tables[study.name]
+        st.plotly_chart(
+            export.shared_figure(figures.sweep, table, metric, axis, figures.reach(ends)),
+            key=f"metrics_study_{study.name}",
+            alt=f"{metric} along {clean(axis)}, with 95% intervals; the table below has the numbers.",
+            config=export.config(f"study {study.name}"),
+        )
+        st.caption(
+            f"{md(f'{study.about} {views.judged_by(study)}', 2_500)} {views.verdicts(study, table, metric)}"
+            f"{views.below(table, _counted(models, study, metric))}"
+        )
     whole = pd.concat([_plain(tables[study.name]).assign(study=clean(study.title)) for study in studies])
     export.under(
         whole, key="metrics_sweeps", alt=f"{metric} along each setting.", name=f"sweeps {metric}", columns=_COLUMNS
@@ -207,21 +215,15 @@ def _of_codes(studies: list[Study]) -> None:
         [table.assign(study=clean(study.title)) for study, table in zip(studies, tables.values(), strict=True)]
     )
     reach = {name: figures.reach(whole.loc[whole["measure"] == name, "figure"]) for name in names}
-    for first in range(0, len(studies), ACROSS):
-        for place, study in zip(st.columns(ACROSS), studies[first : first + ACROSS], strict=False):
-            assert study.axis is not None
-            default = study.variant(study.baseline).value or 0.0
-            with place:
-                st.markdown(f"**{md(study.title)}**")
-                st.plotly_chart(
-                    export.shared_figure(
-                        figures.sweep_of_codes, tables[study.name], names, study.axis.title, default, reach
-                    ),
-                    key=f"metrics_study_{study.name}",
-                    alt=f"Figures of identifiers along {clean(study.axis.title)}; the table below has the numbers.",
-                    config=export.config(f"study {study.name}"),
-                )
-                st.caption(md(f"{study.about} {views.judged_by(study)}", 2_500))
+    for study, axis in _panels(studies):
+        default = study.variant(study.baseline).value or 0.0
+        st.plotly_chart(
+            export.shared_figure(figures.sweep_of_codes, tables[study.name], names, axis, default, reach),
+            key=f"metrics_study_{study.name}",
+            alt=f"Figures of identifiers along {clean(axis)}; the table below has the numbers.",
+            config=export.config(f"study {study.name}"),
+        )
+        st.caption(md(f"{study.about} {views.judged_by(study)}", 2_500))
     export.under(
         whole, key="metrics_sweeps_codes", alt="Figures of identifiers along each setting.", name="sweeps of tokenizers",
         columns=_COLUMNS,
