@@ -135,7 +135,8 @@ def _slicing(models: Zoo, ranks: judge.Ranks, by: str) -> Groups:
     if by in NUMBERS:
         return by_number(models.popularity[ranks.target], int(by.rpartition("-")[2]), "event", "events")
     if by == COLD:
-        return by_training(models.popularity[ranks.target])
+        cold = models.popularity[ranks.target] == 0
+        return _of_somebody({"unseen in training": cold, "seen in training": ~cold})
     if by == REPEATED:
         return by_repeat(ranks, models.users)
     if by == "length":
@@ -183,12 +184,6 @@ def by_number(values: npt.NDArray[np.number], parts: int, singular: str, plural:
         if len(set(labels)) == len(labels):
             break
     return dict(zip(labels, masks, strict=True))
-
-
-def by_training(popularity: npt.NDArray[np.integer]) -> Groups:
-    """By whether the held-out item is in anybody's training; popularity: how often it is there."""
-    cold = popularity == 0
-    return _of_somebody({"unseen in training": cold, "seen in training": ~cold})
 
 
 def by_repeat(ranks: judge.Ranks, users: pa.Table) -> Groups:
