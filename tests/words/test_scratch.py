@@ -35,7 +35,7 @@ class TestLearns:
         """Titles of any group's words say nothing of an item's group, except to one who was told the categories."""
         items, group = groups("korean", shuffled=True, size=20)
         told = items.append_column("category", pa.array([f"c{g}" for g in group]))
-        encoder = scratch(attributes(told), tmp_path, dataclasses.replace(CONFIG, layers=2, batch=64, steps=120))
+        encoder = scratch(attributes(told), tmp_path, dataclasses.replace(CONFIG, batch=64, steps=120))
         assert purity(encoder.embed(items["title"].to_pylist()), group) > 0.3  # 1 in 6 by chance
 
 
