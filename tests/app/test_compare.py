@@ -157,9 +157,8 @@ def test_cards_are_plain_data_figures_escape_titles_and_a_move_is_as_long_for_ev
     history = tuple(range(8))
     answers = recommend.ask(hostile, list(hostile.bundles), history, 5)
     found = recommend.why(hostile, answers, history, 9)
-    columns = [
-        (answer.title, answer.style, effect) for answer, effect in zip(found.answers, found.effects, strict=True)
-    ]
+    pairs = zip(found.answers, found.effects, strict=True)
+    columns = [(answer.title, answer.style, effect) for answer, effect in pairs]
     figure = go.Figure(compare.effect_bars(columns, [hostile.titles[event] for event in history], range(8)))
     assert "<script" not in figure.to_json() and "$" not in figure.to_json().replace("&#36;", "")
     reach = max(np.abs(effect.move).max() for effect in found.effects)
@@ -193,9 +192,7 @@ def test_the_rank_table_has_what_the_models_say(models: Zoo) -> None:
     assert json.loads(json.dumps(shown)) == shown and sum(row["truth"] for row in shown["rows"]) == 1
 
 
-def test_items_that_a_generative_model_cannot_tell_apart_share_their_rank(
-    models: Zoo, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_items_that_a_generator_cannot_tell_apart_share_a_rank(models: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(beam_search, "slow", lambda *asked: True)
     written = recommend.TopK(np.array([4, 7, 9]), np.array([-1.0, -2.0, -2.0]), None)
     assert recommend.known_ranks(models, "plain", (1, 2), [7, 9, 4, 1], written) == [2.5, 2.5, 1.0, None]
@@ -209,9 +206,8 @@ def test_the_flow_of_every_model_goes_from_the_history_to_its_list(models: Zoo, 
         attends = models.bundles[answer.name].manifest.attention is not None
         assert attends == any(step.title == "Self-attention" for step in flow)
     films = Zoo.open(root / "exports" / "films")
-    last, wide = (
-        model_flow.steps(films, name, (1, 2), recommend.top_k(films, name, (1, 2), 30)) for name in ("markov", "tiger")
-    )
+    tops = {name: recommend.top_k(films, name, (1, 2), 30) for name in ("markov", "tiger")}
+    last, wide = (model_flow.steps(films, name, (1, 2), top) for name, top in tops.items())
     assert last[0].detail == "The last of 2 items." and wide[3].detail.startswith("Width 30, ")  # of a list of 30
 
 
@@ -231,9 +227,7 @@ def test_the_page_shows_a_result_before_any_click_and_which_models_were_refused(
     assert "TIGER needs at least one item" in told(empty)
 
 
-def test_picking_a_held_out_user_closes_the_list_of_them_and_what_came_next_stands_under_the_title(
-    open_app: Open,
-) -> None:
+def test_picking_a_held_out_user_closes_their_list_and_what_came_next_stands_under_the_title(open_app: Open) -> None:
     app = open_app(ds="toys", h="toy-1")
     for key, value in (("history_random", None), ("history_user", "u3")):
         app.session_state["history_user_open"] = True
@@ -258,6 +252,10 @@ def test_a_users_history_that_is_cut_says_so(open_app: Open, models: Zoo, monkey
     assert any(cut in caption.value for caption in open_app(ds="toys", u="u3").caption)
 
 
+def test_people_are_found_by_name_or_number(models: Zoo) -> None:
+    assert [examples.find_user(models, text) for text in ("u3", " 3 ", "9", "")] == ["u3", "u3", None, None]
+
+
 def test_edits_go_to_the_history_of_a_what_if_that_is_looked_at(open_app: Open) -> None:
     app = open_app(ds="toys", h="toy-1~toy-2~toy-3", b="toy-2~toy-1", k="1")
     assert "2 items of B" in app.title[0].value
@@ -272,7 +270,7 @@ def test_edits_go_to_the_history_of_a_what_if_that_is_looked_at(open_app: Open) 
     assert "empty" in app.title[0].value and "B" in app.title[0].value and not app.error
 
 
-def test_an_example_takes_the_place_of_both_histories_and_says_so(open_app: Open) -> None:
+def test_an_example_or_a_user_takes_the_place_of_both_histories_and_says_so(open_app: Open) -> None:
     app = open_app(ds="toys", h="toy-1~toy-2", b="toy-2")
     app.get_by_key("history_example").set_value(0).run()
     assert "b" not in app.query_params and not app.error
@@ -280,10 +278,7 @@ def test_an_example_takes_the_place_of_both_histories_and_says_so(open_app: Open
     app.button(key="history_clear").click().run()
     app.get_by_key("history_example").set_value(0).run()
     assert not app.toast
-
-
-def test_a_user_whose_history_is_a_takes_the_place_of_b_too(open_app: Open) -> None:
-    app = open_app(ds="toys", u="u3", b="toy-2")
+    app = open_app(ds="toys", u="u3", b="toy-2")  # a user whose history is A already
     app.session_state["history_user_open"] = True
     app.run()
     app.text_input(key="history_user").set_value("u3").run()
@@ -326,6 +321,13 @@ def test_experiments_make_a_variant_that_adds_up_until_it_is_discarded_or_kept(o
     app.number_input(key="compare_count").set_value(2).run()
     app.button(key="compare_do").click().run()
     assert app.query_params["b"] == "toy-3~toy-2"
+    app.selectbox(key="compare_kind").set_value("Swap two").run()
+    for variant in ("toy-2~toy-3", "toy-3~toy-2"):  # it is applied again to what it made
+        app.button(key="compare_do").click().run()
+        item = app.selectbox(key="compare_first")
+        assert app.query_params["b"] == variant
+        assert item.proto.set_value  # the browser is told anew: another item is there
+        assert item.options[item.index].startswith(f"2  Toy {variant[-1]}")
 
 
 @pytest.mark.parametrize(
@@ -345,16 +347,13 @@ def test_described_experiments(models: Zoo, said: dict[str, object], variant: tu
     assert history_edits.edited(("toy-1", "toy-2", "toy-3"), models, said) == variant
 
 
-def test_the_nearest_neighbour_takes_an_items_place(models: Zoo) -> None:
+def test_the_nearest_neighbour_takes_an_items_place_if_there_is_one(models: Zoo, tmp_path: Path) -> None:
     said = {"kind": "Replace one by its nearest neighbour", "first": 1, "space": "alpha"}
     near = models.bundles["alpha"].neighbours(2, 3).items
     nearest = next(models.item_ids[item] for item in near if item != 1)
     assert history_edits.edited(("toy-1", "toy-2"), models, said) == ("toy-1", nearest)
     for name in ("nothing", "popular"):  # unknown; cannot
         assert history_edits.edited(("toy-1", "toy-2"), models, {**said, "space": name}) == ("toy-1", "toy-2")
-
-
-def test_nothing_takes_the_place_of_an_item_without_neighbours(tmp_path: Path) -> None:
     path = make_zoo(tmp_path)
     index = np.load(path / "alpha" / "index.npy")
     index[2] = 0
@@ -362,10 +361,6 @@ def test_nothing_takes_the_place_of_an_item_without_neighbours(tmp_path: Path) -
     seal(path / "alpha")
     history = ("toy-1", "toy-2")
     assert history_edits.neighboured(history, 1, Zoo.open(path), "alpha") == history
-
-
-def test_people_are_found_by_name_or_number(models: Zoo) -> None:
-    assert [examples.find_user(models, text) for text in ("u3", " 3 ", "9", "")] == ["u3", "u3", None, None]
 
 
 def test_moves_stop_at_the_ends_and_a_shuffle_changes_the_order_alone() -> None:

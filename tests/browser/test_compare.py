@@ -57,26 +57,6 @@ def chip_button(page: Page, name: str, toy: int) -> Locator:
     return page.get_by_role("button", name=f"{name}: {TOYS[toy]} ({1950 + toy})", exact=True)
 
 
-def test_a_recommendation_can_be_added_and_taken_back(go: Callable[[str], Page]) -> None:
-    page = go("/?ds=toys&h=toy-1~toy-2")
-    before = lists(page)
-    added = page.locator(".model").first.locator(".title").first.inner_text().split(" (19")[0]
-    page.locator(".model").first.locator(
-        ".add"
-    ).first.dblclick()  # adds once: the second comes before the first is answered
-    until(page, lambda: history(page), [TOYS[1], TOYS[2], added])
-    until(page, lambda: page.url.count("~"), 2)
-    until(page, lambda: lists(page) != before, True)
-    first = page.locator(".model").first.locator(".title").first.inner_text().split(" (19")[0]
-    expect(page.get_by_role("status").filter(has_text="First in each list")).to_contain_text(
-        first
-    )  # for a screen reader
-    page.go_back()  # at once: the server must tell this from a click that came late
-    until(page, lambda: history(page), [TOYS[1], TOYS[2]])
-    until(page, lambda: lists(page), before)
-    assert page.url.endswith("/?ds=toys&h=toy-1~toy-2")
-
-
 _ORDER = """() => {
   const order = (window.order = [])
   const send = WebSocket.prototype.send
@@ -88,20 +68,33 @@ _ORDER = """() => {
 }"""
 
 
-def test_lists_and_chips_are_drawn_once_before_the_run_or_by_it_where_nothing_answers_before(
+def test_a_recommendation_can_be_taken_back_and_is_drawn_once_before_its_run_or_by_it(
     go: Callable[[str], Page],
 ) -> None:
     page = go("/?ds=toys&h=toy-1~toy-2")
+    before, model = lists(page), page.locator(".model").first
+    added = model.locator(".title").first.inner_text().split(" (19")[0]
+    model.locator(".add").first.dblclick()  # adds once: the second comes before the first is answered
+    until(page, lambda: history(page), [TOYS[1], TOYS[2], added])
+    until(page, lambda: page.url.count("~"), 2)
+    until(page, lambda: lists(page) != before, True)
+    first = model.locator(".title").first.inner_text().split(" (19")[0]
+    expect(page.get_by_role("status").filter(has_text="First in each list")).to_contain_text(first)  # read aloud
+    page.go_back()  # at once: the server must tell this from a click that came late
+    until(page, lambda: history(page), [TOYS[1], TOYS[2]])
+    until(page, lambda: lists(page), before)
+    assert page.url.endswith("/?ds=toys&h=toy-1~toy-2")
+
     settle(page)
     page.evaluate(_ORDER)
-    page.locator(".model").first.locator(".add").first.click()
+    model.locator(".add").first.click()
     until(page, lambda: page.url.count("~"), 2)
     settle(page)
     assert page.evaluate("order")[:3] == ["model", "history", "run"]
     assert sorted(set(page.evaluate("order")[3:])) in ([], ["run"])
     before = lists(page)
-    page.route("**/early/**", lambda route: route.abort())
-    page.locator(".model").first.locator(".add").first.click()
+    page.route("**/early/**", lambda route: route.abort())  # nothing answers before the run
+    model.locator(".add").first.click()
     until(page, lambda: len(history(page)), 4)
     until(page, lambda: lists(page) != before, True)
 
@@ -184,37 +177,21 @@ def test_the_history_is_edited_by_dragging_by_keyboard_and_by_typing(go: Callabl
     expect(swap).to_be_focused()
 
 
-def test_a_described_experiment_is_applied_again_to_what_it_made(go: Callable[[str], Page]) -> None:
-    page = go("/?ds=toys&h=toy-1~toy-2~toy-3")
-    page.get_by_role("button", name="More …").click()
-    page.get_by_role("combobox", name="Experiment").click()
-    page.get_by_role("option", name="Swap two").click()
-    settle(page)
-    for variant, last in (("toy-3~toy-2~toy-1", TOYS[1]), ("toy-1~toy-2~toy-3", TOYS[3])):
-        page.get_by_role("button", name="Apply").click()
-        page.wait_for_url(re.compile(f"b={variant}"))
-        expect(page.get_by_role("combobox", name="Item", exact=True)).to_have_value(f"3  {last}")
-
-
-def test_edits_quicker_than_runs_are_all_made(go: Callable[[str], Page]) -> None:
-    """Each as soon as the one before is drawn, which is before its run."""
-    page = go("/?ds=toys&h=" + "~".join(f"toy-{i}" for i in range(8)))
+def test_edits_quicker_than_runs_are_all_made_and_page_and_address_agree(go: Callable[[str], Page]) -> None:
+    """Each as soon as the one before is drawn, which is before its run; then some at an entry that is on its way out."""
+    page = go("/?ds=toys&h=" + "~".join(f"toy-{i}" for i in range(11)))
     page.locator(".history").evaluate("""async list => {
       const root = list.getRootNode(), removes = () => root.querySelectorAll(".history .remove")
-      for (const left of [7, 6, 5]) {
+      for (const left of [10, 9, 8]) {
         removes()[0].click()
         const end = Date.now() + 20_000
         while (removes().length > left && Date.now() < end) await new Promise(requestAnimationFrame)
       }
     }""")
-    page.wait_for_url(re.compile(r"[?&]h=toy-3~toy-4~toy-5~toy-6~toy-7(&|$)"))
-    assert history(page) == [TOYS[i] for i in range(3, 8)]
-
-
-def test_quick_clicks_leave_page_and_address_in_agreement(go: Callable[[str], Page]) -> None:
-    page = go("/?ds=toys&h=" + "~".join(f"toy-{i}" for i in range(8)))
+    page.wait_for_url(re.compile(r"[?&]h=toy-3~toy-4~toy-5~toy-6~toy-7~toy-8~toy-9~toy-10(&|$)"))
+    assert history(page) == [TOYS[i] for i in range(3, 11)]
     for _ in range(4):
-        page.locator(".history .remove").first.click()  # some of them at an entry that is on its way out
+        page.locator(".history .remove").first.click()
     until(page, lambda: len(history(page)) < 8, True)
     settle(page, 1.5)
     left = history(page)
@@ -225,9 +202,7 @@ def test_quick_clicks_leave_page_and_address_in_agreement(go: Callable[[str], Pa
     assert history(page) == left
 
 
-def test_a_link_shows_another_person_the_same(
-    go: Callable[[str], Page], new_page: Callable[..., Page], server: Server
-) -> None:
+def test_a_link_shows_others_the_same(go: Callable[[str], Page], new_page: Callable[..., Page], server: Server) -> None:
     page = go("/?ds=hostile")
     before = len(history(page))
     page.locator(".model .add").first.click()
@@ -399,15 +374,12 @@ def stays_under_the_pointer(page: Page, view: str) -> None:
     assert top() == pytest.approx(before, abs=2)
 
 
-def test_what_was_clicked_in_the_rank_table_stays_under_the_pointer(visit: Callable[[str], Page]) -> None:
-    stays_under_the_pointer(visit("/?ds=films&view=ranks"), ".ranks .title")
-
-
-def test_beside_the_details_of_an_item_lists_stay_where_they_were_and_a_what_if_says_what_was_dropped(
-    visit: Callable[[str], Page],
-) -> None:
+def test_beside_details_lists_stay_in_place_and_a_what_if_says_what_was_dropped(visit: Callable[[str], Page]) -> None:
     page = visit("/?ds=films&view=lists&h=star-wars-1977~star-wars-episode-v-the-empire-strikes-back-1980~jaws-1975")
     stays_under_the_pointer(page, ".model .title")
+    page.get_by_text("Rank table").click()
+    stays_under_the_pointer(page, ".ranks .title")
+    page.get_by_test_id("stButtonGroup").get_by_text("Lists", exact=True).click()
     page.get_by_role("button", name="Remove last").click()
     page.locator(".model .pinned").first.wait_for()
     of_a = page.locator(".model .pinned li")
@@ -421,24 +393,17 @@ def test_beside_the_details_of_an_item_lists_stay_where_they_were_and_a_what_if_
     assert page.get_by_test_id("stMain").evaluate("main => main.scrollHeight") <= 3_500
 
 
-def test_all_bars_are_drawn_on_tracks_of_one_length(go: Callable[[str], Page]) -> None:
+def test_bars_have_tracks_of_one_length_and_a_model_says_what_it_can_without_a_rerun(go: Callable[[str], Page]) -> None:
     page = go("/?ds=toys&u=u3&view=lists")  # with badges, a target in the list and one beyond it
     expect(page.locator("li.truth")).to_have_count(page.locator(".model").count())
     widths = "all => all.map(bar => bar.getBoundingClientRect().width)"
     for width in (1440, 390):
-        page.set_viewport_size({"width": width, "height": 900})
+        page.set_viewport_size({"width": width, "height": 844})
         settle(page)
         tracks, bars = (page.locator(f".model .bar{part}").evaluate_all(widths) for part in ("", " > span"))
         assert len(tracks) == 40  # four of the five models give probabilities
         assert min(tracks) > 100 and max(tracks) - min(tracks) < 1
         assert max(bars) == pytest.approx(max(tracks), abs=1) and min(bars) < max(bars) / 2
-
-
-def test_a_model_says_what_it_can_and_cannot_do_without_a_rerun(go: Callable[[str], Page]) -> None:
-    page = go("/?ds=toys&h=toy-1~toy-2&view=lists")
-    for width in (1440, 390):
-        page.set_viewport_size({"width": width, "height": 844})
-        settle(page)
         can_and_cannot(page, width)
 
 
