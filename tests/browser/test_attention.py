@@ -48,16 +48,12 @@ def test_words_in_cards_and_files(visit: Callable[[str], Page], console_errors: 
     assert 0.5 < sum(float(row["weight"]) for row in rows) <= 1.001
     assert any(row["word"].startswith("'=HYPERLINK") for row in rows)
     first = sum(float(row["weight"]) for row in rows if row["position"] == "1")
-    assert (
-        page.locator(WORDS).locator(".share").first.inner_text() == f"{first:.0%}"
-    )  # the card says what the file says
+    assert page.locator(WORDS).locator(".share").first.inner_text() == f"{first:.0%}"  # the card says the same
     assert page.evaluate("window.hit") is None
     assert not console_errors
 
 
-def test_what_is_pointed_at_is_lit_in_the_figure_and_in_the_history(
-    visit: Callable[[str], Page], console_errors: list[str]
-) -> None:
+def test_what_is_pointed_at_is_lit_in_both_places(visit: Callable[[str], Page], console_errors: list[str]) -> None:
     page = visit("/attention?ds=hostile&h=toy-21~toy-22~toy-23&section=positions")
     page.get_by_role("heading", name="Layers and heads").wait_for()
     settle(page)
@@ -65,10 +61,7 @@ def test_what_is_pointed_at_is_lit_in_the_figure_and_in_the_history(
     grid = page.locator(".st-key-attention_map .nsewdrag").first
     box = grid.bounding_box()
     assert box is not None
-    cell = {
-        "x": box["width"] / 6,
-        "y": box["height"] / 2,
-    }  # of three by three: the second event, and the first that it sees
+    cell = {"x": box["width"] / 6, "y": box["height"] / 2}  # of 3 × 3: the second event, and the first that it sees
     grid.hover(position=cell, force=True)
     expect(bands).to_have_count(2)
     expect(page.locator(".history li.lit")).to_have_count(2)

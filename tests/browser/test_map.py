@@ -49,9 +49,7 @@ def test_zoom_survives_another_colour_and_a_box_becomes_a_table(go: Callable, co
     page.locator(PLOT).hover(position={"x": 300, "y": 250})
     for _ in range(4):
         page.mouse.wheel(0, -200)
-    page.wait_for_function(
-        "window.traffic.sent - window.moved > 300"
-    )  # the server hears of it a while after the last move
+    page.wait_for_function("window.traffic.sent - window.moved > 300")  # a while after the last move
     settle(page)
     near = span(page)
     assert 0 < near < 0.8 * whole
@@ -112,9 +110,7 @@ def test_two_maps_are_linked_and_bars_filter_both(visit: Callable[[str], Page]) 
     legend, plots = page.locator(".st-key-map_bars").bounding_box(), page.locator(right).bounding_box()
     assert legend and plots and legend["y"] + legend["height"] <= plots["y"]  # no points under it
     lasso(page, right)
-    expect(
-        page.get_by_role("heading", name=re.compile("^[0-9,]+ items? selected$"))
-    ).to_be_visible()  # the bars are folded
+    page.get_by_role("heading", name=re.compile("^[0-9,]+ items? selected$")).wait_for()  # the bars are folded
     page.get_by_role("button", name="Deselect").click()
     page.get_by_text("Nothing is selected").wait_for()
     settle(page)
@@ -142,9 +138,7 @@ def test_two_maps_are_linked_and_bars_filter_both(visit: Callable[[str], Page]) 
     until(page, lambda: shown(left) < items and shown(right) < items, True)
 
 
-def test_many_points_are_enlarged_as_a_picture_and_drawn_anew_when_the_wheel_rests(
-    visit: Callable[[str], Page],
-) -> None:
+def test_many_points_are_enlarged_as_a_picture_and_drawn_when_the_wheel_rests(visit: Callable[[str], Page]) -> None:
     page = visit("/map?ds=many")
     plot = ".st-key-map_space-minilm .js-plotly-plot"
     drawn = f"document.querySelector('{plot}')?._fullLayout?.xaxis?.range && document.querySelector('{plot} canvas')"
@@ -222,9 +216,7 @@ def test_from_a_code_to_its_items_to_semantic_ids(
     visit: Callable[[str], Page], console_errors: list[str], foreign_requests: list[str]
 ) -> None:
     page = visit("/map?ds=codes&space=codes.rqvae")
-    page.wait_for_function(
-        f"document.querySelector('{CODES}')?._fullLayout && document.querySelector('{CODES} canvas')"
-    )
+    page.wait_for_function(DRAWN.replace(PLOT, CODES))
     settle(page)
     expect(page.get_by_role("figure", name="Map of RQ <b>: codes, 10 codes of 2 levels")).to_have_count(1)
     page.mouse.click(*at(page, "1-2"))

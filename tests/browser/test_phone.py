@@ -50,9 +50,7 @@ def test_a_chip_is_dragged_straight_down_by_its_number(visit: Callable[[str], Pa
     page.wait_for_url(re.compile(f"h={second}~{third}~{first}"))
 
 
-def test_the_map_is_on_the_first_screen_and_a_tap_selects_its_point_and_none_that_was_tapped_before(
-    visit: Callable[[str], Page],
-) -> None:
+def test_the_map_is_on_the_first_screen_and_each_tap_selects_its_own_point(visit: Callable[[str], Page]) -> None:
     page = visit("/map?ds=sample&space=sasrec&h=alien-1979~gravity-2013")
     plot, bar = page.locator(".st-key-map_sasrec .js-plotly-plot"), page.locator(".st-key-map_sasrec .modebar")
     plot.locator("canvas").first.wait_for()
@@ -174,9 +172,7 @@ def test_what_is_touched_is_large_enough_and_a_link_needs_no_clipboard(
     assert not console_errors
 
 
-def test_the_rank_table_comes_first_is_sorted_by_any_model_and_has_room_for_titles(
-    visit: Callable[[str], Page],
-) -> None:
+def test_the_rank_table_comes_first_is_sorted_by_any_model_and_has_room(visit: Callable[[str], Page]) -> None:
     page = visit("/?ds=toys&h=toy-1~toy-2")
     page.locator(".ranks tbody tr").first.wait_for()
     for column in (2, 4):  # after the item and the mean

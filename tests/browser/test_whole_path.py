@@ -91,7 +91,6 @@ def test_from_a_messy_export_to_a_verified_report(
     nobody_else_sees(new_page(), server, folder)
     assert not console_errors and not foreign_requests
     assert main(["report", "--verify", str(taken)]) == 0
-    deleted(page, server, folder)
 
 
 def survived(page: Page, server: Server, again: Callable[[], Server], folder: Path, home: Path) -> tuple[Page, Server]:
@@ -138,19 +137,6 @@ def nobody_else_sees(ben: Page, server: Server, folder: Path) -> None:
     ben.get_by_text(f"There is no dataset “{folder.name}” here").wait_for()
     settle(ben)
     assert messy.name(0) not in ben.content() and TITLE not in ben.content()
-
-
-def deleted(page: Page, server: Server, folder: Path) -> None:
-    """What is deleted is gone with its files."""
-    page.goto(f"{server.url}/your_data")
-    page.get_by_role("button", name="Delete", exact=True).wait_for()
-    settle(page)
-    page.get_by_role("button", name="Delete", exact=True).click()
-    page.get_by_role("button", name="Delete it all").wait_for()
-    settle(page)
-    page.get_by_role("button", name="Delete it all").click()
-    page.get_by_text(f"Deleted “{TITLE}”").wait_for()
-    assert not folder.exists()
 
 
 def entries(curve: Path) -> list[dict[str, Any]]:
