@@ -85,7 +85,10 @@ def test_a_download_of_what_has_an_empty_or_an_odd_name() -> None:
     def script() -> None:
         from app.components import widgets
 
-        for key in ("tree_genres__csv", "model_a__b_csv"):  # of Streamlit's components none may have two underscores in a row
+        for key in (
+            "tree_genres__csv",
+            "model_a__b_csv",
+        ):  # of Streamlit's components none may have two underscores in a row
             widgets.download("CSV", "/file", key=key)
 
     assert not AppTest.from_function(script).run().exception
