@@ -159,6 +159,8 @@ _POLICIES = {
 
 def figures(tokenization: Tokenization, levels: Sequence[Usage], titles: Mapping[str, str]) -> list[Line]:
     """What is measured of one tokenizer as a whole; the same names in the same order for all. titles: of the models, by name."""
+    for model in declarations().models.values():  # what judged or taught need not be exported
+        titles = {variant.name: variant.title for variant in model.card.variants} | dict(titles)
     report = tokenization.about.figures
     lost = "–" if report.reconstruction is None else f"{report.reconstruction:.1%}"
     near = report.neighbours
@@ -233,10 +235,7 @@ def levels_table(usages: Sequence[tuple[str, Tokenization, Sequence[Usage]]]) ->
 def _teacher(taught: Teacher, titles: Mapping[str, str]) -> str:
     well = f", validation NDCG@10 {taught.valid_ndcg:.3f}" if taught.valid_ndcg is not None else ""
     at = f" after {count(taught.best_epoch, 'epoch')}" if taught.best_epoch else ""
-    declared = {
-        variant.name: variant.title for model in declarations().models.values() for variant in model.card.variants
-    }
-    return f"{titles.get(taught.run) or declared.get(taught.run, taught.run)}{at}{well}"
+    return f"{titles.get(taught.run, taught.run)}{at}{well}"
 
 
 def _change(before: float, after: float) -> str:

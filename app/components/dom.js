@@ -30,6 +30,12 @@ function called(item) {
   return [item.title, item.detail].filter(Boolean).join(" ")
 }
 
+// A title whose words are not broken at their hyphens: SASRec-CE.
+function unbroken(node, title) {
+  for (const word of title.split(" ")) node.append(node.hasChildNodes() ? " " : "", element("span", "unbroken", word))
+  return node
+}
+
 const LONG_TITLE = 72 // characters: in the narrowest list, of six, more take over five lines
 
 // Writes the title of an item into `node`: of a very long one the first lines, and all of it where the pointer rests. does: what a

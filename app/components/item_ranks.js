@@ -34,7 +34,7 @@ function drawTable(data, root, parentElement) {
   columns.forEach((column, place) => {
     const button = action("sort", "", `Sort by ${column.title}`)
     if (column.sign) button.append(sign(column))
-    button.append(element("span", "name", column.title))
+    button.append(unbroken(element("span", "name"), column.title))
     button.title = column.note ?? ""
     button.onclick = () => sort(place - 1)
     head.append(header(button))

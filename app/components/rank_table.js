@@ -21,7 +21,7 @@ function heads(data, report) {
       const button = action("sort", "", `Sort by ${column.title}`)
       button.title = column.help ?? ""
       if (column.sign) button.append(sign(column))
-      button.append(element("span", "", column.title))
+      button.append(unbroken(element("span"), column.title))
       button.onclick = () => report("act", { do: "sort", by: column.by })
       cell.append(button)
     } else cell.append(element("span", "plain", column.title))

@@ -39,8 +39,8 @@ def _component(name: str, *styles: str, html: str = '<div class="root"></div>') 
 
 
 def _key(key: str) -> str:
-    """What Streamlit takes for the key of a component: without two underscores in a row, which names of foreign models and
-    columns may have, and a name that is empty leaves."""
+    """What Streamlit takes for the key of a component: without two underscores in a row, which names of models and columns may
+    have, and a name that is empty leaves."""
     return key.replace("__", "_·")
 
 

@@ -199,11 +199,12 @@ def test_titles_in_figures_are_text() -> None:
 
 
 def test_what_is_said_of_a_tokenizer_names_its_teacher(tmp_path: Path) -> None:
-    def said(name: str) -> dict[str, str]:
+    def lines(name: str) -> list[tokenizers.Line]:
         one = Tokenization.open(tmp_path / "identifiers" / name, Catalogue("toys", FINGERPRINT, ITEMS))
-        return {
-            line.name: line.of for line in tokenizers.figures(one, codes_of.usage(CODES, (4, 3)), {"alpha": "Alpha"})
-        }
+        return tokenizers.figures(one, codes_of.usage(CODES, (4, 3)), {"alpha": "Alpha"})
+
+    def said(name: str) -> dict[str, str]:
+        return {line.name: line.of for line in lines(name)}
 
     teacher = {"run": "alpha", "commit": None, "best_epoch": 1_200, "valid_ndcg": 0.25, "digest": "0" * 64, "kept": 1.0}
     plain = json.loads((write_tokenization(tmp_path, "plain") / "about.json").read_text("utf-8"))
@@ -213,6 +214,8 @@ def test_what_is_said_of_a_tokenizer_names_its_teacher(tmp_path: Path) -> None:
     assert (said("plain")["Teacher"], said("plain")[ranked]) == ("–", "–")
     assert said("taught")["Teacher"] == "Alpha after 1,200 epochs, validation NDCG@10 0.250"
     assert said("taught")[ranked] == "0.125 (0.200)"
+    write_tokenization(tmp_path, "judged", figures=plain["figures"] | {"ranking": ranking | {"of": "sasrec-bce"}})
+    assert "the ranking of SASRec, binary cross-entropy with" in " ".join(line.meaning for line in lines("judged"))
     few = plain["figures"]["after"] | {"excess": 0.0001, "sharing": 0.0005}
     write_tokenization(tmp_path, "once", teacher=teacher | {"best_epoch": 1}, figures=plain["figures"] | {"after": few})
     assert said("once")["Teacher"].startswith("Alpha after 1 epoch,")

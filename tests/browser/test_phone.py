@@ -193,6 +193,19 @@ def test_the_rank_table_comes_first_is_sorted_by_any_model_and_has_room(visit: C
     assert heads.first.bounding_box() == first and after["x"] + after["width"] <= 390 < last["x"] + last["width"]
 
 
+def test_names_are_whole_and_buttons_within_the_screen(visit: Callable[[str], Page]) -> None:
+    page = visit("/users?ds=sample")
+    opens = page.locator("tbody .open")
+    opens.first.wait_for()
+    assert opens.evaluate_all("all => Math.max(...all.map(open => open.getBoundingClientRect().right))") <= 390
+    page = visit("/?ds=films&m=sasrec~sasrec-bce")
+    for name in page.locator(".ranks thead .name").filter(has_text="SASRec").all():
+        assert name.evaluate("name => name.getClientRects().length") == 1  # no line ends in SASRec-
+    page = visit("/report?ds=sample")
+    chosen = page.locator(".st-key-report_batch_models_sample").get_by_text("Counting transitions", exact=True)
+    assert chosen.evaluate("name => name.scrollWidth <= name.clientWidth + 1")
+
+
 def test_an_edit_of_the_history_brings_its_ranks_into_view(visit: Callable[[str], Page]) -> None:
     page = visit("/?ds=toys&h=" + "~".join(f"toy-{item}" for item in range(30)))
     top = "e => e.getBoundingClientRect().top"

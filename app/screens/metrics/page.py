@@ -80,8 +80,11 @@ def _table(this: MetricsChoices) -> None:
     signs = {row: look.sign for row, look in this.looks.items()}
     table = metrics.grid(standing, this.notes(), {row: clean(title) for row, title in this.titles.items()}, signs)
     best = standing[standing["mark"] == "best"]
+    long = table["Model"].str.len().max() > 22
     columns = {
-        "Model": st.column_config.TextColumn(pinned=True, width=150 if widgets.on_phone() else 230),
+        "Model": st.column_config.TextColumn(
+            pinned=True, width=230 if not widgets.on_phone() else 226 if long else 150
+        ),
         "Note": st.column_config.TextColumn(width=270),
     }
     columns |= {

@@ -50,8 +50,8 @@ def _curves(this: MetricsChoices) -> None:
         if names := evaluation.validated_by_users(this.models, validated):
             titles = listed([this.titles[name] for name in names])
             st.caption(
-                md(f"{titles}: validated with trained user vectors. The table folds users in from histories, so its values "
-                   "may differ a lot.", 1_000)
+                md(f"{titles}: validated with trained user vectors. The table's rows without them know users by their "
+                   "histories alone, so their values may differ a lot.", 1_000)
             )  # fmt: skip
     else:
         st.caption("These runs had no validation: only the loss is shown.")

@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from app import batches, guard, home, owner, received, zoo
-from app.components import jobs, sections
+from app.components import jobs, sections, widgets
 from app.export import file_name
 from app.owner import Owner
 from app.reports.histories import Look, people_words
@@ -63,7 +63,7 @@ def _ask(who: Owner, models: Zoo) -> None:
             columns = _columns(who.id, upload)
     names = list(models.bundles)
     quick = [name for name in names if models.bundles[name].manifest.generator is None]
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+    with st.container(horizontal=not widgets.on_phone(), vertical_alignment="bottom", gap="small"):
         chosen = st.multiselect(
             "Models",
             names,

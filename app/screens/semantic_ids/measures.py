@@ -53,7 +53,7 @@ def overview(page: Selection) -> None:
     sections.heading("As a whole")
     judges = {name: bundle.manifest.title for name, bundle in page.models.bundles.items()}
     lines = [tokenizers.figures(shown, tokenizers.usage(shown), judges) for shown in page.shown]
-    headings = _distinct([page.heading(shown) for shown in page.shown])
+    headings = _distinct([page.heading(shown).replace("-", "\u2011").replace(" ", "\u00a0", 1) for shown in page.shown])
     measures = [[f"**{md(line.name)}**  \n:small[:gray[{md(line.meaning)}]]"] for line in lines[0]]
     st.table(
         pd.DataFrame(
