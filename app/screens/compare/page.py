@@ -237,11 +237,11 @@ def _more(models: Zoo, now: tuple[int, ...]) -> None:
         if not able:
             st.caption("None of these models has item vectors to compare.")
             return
-        called = distinct({name: clean(styles.space(models.bundles[name]), 60) for name in able})
+        spaces = distinct({name: clean(styles.space(models.bundles[name]), 60) for name in able})
         st.selectbox(
             "Nearest in the space of",
             able,
-            format_func=lambda name: called.get(name, name),
+            format_func=lambda name: spaces.get(name, name),
             key="compare_space",
             help=glossary.tooltip("Neighbours"),
         )
