@@ -226,6 +226,7 @@ def test_a_file_that_was_moved_stays_where_it_is_put_again(root: Path) -> None:
     press(test, "other", "catalogue")
     drop(test, "log", rows)
     assert test.selectbox(key="upload_role_log_time_0").value == "day"
+    assert "Its columns are those of a catalogue. A log has one event per row" in said(test)
 
 
 def test_a_zip_brings_both(root: Path) -> None:
