@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 
 from app.store.attributes import PROSE, Among, Between, Facet, caption, is_place, is_year, names_items
-from app.text import clean, md, title_words, words_and_numbers, words_of
+from app.text import clean, distinct, md, title_words, words_and_numbers, words_of
 from engine.tabular.columns import RESERVED
 
 PILLS = 24  # values of an attribute that are all shown; of more, people choose from a list
@@ -74,7 +74,7 @@ def counted(values: Sequence[tuple[str, int]], chosen: Sequence[str]) -> dict[st
     """Value → "Drama · 725", the most frequent first; chosen ones are there even where nothing matches any more."""
     counts = dict(values)
     counts.update({value: 0 for value in chosen if value not in counts})
-    return {value: f"{clean(value, 60)} · {items:,}" for value, items in counts.items()}
+    return distinct({value: f"{clean(value, 60)} · {items:,}" for value, items in counts.items()})
 
 
 def filter_words(name: str, condition: Among | Between) -> str:

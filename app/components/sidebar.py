@@ -10,7 +10,7 @@ from app.limits import MAX_K
 from app.links import base_path
 from app.session import state
 from app.store import records
-from app.text import clean, count, md
+from app.text import clean, count, distinct, md
 from engine.runtime import Zoo
 
 
@@ -18,10 +18,11 @@ def show(datasets: dict[str, str], models: Zoo | None) -> None:
     """datasets: name → title; models: of the one that is shown, None where it cannot be opened."""
     now = state.get()
     st.session_state["tray_dataset"], st.session_state["tray_k"] = now.dataset, now.k
+    called = distinct({name: clean(title) for name, title in datasets.items()})
     st.selectbox(
         "Dataset",
         list(datasets),
-        format_func=lambda name: clean(datasets.get(name, name), 60),
+        format_func=lambda name: called.get(name, name),
         key="tray_dataset",
         on_change=guard.callback(_choose_dataset, tuple(datasets)),
     )

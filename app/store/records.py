@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -164,9 +165,9 @@ def of_row(kind: type[Record], row: Sequence[Any]) -> Record:
 
 
 def named(text: object, kind: str = "name") -> str:
-    """A name as it is kept: one line, not empty. Raises SeqscopeError."""
+    """A name as it is kept: one line, of which something can be seen. Raises SeqscopeError."""
     name = clean(text, MAX_NAME)
-    if not name:
+    if not any(unicodedata.category(c)[0] in "LNPS" for c in name):
         raise SeqscopeError(f"Give it a {kind}: at least one letter.")
     return name
 

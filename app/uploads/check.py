@@ -26,6 +26,7 @@ from engine.tabular.problems import (
     LATEST,
     MAX_TITLE,
     Rule,
+    finite,
     id_rules,
     quantity_rules,
     time_rules,
@@ -256,7 +257,7 @@ def check_events(
     for role, rules_of in (("weight", weight_rules), ("quantity", quantity_rules)):
         if role in cell_of:
             cell = cell_of[role]
-            numbers[role] = f"try_cast({cell} AS DOUBLE)"
+            numbers[role] = finite(cell)
             _insert(findings, "log", rules_of(cell), cell, name[role])
     con.execute(
         f'CREATE OR REPLACE TABLE events AS SELECT line, {cell_of["user"]} AS "user", {cell_of["item"]} AS item, '

@@ -127,10 +127,10 @@ def value(con: duckdb.DuckDBPyConnection, query: str) -> int:
     return int(con.execute(query).fetchall()[0][0] or 0)
 
 
-BLANKS = " \t\r\n\v\f\u00a0"
+BLANKS = " \t\r\n\v\f\u00a0\u200b\ufeff"
 """What is taken off both ends of a field."""
 SQL_BLANKS = " || ".join(f"chr({ord(c)})" for c in BLANKS)
-_ENDS = r"'^[\s\x{0b}\x{a0}]|[\s\x{0b}\x{a0}]$'"
+_ENDS = r"'^[\s\x{0b}\x{a0}\x{200b}\x{feff}]|[\s\x{0b}\x{a0}\x{200b}\x{feff}]$'"
 PICTURES = "␀␁"
 """What stands for NUL and SOH, which no text of a table has."""
 

@@ -259,5 +259,6 @@ def quantity_rules(cell: str) -> tuple[Rule, ...]:
 
 
 def finite(cell: str) -> str:
-    """SQL: the number that a text is, NULL where it is none."""
-    return f"CASE WHEN isfinite(try_cast({cell} AS DOUBLE)) THEN try_cast({cell} AS DOUBLE) END"
+    """SQL: the number that a text is, NULL where it is none; 4,5 is 4.5, and 1,005 may be either of two."""
+    number = f"try_cast(regexp_replace({cell}, '^([-+]?\\d+),(\\d\\d?)$', '\\1.\\2') AS DOUBLE)"
+    return f"CASE WHEN isfinite({number}) THEN {number} END"

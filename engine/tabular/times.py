@@ -28,6 +28,7 @@ _OTHERS = (
     "%Y%m%d%H%M%S",
     "%Y%m%dT%H%M%S",
     "%a, %d %b %Y %H:%M:%S %z",
+    "%a, %d %b %Y %H:%M:%S GMT",
 )
 _FORMS = (*(f"{day}{hour}" for day in _DAYS for hour in _HOURS), *_OTHERS)
 _LETTERS, _BETWEEN = frozenset(string.ascii_letters), frozenset(string.digits + string.whitespace)

@@ -69,6 +69,18 @@ def test_a_dataset_opens_for_its_owner_alone_and_its_card_says_what_there_is(roo
     assert not [one for one in test.expander if one.label.startswith("Train models")]
 
 
+def test_datasets_of_like_titles_are_told_apart(root: Path) -> None:
+    """Streamlit takes the last of those that a list calls the same."""
+    for title in (
+        "The same",
+        "The same",
+        *(f"A catalogue {'of very many things ' * 3}in {year}" for year in (2023, 2024)),
+    ):
+        ready(ANNA, title)
+    options = visit(root, ANNA).selectbox(key="tray_dataset").options
+    assert len(options) == len(set(options)) > 4
+
+
 def test_semantic_ids_are_added_to_a_dataset_that_is_ready_and_a_log_is_needed_to_train(
     root: Path, launcher: Nobody
 ) -> None:

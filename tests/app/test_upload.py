@@ -111,6 +111,20 @@ def test_columns_are_mapped_and_the_same_one_is_never_two(root: Path) -> None:
     assert table.column_names == ["item_id", "title"] and table["title"].to_pylist() == ["Some title", "Two words"]
 
 
+def test_columns_of_like_names_and_values_are_told_apart(root: Path) -> None:
+    """Streamlit takes the last of those that a list calls the same."""
+    test = page(root, ANNA)
+    begin = "Which of these do you have or have ever had at home"
+    drop(
+        test,
+        "catalogue",
+        f"item_id,title,{begin}: a car,{begin}: a bicycle\nx1,Some title,yes,yes\nx2,Two words,no,no\n".encode(),
+    )
+    attributes = test.multiselect(key="upload_attributes_catalogue_0")
+    for options in (attributes.options, test.selectbox(key="upload_role_catalogue_title_0").options):
+        assert len(options) == len(set(options))
+
+
 def test_columns_that_only_their_values_tell_are_named(root: Path) -> None:
     test = page(root, ANNA)
     rows = "".join(f"c{row % 3},SKU-{row % 5},2025-0{1 + row % 9}-02 10:00:00\n" for row in range(40))
@@ -212,6 +226,7 @@ def test_a_file_that_was_moved_stays_where_it_is_put_again(root: Path) -> None:
     press(test, "other", "catalogue")
     drop(test, "log", rows)
     assert test.selectbox(key="upload_role_log_time_0").value == "day"
+    assert "Its columns are those of a catalogue. A log has one event per row" in said(test)
 
 
 def test_a_zip_brings_both(root: Path) -> None:

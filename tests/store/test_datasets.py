@@ -64,8 +64,9 @@ class TestAdd:
 
     def test_titles_are_one_line(self, store: Store) -> None:
         assert store.datasets.add(ANNA, "  My\n\x00films\u202e ").title == "My films"
-        with pytest.raises(SeqscopeError, match="title"):
-            store.datasets.add(ANNA, " \n")
+        for unseen in (" \n", "\u200b\u2060"):
+            with pytest.raises(SeqscopeError, match="title"):
+                store.datasets.add(ANNA, unseen)
 
     def test_of_what_is_refused_or_cannot_be_placed_nothing_stays(
         self, store: Store, monkeypatch: pytest.MonkeyPatch

@@ -207,6 +207,21 @@ def test_weights_and_times_to_come(desk: Desk) -> None:
     adds_up(checked)
 
 
+def test_what_cannot_be_seen_at_the_ends_of_a_field_is_no_part_of_it(desk: Desk) -> None:
+    checked = desk.check(
+        "item_id,title\n\u200bi1,Heat\ufeff\ni2,\u200b\n", "user,item\n" + "u,i1\nu,i2\u200b\n" * 2 + "v,i1\n"
+    )
+    assert [(item["item_id"], item["title"]) for item in desk.items()] == [("i1", "Heat"), ("i2", "i2")]
+    assert "item_unknown" not in counts(checked) and counts(checked)["title_missing"] == 1
+
+
+def test_numbers_with_a_decimal_comma(desk: Desk) -> None:
+    rows = [f"u{n % 3};i{n % 5};{n % 5},5;1;{1_700_000_000 + n}" for n in range(15)]
+    checked = desk.check(log="\n".join(["user;item;rating;quantity;time", *rows, "u1;i1;1,005;-1,25;1700000100"]))
+    assert checked.bad_rows == 1 and counts(checked)["weight_unreadable"] == 1  # which may be a thousand and five
+    assert {event["weight"] for event in desk.log()} == {0.5, 1.5, 2.5, 3.5, 4.5}
+
+
 def test_a_row_is_left_out_once_and_seconds_among_milliseconds(desk: Desk) -> None:
     checked = desk.check(log=LOG + ",,then\n")
     assert counts(checked) == {"user_missing": 1, "item_missing": 1, "time_unreadable": 1}

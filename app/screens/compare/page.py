@@ -16,7 +16,7 @@ from app.figures import compare
 from app.screens.compare import SECTIONS, VIEWS, actions
 from app.screens.compare import beam_search as beams
 from app.session import history_edits, state
-from app.text import clean, count, md
+from app.text import clean, count, distinct, md
 from engine.runtime import Zoo
 
 
@@ -237,10 +237,11 @@ def _more(models: Zoo, now: tuple[int, ...]) -> None:
         if not able:
             st.caption("None of these models has item vectors to compare.")
             return
+        spaces = distinct({name: clean(styles.space(models.bundles[name]), 60) for name in able})
         st.selectbox(
             "Nearest in the space of",
             able,
-            format_func=lambda name: clean(styles.space(models.bundles[name]), 60) if name in models.bundles else name,
+            format_func=lambda name: spaces.get(name, name),
             key="compare_space",
             help=glossary.tooltip("Neighbours"),
         )

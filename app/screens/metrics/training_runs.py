@@ -11,7 +11,7 @@ from app.components import choice, sections, widgets
 from app.figures import metrics as figures
 from app.screens.metrics import ALONG
 from app.screens.metrics.choices import MetricsChoices
-from app.text import clean, listed, md, span
+from app.text import clean, distinct, listed, md, span
 from engine.runtime import Zoo
 
 
@@ -97,7 +97,7 @@ def made(models: Zoo) -> None:
     if rows:
         st.table(table, border="horizontal", hide_index=True, alt="How every model was trained.")
     if models.bundles:
-        titles = {name: clean(bundle.manifest.title) for name, bundle in models.bundles.items()}
+        titles = distinct({name: clean(bundle.manifest.title) for name, bundle in models.bundles.items()})
         chosen = st.selectbox(
             "Recipe", list(titles), format_func=lambda name: titles.get(name, name), index=None, key="metrics_recipe",
             placeholder="Choose a model", width=320,

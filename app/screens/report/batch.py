@@ -14,7 +14,7 @@ from app.owner import Owner
 from app.reports.histories import Look, people_words
 from app.session import state
 from app.store import records
-from app.text import clean, md
+from app.text import clean, distinct, md
 from app.uploads.limits import UploadLimits
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
@@ -63,12 +63,13 @@ def _ask(who: Owner, models: Zoo) -> None:
             columns = _columns(who.id, upload)
     names = list(models.bundles)
     quick = [name for name in names if models.bundles[name].manifest.generator is None]
+    called = distinct({name: clean(bundle.manifest.title, 60) for name, bundle in models.bundles.items()})
     with st.container(horizontal=not widgets.on_phone(), vertical_alignment="bottom", gap="small"):
         chosen = st.multiselect(
             "Models",
             names,
             default=quick or names,
-            format_func=lambda name: clean(models.bundles[name].manifest.title, 60) if name in names else name,
+            format_func=lambda name: called.get(name, name),
             key=f"report_batch_models_{models.info.name}",
             help="Generative models answer one history after the other, which takes much longer.",
         )
@@ -128,13 +129,14 @@ def _map(seen: Look, named: dict[str, str], key: str) -> None:
     guessed = {} if columns is None else {"user": columns.user, "time": columns.time}
     if columns is not None:
         guessed["item" if columns.per_row == "event" else "items"] = columns.items
+    called = distinct({name: f"{clean(name, 40)}: {clean(sample, 60)}" for name, sample in seen.samples.items()})
     with st.container(horizontal=True, gap="small"):
         for role, label in _ROLES.items():
             widget = f"{key}_{role}"
             st.session_state[widget] = named.get(role) or guessed.get(role) or ""
             st.selectbox(
                 label, ["", *seen.samples], key=widget, width=260,
-                format_func=lambda name: f"{clean(name, 40)}: {clean(seen.samples[name], 60)}" if name else "none",
+                format_func=lambda name: called.get(name, "none"),
                 on_change=guard.callback(_name, named, role, widget),
             )  # fmt: skip
 

@@ -14,7 +14,7 @@ from app.reports.document import Asked
 from app.reports.parts import PARTS
 from app.session import state
 from app.session.address import decode, encode
-from app.text import clean, count, md
+from app.text import clean, count, distinct, md
 from engine.runtime import Zoo
 
 
@@ -116,6 +116,7 @@ def _several(
     if not options:
         st.caption(md(f"{label}: none of these."))
         return
+    called = distinct({option: titles.get(option, option) for option in options})
     key = f"report_{name}_{len(options)}"
     st.session_state[key] = [
         option for option in options if name not in parameters or option in decode(parameters[name])
@@ -123,7 +124,7 @@ def _several(
     st.multiselect(
         label,
         options,
-        format_func=lambda option: titles.get(option, option),
+        format_func=lambda option: called.get(option, option),
         key=key,
         help=glossary.tooltip(label.removesuffix(" of")),
         placeholder=f"None of {count(len(options), 'one', 'these')}",

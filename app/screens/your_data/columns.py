@@ -9,7 +9,7 @@ from app.components import widgets
 from app.screens.your_data import upload_file
 from app.screens.your_data import upload_words as views
 from app.screens.your_data.upload_file import Draft
-from app.text import clean, count, md
+from app.text import clean, count, distinct, md
 from engine.tabular.reading import NEEDED, PATTERN, SEPARATORS, TIMES, FileKind, Reading, ReadingChoice, Role, Seen
 
 _NONE = ""
@@ -119,6 +119,7 @@ def _columns(draft: Draft, kind: FileKind, reading: Reading, seen: dict[str, See
             with st.container(horizontal=True, vertical_alignment="center", gap="small"):
                 _sure(choice.model_copy(update={"why": why or choice.why}))
     names = [column.name for column in reading.columns]
+    called = distinct({name: views.column_words(name, seen) for name in names})
     with st.container(horizontal=True, gap="medium"):
         for role, label in _ROLES[kind]:
             column = reading.column(role)
@@ -128,7 +129,7 @@ def _columns(draft: Draft, kind: FileKind, reading: Reading, seen: dict[str, See
                 st.selectbox(
                     label,
                     [_NONE, *names],
-                    format_func=lambda name: views.column_words(str(name), seen) if name else "none",
+                    format_func=lambda name: called.get(str(name), "none"),
                     key=key,
                     on_change=guard.callback(_map, draft, kind, role, key),
                 )
@@ -176,7 +177,7 @@ def _attributes(draft: Draft, kind: FileKind, reading: Reading, seen: dict[str, 
     taken = {column.name for role, _ in _ROLES[kind] if (column := reading.column(role))}
     names = [column.name for column in reading.columns if column.name not in taken]
     used = [column.name for column in reading.columns if column.role in _KINDS]
-    called = {column.name: clean(column.called, 40) for column in reading.columns if column.called}
+    called = distinct({column.name: clean(column.called or column.name, 40) for column in reading.columns})
     if not names:
         return
     key = draft.key("attributes", kind)
@@ -184,7 +185,7 @@ def _attributes(draft: Draft, kind: FileKind, reading: Reading, seen: dict[str, 
     st.multiselect(
         "Attributes",
         names,
-        format_func=lambda name: called.get(name) or clean(name, 40),
+        format_func=lambda name: called.get(name, name),
         key=key,
         placeholder="None",
         on_change=guard.callback(_use, draft, kind, key),

@@ -149,7 +149,7 @@ def _guess(draft: Draft, kind: FileKind, fixed: dict[str, str], say: Say) -> Non
         )
         kind = other
         guess = files.guess(draft.folder, kind, draft.bounded(), owner=draft.owner, on_progress=say)
-    elif other is not None and kind not in draft.moved:
+    elif other is not None:
         needed = _WORDS[kind][1]
         words = f"Its columns are those of a {other}. A {kind} has {needed[:1].lower()}{needed[1:]}"
         draft.notes[kind] = f"{draft.notes.get(kind, '')} {words}".strip()
