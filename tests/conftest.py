@@ -18,7 +18,8 @@ STAND_IN = ROOT / "tests" / "stand_in"
 LONGEST = (
     "export/test_bundle.py",
     *(f"browser/test_{name}.py" for name in (
-        "whole_path", "pages", "report", "owner", "compare", "map", "phone", "attention", "films", "catalogue", "tables",
+        "whole_path", "pages", "report", "owner", "compare", "map", "phone", "attention", "films", "catalogue",
+        "semantic_ids", "metrics", "users",
     )),
     "jobs/test_engine.py", "test_extending.py", "generation/test_export.py",
 )  # fmt: skip
