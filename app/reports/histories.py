@@ -42,7 +42,7 @@ from engine.errors import Refused, SeqscopeError
 from engine.files import expect_file
 from engine.runtime import Zoo
 from engine.tabular import dialect, times
-from engine.tabular.database import BLANKS, connect, first_line, value
+from engine.tabular.database import BLANKS, connect, first_line, number, value
 from engine.tabular.findings import Findings
 from engine.tabular.parquet import describe, read_parquet
 from engine.tabular.problems import PROBLEMS
@@ -413,12 +413,12 @@ def _order(con: duckdb.DuckDBPyConnection) -> str:
     event among others with a time has none that can be read."""
     if not value(con, "SELECT count(moment) FROM events"):
         return "moment"
-    number = times.number("moment")
+    as_number = number("moment")
     if not value(
-        con, f"SELECT count(*) FROM events WHERE moment IS NOT NULL AND NOT coalesce(isfinite({number}), FALSE)"
+        con, f"SELECT count(*) FROM events WHERE moment IS NOT NULL AND NOT coalesce(isfinite({as_number}), FALSE)"
     ):
-        _refuse_timeless(con, number)
-        return number
+        _refuse_timeless(con, as_number)
+        return as_number
     rows = "SELECT moment, row_number() OVER () AS place FROM events WHERE moment IS NOT NULL"
     step = max(1, value(con, "SELECT count(moment) FROM events") // 1_000)
     some = con.execute(f"SELECT moment FROM ({rows}) WHERE place % {step} = 0").fetchall()

@@ -141,6 +141,16 @@ def trimmed(field: str) -> str:
     return f"nullif(CASE WHEN regexp_matches({field}, {_ENDS}) THEN trim({field}, {SQL_BLANKS}) ELSE {field} END, '')"
 
 
+_COMMA = r"[-+]?(\d+,(\d{1,2}|\d{4,})|\d{4,},\d{3})"
+"""A number with a comma before its fraction; a comma that may separate thousands is none."""
+
+
+def number(cell: str) -> str:
+    """SQL: the number that a text is, with a point or a comma before its fraction; NULL where it is none."""
+    comma = f"CASE WHEN regexp_full_match({cell}, {sql(_COMMA)}) THEN replace({cell}, ',', '.') END"
+    return f"coalesce(try_cast({cell} AS DOUBLE), try_cast({comma} AS DOUBLE))"
+
+
 def pictured(cell: str) -> str:
     """SQL: what a text of JSON or Parquet holds that plain lines do not: NUL and SOH as their pictures."""
     return f"translate({cell}, chr(0) || chr(1), {sql(PICTURES)})"

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+from engine.tabular.database import number
+
 Kind = Literal["stop", "bad", "warning"]
 
 MAX_ID = 200
@@ -259,6 +261,5 @@ def quantity_rules(cell: str) -> tuple[Rule, ...]:
 
 
 def finite(cell: str) -> str:
-    """SQL: the number that a text is, NULL where it is none; 4,5 is 4.5, and 1,005 may be either of two."""
-    number = f"try_cast(regexp_replace({cell}, '^([-+]?\\d+),(\\d\\d?)$', '\\1.\\2') AS DOUBLE)"
-    return f"CASE WHEN isfinite({number}) THEN {number} END"
+    """SQL: the finite number that a text is; NULL where it is none."""
+    return f"CASE WHEN isfinite({number(cell)}) THEN {number(cell)} END"

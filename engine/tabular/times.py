@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import duckdb
 
-from engine.tabular.database import sql
+from engine.tabular.database import number, sql
 from engine.tabular.problems import LATEST
 from engine.tabular.reading import PATTERN, TIMES, UNITS, ReadingChoice, Sure
 
@@ -40,14 +40,6 @@ _SWAPPED = {
 
 MICRO = 1_000_000
 """Microseconds of a second."""
-_COMMA = r"-?(\d+,(\d{1,2}|\d{4,})|\d{4,},\d{3})"
-"""A number with a comma before its fraction; a comma that may separate thousands is none."""
-
-
-def number(column: str) -> str:
-    """SQL: the number that the text `column` is, with a point or a comma before its fraction, NULL where it is none."""
-    comma = f"CASE WHEN regexp_full_match({column}, {sql(_COMMA)}) THEN replace({column}, ',', '.') END"
-    return f"coalesce(try_cast({column} AS DOUBLE), try_cast({comma} AS DOUBLE))"
 
 
 def seconds(column: str, form: str) -> str:
