@@ -50,7 +50,7 @@ def test_no_figure_of_a_refit_stands_beside_another_models(path: Path) -> None:
 def test_a_refit_is_named_as_one_and_shown_when_somebody_chooses_it(path: Path) -> None:
     models = Zoo.open(path)
     card = model_card(models.bundles["alpha-refit"])
-    assert "full, refit" in card["Fitted on"] and "as validation had selected" in card["Trained"]
+    assert "Full ranking, refit" in card["Fitted on"] and "as validation had selected" in card["Trained"]
     assert "Fitted on" not in model_card(models.bundles["alpha"])
     notes = {name: recommend._note(models, name, 3) for name in NAMES}
     assert "refit" in notes["alpha-refit"] and "refit" not in notes["alpha"]
