@@ -24,7 +24,7 @@ from pydantic import BaseModel, Field, ValidationError, create_model, model_vali
 from pydantic.json_schema import GenerateJsonSchema
 
 from app.limits import MAX_HISTORY
-from app.reports.part import ItemId, Name, ReportModel, Sha256, SummaryLine
+from app.reports.fields import ItemId, Name, ReportModel, Sha256, SummaryLine
 from app.reports.part import Part as ReportPart
 from app.reports.parts import PARTS as _PARTS
 from app.styles import Style

@@ -6,21 +6,18 @@ computed, shown, tabled and checked. Everything else asks all parts in turn (app
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Generic, NamedTuple, TypeVar
-
-from pydantic import Field
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from app import examples
 from app.analysis.recommend import Answer, ask
 from app.reports.blocks import Block, Table
+from app.reports.fields import Item
 from app.styles import titled
 from app.text import clean
-from engine.bundle.manifest import Name, Sha256, Strict  # noqa: F401  (parts take them from here)
 from engine.cards import require
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
@@ -33,59 +30,6 @@ History = tuple[int, ...]
 TOLERANCE = 1e-4
 Entry = TypeVar("Entry")
 _MISSING = object()
-
-
-# --- what contents are made of: strict models, an item, and numbers with as many digits as a float32 has
-
-
-ItemId = Annotated[str, Field(max_length=10_000)]
-Rank = Annotated[float, Field(ge=1)]
-
-
-class ReportModel(Strict):
-    """Of a report: an older one is written as it was, so that its seal still fits."""
-
-    def unsaid(self) -> dict[str, Any]:
-        """The fields that came later and say nothing here."""
-        fields = type(self).model_fields
-        return {name: fields[name].default for name in self.LATER if getattr(self, name) == fields[name].default}
-
-
-class Item(ReportModel):
-    item_id: ItemId
-    title: str
-    """As people see it, not escaped."""
-
-
-class SummaryLine(ReportModel):
-    """Of the summary."""
-
-    about: str
-    """What it tells: Compared, Best, For whom, Beware, Check; in earlier reports Held-out items, too."""
-    text: str
-
-
-def number(value: float) -> float:
-    """As many digits as a float32 has."""
-    return float(f"{value:.7g}")
-
-
-def number_or_none(value: float | None) -> float | None:
-    """None in place of NaN, too."""
-    return None if value is None or math.isnan(value) else number(value)
-
-
-def numbers(values: Iterable[float | None]) -> list[float | None]:
-    return [number_or_none(value) for value in values]
-
-
-def check_square(part: str, matrix: Sequence[Sequence[object]], size: int) -> None:
-    """Raises ValueError where the matrix is not [size, size]."""
-    if len(matrix) != size or any(len(row) != size for row in matrix):
-        raise ValueError(f"{part} has a matrix that is not {size} by {size}")
-
-
-# --- what a part is made from, and declares
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from app.analysis import metrics as analysis
 from app.reports.blocks import Block
-from app.reports.part import SummaryLine
+from app.reports.fields import SummaryLine
 from app.reports.parts.metrics import Estimate, Metrics, row_of
 from app.text import clean, count, listed
 from engine.runtime import judge, protocols

@@ -19,7 +19,8 @@ from pydantic import ValidationError
 from app.reports import document, provenance, verify
 from app.reports.build import build
 from app.reports.document import PARTS, Asked, Report
-from app.reports.part import TOLERANCE, SummaryLine
+from app.reports.fields import SummaryLine
+from app.reports.part import TOLERANCE
 from app.reports.parts import metrics
 from app.reports.parts.metrics import verdict
 from app.reports.summary import _signless

@@ -14,7 +14,8 @@ from app.analysis import beam_search
 from app.figures import attention as drawing
 from app.reports import charts
 from app.reports.blocks import Block, Figure, Table, figures, grid, h3, p, quiet, sign
-from app.reports.part import ByModel, Item, ItemId, Name, ReportModel, Source, check_square, number, numbers
+from app.reports.fields import Item, ItemId, Name, ReportModel, check_square, number, numbers
+from app.reports.part import ByModel, Source
 from app.text import clean
 from engine.errors import SeqscopeError
 from engine.runtime import last_row

@@ -11,19 +11,8 @@ from app.analysis import semantic_ids, tokenizers
 from app.figures import semantic_ids as drawing
 from app.reports import charts
 from app.reports.blocks import Block, Cell, Figure, Table, figures, grid, h3, quiet, table
-from app.reports.part import (
-    Checked,
-    Item,
-    Name,
-    Part,
-    ReportModel,
-    Sha256,
-    Source,
-    as_told,
-    each,
-    number,
-    number_or_none,
-)
+from app.reports.fields import Item, Name, ReportModel, Sha256, number, number_or_none
+from app.reports.part import Checked, Part, Source, as_told, each
 from app.styles import DASHES, SERIES, Style
 from app.text import clean, short
 from engine.writing import in_percent

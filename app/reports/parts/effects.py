@@ -12,7 +12,8 @@ from app.analysis import beam_search, recommend
 from app.figures import compare
 from app.reports import charts
 from app.reports.blocks import Block, Figure, Table, figures, grid, key, p, quiet, sign
-from app.reports.part import Item, Name, OfItem, Rank, ReportModel, Source, number, numbers
+from app.reports.fields import Item, Name, Rank, ReportModel, number, numbers
+from app.reports.part import OfItem, Source
 from app.text import clean, listed, ordinal
 from engine.errors import SeqscopeError
 from engine.runtime import Contributions, LeaveOneOut, rank_move

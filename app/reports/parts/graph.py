@@ -12,7 +12,8 @@ from app.analysis import graph_paths
 from app.figures import graph_paths as drawing
 from app.reports import charts
 from app.reports.blocks import Block, Figure, Table, figures, grid, h3, p, quiet, sign, table
-from app.reports.part import Checked, Item, Name, OfItem, ReportModel, Source, number, number_or_none, same
+from app.reports.fields import Item, Name, ReportModel, number, number_or_none
+from app.reports.part import Checked, OfItem, Source, same
 from app.text import clean, short
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo, judge

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from app.reports.blocks import Block, Table, h3, p, quiet
-from app.reports.part import Item, Part, ReportModel, Source, positions
+from app.reports.fields import Item, ReportModel
+from app.reports.part import Part, Source, positions
 from app.text import clean
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from app.analysis import beam_search
 from app.analysis.recommend import BARS, NO_BARS, SAME_FOR_EVERYBODY, Answer, read_words
 from app.analysis.recommend import bar as relative
 from app.reports.blocks import Block, Table, grid, quiet, sign
-from app.reports.part import TOLERANCE, ByModel, Checked, Item, ItemId, Name, ReportModel, Source, difference, number
+from app.reports.fields import Item, ItemId, Name, ReportModel, number
+from app.reports.part import TOLERANCE, ByModel, Checked, Source, difference
 from app.text import clean, percent, short
 
 if TYPE_CHECKING:

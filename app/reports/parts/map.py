@@ -13,7 +13,8 @@ from app.analysis.map_points import Marks, Points, sample
 from app.figures import map as drawing
 from app.reports import charts
 from app.reports.blocks import Block, Figure, Table, figures, grid, key, p, quiet
-from app.reports.part import Item, Name, Part, ReportModel, Source, number
+from app.reports.fields import Item, Name, ReportModel, number
+from app.reports.part import Part, Source
 from app.store.attributes import tidied
 from app.styles import titled
 from app.text import clean, short

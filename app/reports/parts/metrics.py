@@ -17,7 +17,8 @@ from app.analysis.model_card import split_words
 from app.figures import metrics as drawing
 from app.reports import charts
 from app.reports.blocks import Block, Cell, Figure, Table, figures, grid, interval, p, quiet, sign, table
-from app.reports.part import Checked, Name, Part, ReportModel, Source, number, number_or_none, same
+from app.reports.fields import Name, ReportModel, number, number_or_none
+from app.reports.part import Checked, Part, Source, same
 from app.styles import dotted
 from app.text import clean, count, listed
 from engine.errors import SeqscopeError

@@ -10,7 +10,8 @@ from app.analysis.recommend import MEASURES, RBO_P, Spread, spread_words
 from app.figures import compare
 from app.reports import charts
 from app.reports.blocks import Block, Figure, Table, figures, grid, key, p, sign, table
-from app.reports.part import Name, Part, ReportModel, Source, check_square, number
+from app.reports.fields import Name, ReportModel, check_square, number
+from app.reports.part import Part, Source
 from app.text import share_of_all
 from engine.runtime import rbo_weight
 

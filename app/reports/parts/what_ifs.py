@@ -8,19 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from app.analysis.recommend import Answer, ask
 from app.reports.blocks import Block, Cell, Table, grid, h3, sign, table
-from app.reports.part import (
-    Checked,
-    Item,
-    ItemId,
-    Name,
-    Part,
-    ReportModel,
-    Source,
-    each,
-    number_or_none,
-    positions,
-    same,
-)
+from app.reports.fields import Item, ItemId, Name, ReportModel, number_or_none
+from app.reports.part import Checked, Part, Source, each, positions, same
 from app.session import history_edits
 from app.text import clean, short
 from engine.runtime import movement
