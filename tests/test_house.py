@@ -57,12 +57,12 @@ def imports() -> grimp.ImportGraph:
     return grimp.build_graph("engine", "app", cache_dir=None, exclude_type_checking_imports=True)
 
 
-@not_yet("76,232")
+@not_yet("76,233")
 def test_the_code_is_small() -> None:
     assert sum(map(lines, CODE)) <= 46_000
 
 
-@not_yet("405")
+@not_yet("406")
 def test_its_modules_are_few() -> None:
     assert len(CODE) <= 280
 
@@ -71,7 +71,7 @@ def test_no_module_is_long() -> None:
     assert {path.relative_to(ROOT).as_posix(): lines(path) for path in CODE if lines(path) > 600} == {}
 
 
-@not_yet("45,060")
+@not_yet("45,063")
 def test_the_tests_are_shorter_than_what_they_test() -> None:
     assert sum(map(lines, TESTS)) <= 32_000
 

@@ -14,3 +14,8 @@
 Nothing of a file is parsed in the process of the app: guess and check run a child (child.py) with limits of its own, and whatever
 becomes of it ends in an answer or one message (runner.py). `folder` is a dataset's own (app/home.py), or one that is staged.
 """
+
+from collections.abc import Callable
+
+OnProgress = Callable[[float, str], None]
+"""Takes how far a step is, 0 to 1, and what it does."""

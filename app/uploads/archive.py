@@ -12,8 +12,9 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from app.uploads import OnProgress
 from app.uploads.guess import guess
-from app.uploads.limits import Say, UploadLimits
+from app.uploads.limits import UploadLimits
 from engine.errors import Refused
 from engine.files import BROKEN_ZIP
 from engine.tabular.reading import MB, FileKind, Record
@@ -54,7 +55,7 @@ def is_archive(path: Path) -> bool:
         return file.read(len(MAGIC)) == MAGIC
 
 
-def unpack(work: Path, path: Path, kinds: Sequence[FileKind], limits: UploadLimits, say: Say) -> Unpacked:
+def unpack(work: Path, path: Path, kinds: Sequence[FileKind], limits: UploadLimits, say: OnProgress) -> Unpacked:
     """Writes `work`/catalogue and `work`/log, those that there are, and beside a catalogue `work`/index.json. kinds: that are
     wanted; a single file is of the first, until its columns say otherwise. Raises Refused where the archive is damaged or too
     large, or where nothing tells what is what."""
@@ -111,7 +112,7 @@ def _chosen(
     kinds: Sequence[FileKind],
     work: Path,
     limits: UploadLimits,
-    say: Say,
+    say: OnProgress,
 ) -> dict[FileKind, zipfile.ZipInfo]:
     data = [member for member in members if not _base(member).lower().endswith(_OTHERS)]
     data = [member for member in data if not _base(member).lower().startswith((INDEX, *_OTHER_NAMES))]

@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from app.text import count
-from app.uploads import clean
-from app.uploads.limits import Say, UploadLimits
+from app.uploads import OnProgress, clean
+from app.uploads.limits import UploadLimits
 from engine.errors import Refused
 from engine.tabular.columns import NAMES, called, lowest_liked, scale_words
 from engine.tabular.database import connect, has_html, sql, sql_path, value
@@ -48,7 +48,7 @@ def check(
     work: Path,
     files: Mapping[FileKind, UploadedFile],
     limits: UploadLimits,
-    say: Say,
+    say: OnProgress,
     *,
     known: Path | None = None,
 ) -> CheckResult:

@@ -16,10 +16,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from app.uploads import archive
+from app.uploads import OnProgress, archive
 from app.uploads.archive import Unpacked
 from app.uploads.clean import LOG
-from app.uploads.limits import Say, UploadLimits
+from app.uploads.limits import UploadLimits
 from app.uploads.runner import UploadFailed, run
 from engine.files import read_json, write_json
 from engine.tabular.findings import CheckResult
@@ -73,7 +73,7 @@ def guess(
     *,
     fixed: Mapping[str, str] | None = None,
     owner: str = "",
-    on_progress: Say | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Guess:
     """What the upload seems to be. fixed: about → value as in ReadingChoice, "role:NAME" → role. Raises UploadFailed.
 
@@ -96,7 +96,7 @@ def unpack(
     limits: UploadLimits,
     *,
     owner: str = "",
-    on_progress: Say | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Unpacked:
     """Puts what is in the upload of this kind, a ZIP archive, in its place, and semantic IDs into the folder, where jobs look for
     them. kinds: that are wanted of it. Raises UploadFailed."""
@@ -128,7 +128,7 @@ def check(
     *,
     known: Path | None = None,
     owner: str = "",
-    on_progress: Say | None = None,
+    on_progress: OnProgress | None = None,
 ) -> CheckResult:
     """Checks the uploads that `readings` names; what came of an earlier check goes. Raises UploadFailed.
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import duckdb
 
-from app.uploads.limits import Say, UploadLimits
+from app.uploads import OnProgress
+from app.uploads.limits import UploadLimits
 from engine.errors import Refused
 from engine.tabular import dialect, times
 from engine.tabular.columns import Values, recognise
@@ -43,7 +44,9 @@ _HEAD = 5
 _WIDTH = 200
 
 
-def guess(work: Path, path: Path, kind: FileKind, fixed: Mapping[str, str], limits: UploadLimits, say: Say) -> Guess:
+def guess(
+    work: Path, path: Path, kind: FileKind, fixed: Mapping[str, str], limits: UploadLimits, say: OnProgress
+) -> Guess:
     """fixed: about → value, as in ReadingChoice, and "role:NAME" → role; what is not among them is guessed."""
     say(0.05, "Looking at the file")
     content = content_kind(path)
@@ -74,7 +77,14 @@ def _without(reading: Reading, names: Sequence[str]) -> Reading:
 
 
 def _text(
-    work: Path, path: Path, kind: FileKind, fixed: Mapping[str, str], limits: UploadLimits, *, gzipped: bool, say: Say
+    work: Path,
+    path: Path,
+    kind: FileKind,
+    fixed: Mapping[str, str],
+    limits: UploadLimits,
+    *,
+    gzipped: bool,
+    say: OnProgress,
 ) -> Guess:
     scanned = scan(blocks(path, gzipped, limits))
     encoding = _chosen(fixed, "encoding", ENCODINGS) or guess_encoding(scanned)

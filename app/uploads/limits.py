@@ -11,14 +11,10 @@ SEQSCOPE_QUOTA_ROWS        of one file (default 5,000,000; app/store/quota.py)
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Self
 
 from engine.machine import settings, whole_number
 from engine.tabular.reading import MB, Limits
-
-Say = Callable[[float, str], None]
-"""Takes how far the step is, 0 to 1, and what it does."""
 
 
 class UploadLimits(Limits):

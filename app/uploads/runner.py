@@ -24,7 +24,8 @@ from typing import Any
 from app import home
 from app.text import count
 from app.turns import Ahead, Turns
-from app.uploads.limits import Say, UploadLimits, children
+from app.uploads import OnProgress
+from app.uploads.limits import UploadLimits, children
 from engine.errors import SeqscopeError
 from engine.machine import memory
 
@@ -75,7 +76,7 @@ def run(
     limits: UploadLimits,
     *,
     owner: str = "",
-    on_progress: Say | None = None,
+    on_progress: OnProgress | None = None,
     keep: Callable[[Path], None] | None = None,
 ) -> dict[str, Any]:
     """The child's result. Raises UploadFailed.
@@ -125,7 +126,9 @@ def _seems_quick(request: dict[str, Any], owner: str) -> bool:
     return True
 
 
-def _run(request: dict[str, Any], work: Path, limits: UploadLimits, say: Say, moments: float | None) -> dict[str, Any]:
+def _run(
+    request: dict[str, Any], work: Path, limits: UploadLimits, say: OnProgress, moments: float | None
+) -> dict[str, Any]:
     environment = {name: os.environ[name] for name in _KEPT if name in os.environ}  # no secret of the app among them
     environment |= {
         "PYTHONPATH": str(_ROOT),
@@ -154,7 +157,7 @@ def _converse(
     child: subprocess.Popen[bytes],
     request: dict[str, Any],
     limits: UploadLimits,
-    say: Say,
+    say: OnProgress,
     moments: float | None,
 ) -> dict[str, Any]:
     """The result that the child ends with."""

@@ -21,8 +21,8 @@ from app.jobs.status import Part, Status
 from app.store.database import Store
 from app.store.records import StoredDataset
 from app.store.server import open_store
-from app.uploads import child, runner
-from app.uploads.limits import Say, UploadLimits
+from app.uploads import OnProgress, child, runner
+from app.uploads.limits import UploadLimits
 from app.uploads.runner import UploadFailed
 from tests.app.conftest import at_page
 from tests.runtime.bundles import make_zoo
@@ -48,7 +48,9 @@ class Nobody:
         pass
 
 
-def read_here(request: dict[str, Any], work: Path, limits: UploadLimits, say: Say, *more: object) -> dict[str, Any]:
+def read_here(
+    request: dict[str, Any], work: Path, limits: UploadLimits, say: OnProgress, *more: object
+) -> dict[str, Any]:
     """In place of a child for each look at a file, which takes a second to begin; tests/uploads/test_runner.py has those."""
     answer = child._answer(request, say)
     if "refused" in answer:

@@ -12,8 +12,7 @@ from app.screens.your_data import upload_words as views
 from app.screens.your_data.upload_file import Draft
 from app.store.records import MAX_NAME
 from app.text import clean, count, md
-from app.uploads import files
-from app.uploads.limits import Say
+from app.uploads import OnProgress, files
 from engine.errors import SeqscopeError
 from engine.tabular.findings import SHOWN, CheckResult, HeldOut
 from engine.tabular.reading import FileKind, Reading
@@ -43,7 +42,7 @@ def show(draft: Draft, use: Callable[[str], None], discard: Callable[[], None]) 
 
 
 def _check(draft: Draft, readings: dict[FileKind, Reading]) -> None:
-    def check(say: Say) -> None:
+    def check(say: OnProgress) -> None:
         draft.changed()
         try:
             draft.checked = files.check(

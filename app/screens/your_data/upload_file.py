@@ -14,8 +14,8 @@ from app import downloads, guard, received
 from app.screens.your_data import upload_words as views
 from app.store.server import open_store
 from app.text import clean, listed, md
-from app.uploads import files, samples
-from app.uploads.limits import Say, UploadLimits
+from app.uploads import OnProgress, files, samples
+from app.uploads.limits import UploadLimits
 from engine.errors import SeqscopeError
 from engine.tabular.findings import CheckResult
 from engine.tabular.reading import KINDS, MB, FileKind, Guess, Reading
@@ -50,7 +50,7 @@ class Draft:
     fault: str = ""
     """Why the check came to nothing."""
     uploads: int = 0
-    todo: Callable[[Say], None] | None = None
+    todo: Callable[[OnProgress], None] | None = None
     doing: str = ""
 
     @property
@@ -125,7 +125,7 @@ def show(draft: Draft, kind: FileKind) -> None:
 def read(draft: Draft, kind: FileKind, fixed: dict[str, str]) -> None:
     """Looks at the upload (anew) before the page is drawn the next time. fixed: what the visitor has chosen."""
 
-    def look(say: Say) -> None:
+    def look(say: OnProgress) -> None:
         draft.faults.pop(kind, None)
         try:
             kinds = _unpacked(draft, kind, say) if files.is_archive(draft.folder, kind) else [kind]
@@ -137,7 +137,7 @@ def read(draft: Draft, kind: FileKind, fixed: dict[str, str]) -> None:
     draft.todo, draft.doing = look, f"Looking at the {kind}"
 
 
-def _guess(draft: Draft, kind: FileKind, fixed: dict[str, str], say: Say) -> None:
+def _guess(draft: Draft, kind: FileKind, fixed: dict[str, str], say: OnProgress) -> None:
     guess = files.guess(draft.folder, kind, draft.bounded(), fixed=fixed, owner=draft.owner, on_progress=say)
     other = guess.seems
     if other in draft.kinds and other not in draft.names and kind not in draft.moved:
@@ -158,7 +158,7 @@ def _guess(draft: Draft, kind: FileKind, fixed: dict[str, str], say: Say) -> Non
     draft.changed()
 
 
-def _unpacked(draft: Draft, kind: FileKind, say: Say) -> list[FileKind]:
+def _unpacked(draft: Draft, kind: FileKind, say: OnProgress) -> list[FileKind]:
     """The kinds of files that came out of an archive."""
     kinds = [part for part in draft.kinds if part == kind or part not in draft.names]
     unpacked = files.unpack(draft.folder, kind, kinds, draft.bounded(), owner=draft.owner, on_progress=say)
