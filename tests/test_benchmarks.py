@@ -67,9 +67,8 @@ def test_what_needs_no_training_stands_first_under_every_protocol_of_every_log()
         assert not refits or refits[:2] == ["popularity", "markov"]
         assert not any("+" in protocol for protocol in protocols)
         for protocol in protocols:
-            assert [model for its, model, *_ in rows if its == protocol][: len(floors)] == (
-                refits if ", refit" in protocol else floors
-            )
+            first = refits if ", refit" in protocol else floors
+            assert [model for its, model, *_ in rows if its == protocol][: len(first)] == first
 
 
 def test_sets_of_held_out_items_have_a_table_of_their_own(tmp_path: Path, results: Path) -> None:
