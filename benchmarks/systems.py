@@ -101,7 +101,7 @@ SYSTEMS = (
     ),
     System(
         "BERT4Rec", ("bert4rec",), Published("ml-1m", "p100, refit", 0.6970, 0.4818, "BERT4Rec paper, table 2"),
-        "84 epochs of a CPU in batches of 32, theirs 400,000 steps of 256 at a tenth of the rate; popularity is of training events",
+        "84 epochs in batches of 32, theirs 400,000 steps of 256 at a tenth of the rate; popularity counts training events",
     ),
     System(
         "AttRec", ("attrec",), Published("ml-1m", "u100", 0.7873, 0.5363, "RecLearn's README"),
