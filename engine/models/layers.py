@@ -177,7 +177,7 @@ def join_heads(x: Tensor) -> Tensor:
 
 
 def sinusoid(length: int, dim: int, device: torch.device | None = None) -> Tensor:
-    """Fixed position signal, float32 [length, dim]: sines in the first half, cosines in the second (Vaswani et al. 2017, 3.5)."""
+    """Fixed position signal, float32 [length, dim]: sines, then cosines, as in tensor2tensor (Vaswani et al. 2017, 3.5)."""
     half = (dim + 1) // 2
     rates = torch.exp(-math.log(10_000.0) * torch.arange(half, device=device) / max(half - 1, 1))
     angles = torch.arange(length, device=device)[:, None] * rates
