@@ -114,7 +114,7 @@ class WARPConfig:
     nearest: bool = False
     """The nearest negative alone counts, as in the authors' code; else the mean over all (paper, equation 3)."""
     covariance: float = 1.0
-    """λ_c, which keeps coordinates from saying the same (authors' code leaves it out)."""
+    """λ_c, which keeps coordinates from saying the same (authors' code: .1, and none in its example, where d is 100)."""
 
 
 class WARP(Pairs):
