@@ -263,7 +263,7 @@ def draw(cases: Cases, weights: np.ndarray, seed: int, *, exclude_history: bool 
         seen = {int(cases.targets[row])} | (set(cases.history[row].tolist()) if exclude_history else set())
         possible = drawable - sum(weights[item] > 0 for item in seen)
         if possible < COUNT:
-            raise SeqscopeError(f"somebody's history leaves {possible} of them, and {COUNT} negatives are to be drawn")
+            raise SeqscopeError(f"somebody's history leaves {possible}, and {COUNT} negatives are to be drawn")
         kept: list[int] = []
         while len(kept) < COUNT:
             for item in np.searchsorted(cumulative, rng.random(2 * COUNT), side="right").tolist():
