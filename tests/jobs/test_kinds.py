@@ -436,6 +436,7 @@ def test_what_is_of_the_same_state_joins_what_is_shown(tmp_path: Path) -> None:
     made, shown = zoo(tmp_path / "next", "new", "b", "c"), zoo(tmp_path / "exports", "new", "a", "b")
     (made / "b" / "again").touch()
     (made / "identifiers" / "rqvae").mkdir(parents=True)
+    module.join(made, shown)  # and killed before the rest was removed: what it replaced does not come back
     assert turn(data, made, shown)
     assert models(shown) == ["a", "b", "c"] and (shown / "b" / "again").exists()
     assert names(shown / "identifiers") == ["rqvae"] and names(tmp_path) == ["data", "exports"]
