@@ -181,7 +181,7 @@ class JobRequest:
 def baselines(request: JobRequest, items: int = 0) -> Job:
     """What is made by itself as soon as there is a log: all models that declare so (`OnPage.at_once`)."""
     into = _into(request.folder, True)
-    words = ("baselines", *baseline_names(), "--dataset", "data", "--runs", "runs", "--to", into)
+    words = ("baselines", *baseline_names(), "--dataset", "data", "--runs", "runs", "--to", into, ANEW)
     made = JobStep(title="Fit, evaluate and export", words=words, goal=True, weight=30)
     steps = _between(request, into, [made], items)
     return _job(request, "baselines", f"Models that need no training, of {request.title}", steps, short=True)

@@ -75,7 +75,7 @@ def test_the_engine_takes_every_step(tmp_path: Path, log: tuple[str, ...]) -> No
             if args.command in ("data", "catalogue"):
                 assert args.title == "-- $(rm) a shop" or args.title == "A shop"
                 assert args.name == "x" and args.out == Path("data")
-            if args.command in ("train", "tokenize"):
+            if args.command in ("train", "tokenize", "baselines"):
                 assert args.restart_other  # a visitor has no other folder where a server has new recipes
             if args.command == "train":
                 load(args.model, "x", args.recipe, args.set)
