@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -70,6 +71,13 @@ def test_memory_that_cannot_do(bench: Bench) -> None:
     log = bench.write("log.csv", LOG)
     assert "--memory" in bench.fails(log, "--memory", "a lot")
     assert "Raise --memory" in bench.fails(log, "--memory", "1KB")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, limits[1]))
+    try:
+        refusal = bench.fails(log)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert "free space" in refusal and "--memory" not in refusal  # it is the disk that cannot
 
 
 @pytest.fixture
