@@ -5,6 +5,10 @@ class SeqscopeError(Exception):
     """Something the user can mend. The message says what is wrong, where, and what to do; it is shown without a traceback."""
 
 
+class OtherRun(SeqscopeError):
+    """A run folder holds what cannot be gone on with: a run of other settings or data, or a damaged one."""
+
+
 class UsageError(SeqscopeError):
     """The command was called in a way it does not offer (exit code 2)."""
 

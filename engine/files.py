@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import json
@@ -82,9 +83,15 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[Path]:
         staged.chmod(0o644)
         staged.replace(path)
     except Exception as error:
-        if isinstance(error, OSError) or not (number := _OS_ERROR.search(str(error))):
+        number: int | None = None
+        if isinstance(error, OSError):
+            if error.filename is None:  # pyarrow's has a number, numpy's "9 requested and 2 written"
+                number = error.errno or (errno.ENOSPC if " requested and " in str(error) else None)
+        elif words := _OS_ERROR.search(str(error)):
+            number = int(words[1])
+        if number is None:
             raise
-        raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from None
+        raise OSError(number, os.strerror(number), str(path)) from None
     finally:
         staged.unlink(missing_ok=True)
 

@@ -40,6 +40,8 @@ LISTS = "Lists for many histories"
 SHOWN, NEXT = "exports", "next"
 """Where bundles go: to what is shown; or beside it, where that was made of the dataset before it got a log."""
 LICENCE = "Not stated."
+ANEW = "--restart-other"
+"""What a run folder holds is of this dataset and these settings; recipes and encoders change with a server."""
 STEPS = 1_500
 """A tokenizer that learns does so in so many steps at least: in a tenth of that RQ-VAE loses most of what it is given."""
 LEAST_BATCH, EPOCH_STEPS = 16, 10
@@ -179,7 +181,7 @@ class JobRequest:
 def baselines(request: JobRequest, items: int = 0) -> Job:
     """What is made by itself as soon as there is a log: all models that declare so (`OnPage.at_once`)."""
     into = _into(request.folder, True)
-    words = ("baselines", *baseline_names(), "--dataset", "data", "--runs", "runs", "--to", into)
+    words = ("baselines", *baseline_names(), "--dataset", "data", "--runs", "runs", "--to", into, ANEW)
     made = JobStep(title="Fit, evaluate and export", words=words, goal=True, weight=30)
     steps = _between(request, into, [made], items)
     return _job(request, "baselines", f"Models that need no training, of {request.title}", steps, short=True)
@@ -386,7 +388,7 @@ def _learned(choice: TrainingChoice, called: str, *, optional: bool, needs: tupl
     known, run = choice.estimate, choice.run
     return JobStep(
         title=f"Train {called}",
-        words=("train", choice.recipe, "--dataset", "data", "--out", run, *overrides(choice.settings)),
+        words=("train", choice.recipe, "--dataset", "data", "--out", run, ANEW, *overrides(choice.settings)),
         key=f"{choice.model}, trained",
         needs=needs,
         may_fail=optional,
@@ -398,7 +400,7 @@ def _learned(choice: TrainingChoice, called: str, *, optional: bool, needs: tupl
 def _tokenized(tokenizer: str, items: int) -> JobStep:
     size = sized(tokenizer, items)
     steps = size.get("training.epochs", 0) * math.ceil(items / tokenizers()[tokenizer].page.batch)
-    settings = ["--set", "words.encoder=auto", *overrides(size)]
+    settings = [ANEW, "--set", "words.encoder=auto", *overrides(size)]
     return JobStep(
         title=f"Tokenize with {tokenizers()[tokenizer].title}",
         words=("tokenize", tokenizer, "--dataset", "data", "--out", f"runs/{tokenizer}", *settings),

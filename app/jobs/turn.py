@@ -32,10 +32,14 @@ def turn(dataset: Path, made: Path, shown: Path) -> bool:
     elif fingerprint(shown) != current:
         return False
     if made.exists():  # by now what was shown before
-        old = made.with_name(f".{shown.name}.{secrets.token_hex(4)}.gone")
-        os.rename(made, old)
-        shutil.rmtree(old, ignore_errors=True)
+        _remove(made, shown)
     return True
+
+
+def _remove(folder: Path, shown: Path) -> None:
+    old = shown.with_name(f".{shown.name}.{secrets.token_hex(4)}.gone")
+    os.rename(folder, old)
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def join(made: Path, shown: Path) -> None:
@@ -48,6 +52,7 @@ def join(made: Path, shown: Path) -> None:
         place = shown / folder.relative_to(made)
         if place.exists():
             exchange(folder, place)
+            _remove(folder, shown)  # done again, it would come back
         else:
             place.parent.mkdir(exist_ok=True)
             os.rename(folder, place)

@@ -156,10 +156,15 @@ def _page(base: str | None, query: str) -> str:
         return f"?{query}"
     from urllib.parse import urljoin
 
+    from app.reports.provenance import linked
+
     try:
-        return f"{urljoin(base, 'report')}?{query}"
+        page = urljoin(base, "report")
     except ValueError:
-        raise UsageError(f"--link {base[:80]}: that is no address") from None
+        page = ""
+    if not linked(page):
+        raise UsageError(f"--link {base[:80]}: write the app's address as http://localhost:8501/")
+    return f"{page}?{query}"
 
 
 def _dataset(args: argparse.Namespace, parameters: dict[str, str]) -> Path:

@@ -29,6 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.dataset(parser)
     options.exports(parser)
     parser.add_argument("--runs", type=Path, metavar="DIR", help="where run folders go (default: runs/<dataset>)")
+    options.restart(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -53,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
         title = recipe.title or MODELS[recipe.family].card.title
         try:
             with part(number, len(recipes), title):
-                print(_make(name, recipe, dataset, runs / name, args.to))
+                print(_make(args, name, recipe, dataset, runs / name))
         except SeqscopeError as error:
             reasons.append(f"{title}: {error}")
         except Exception as error:  # whatever is wrong with one, the others are there
@@ -66,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _make(name: str, recipe: Recipe, dataset: Dataset, folder: Path, to: Path) -> str:
+def _make(args: argparse.Namespace, name: str, recipe: Recipe, dataset: Dataset, folder: Path) -> str:
     """What became of it, in a line."""
     from engine.console import stage
     from engine.evaluation.evaluate import evaluate
@@ -75,10 +76,10 @@ def _make(name: str, recipe: Recipe, dataset: Dataset, folder: Path, to: Path) -
     from engine.training.run import open_run, train
 
     stage("fit")
-    train(recipe, dataset, folder, device="cpu")
+    options.begun(args, lambda restart: train(recipe, dataset, folder, device="cpu", restart=restart))
     protocol = main(dataset.info.repeats, dataset.info.split["kind"])
     figure = "nobody has a held-out item"
     if dataset.info.counts["test"]:
         metrics = evaluate(open_run(folder)[0], dataset, folder)
         figure = f"NDCG@10 {metrics[protocol]['NDCG@10']:.4f}, {protocol}"
-    return f"{export_run(folder, to, name=name)}: {figure}"
+    return f"{export_run(folder, args.to, name=name)}: {figure}"

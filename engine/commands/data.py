@@ -248,9 +248,9 @@ def chosen(args: argparse.Namespace, **more: object) -> ImportOptions:
 
 def _moment(text: str, flag: str) -> int:
     """Unix seconds of a date (UTC where it names no zone) or of a number."""
-    if text.isdecimal():
-        return int(text)
     try:
+        if text.isdecimal():
+            return int(text)
         moment = datetime.datetime.fromisoformat(text)
     except ValueError:
         raise UsageError(f"{flag} {text}: write a date as 2003-01-31, or unix seconds")

@@ -59,6 +59,7 @@ def run(args: argparse.Namespace) -> int:
     from engine.evaluation.run_verdict import main_protocol, of_runs
     from engine.evaluation.tables import ELSEWHERE
     from engine.evaluation.verdict import sentences
+    from engine.files import tidied
     from engine.training.compute import choose
     from engine.training.run import open_run
 
@@ -71,14 +72,14 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"--exact, --beam and --agreement are of generators; {recipe.family} always scores all items")
     model.to(choose(args.device))
     same_data = dataset.info.fingerprint == record["fingerprint"]
-    folder = args.run
-    for name in () if same_data else (ELSEWHERE, dataset.info.name):
-        folder /= name
-        folder.mkdir(exist_ok=True)  # never the run's own: it may have been deleted
-    metrics = evaluate(
-        model, dataset, folder, protocols=args.protocol, keep_history=args.keep_history,
-        exact=args.exact, beam=args.beam, histories=args.agreement, refit=same_data and refitted(record),
-    )  # fmt: skip
+    folder = args.run if same_data else args.run / ELSEWHERE / dataset.info.name
+    with tidied(folder):
+        for path in () if same_data else (folder.parent, folder):
+            path.mkdir(exist_ok=True)  # never the run's own: it may have been deleted
+        metrics = evaluate(
+            model, dataset, folder, protocols=args.protocol, keep_history=args.keep_history,
+            exact=args.exact, beam=args.beam, histories=args.agreement, refit=same_data and refitted(record),
+        )  # fmt: skip
     protocol = main_protocol(metrics)
     judged = of_runs(args.run.absolute().parent.iterdir(), dataset, protocol, of_people(protocol)[0])
     held_out = about_held_out(dataset.info.held_out, dataset.info.held_out_items, dataset.info.options)

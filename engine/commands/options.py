@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+from engine.console import note
+from engine.errors import OtherRun
 
 
 def dataset(parser: argparse.ArgumentParser) -> None:
@@ -25,6 +30,19 @@ def device(parser: argparse.ArgumentParser, help_line: str | None = None) -> Non
 
 def restart(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--restart", action="store_true", help="throw away what the run folder holds")
+    help_line = "the same where that is another run than this one, or damaged; else go on with it"
+    parser.add_argument("--restart-other", action="store_true", help=help_line)
+
+
+def begun(args: argparse.Namespace, begin: Callable[[bool], dict[str, Any]]) -> dict[str, Any]:
+    """What `begin` answers, which is told whether to restart."""
+    try:
+        return begin(args.restart)
+    except OtherRun as error:
+        if not args.restart_other or args.restart:
+            raise
+        note(f"{str(error).partition('. ')[0]}: it is replaced")
+        return begin(True)
 
 
 def exports(parser: argparse.ArgumentParser, example: str = "") -> None:

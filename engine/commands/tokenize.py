@@ -75,15 +75,15 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError(
                 f"--vectors {args.vectors}: it is no .npy file; numpy.save writes one, a row for each item"
             )
-    how = {"device": args.device, "vectors": vectors, "restart": args.restart, "judge": args.judge}
+    how = {"device": args.device, "vectors": vectors, "judge": args.judge}
     runs = Path("runs") / dataset.info.name
     if args.source is not None:
         folder = args.out or runs / args.source.resolve().name
-        report = transfer(args.source, dataset, folder, **how)
+        report = options.begun(args, lambda restart: transfer(args.source, dataset, folder, restart=restart, **how))
     else:
         recipe = load(args.recipe_name, dataset.info.name, args.recipe, args.set)
         folder = args.out or runs / recipe.name
-        report = tokenize(recipe, dataset, folder, **how)
+        report = options.begun(args, lambda restart: tokenize(recipe, dataset, folder, restart=restart, **how))
     if args.json:
         print(json.dumps(report))
         return 0

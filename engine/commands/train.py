@@ -69,9 +69,12 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(estimate(recipe, dataset, folder, device=args.device, selection=selection).to_dict()))
         return 0
     with joined(args.device) as world:
-        record = train(
-            recipe, dataset, folder, device=args.device, world=world, restart=args.restart, finish=args.finish,
-            selection=selection,
+        record = options.begun(
+            args,
+            lambda restart: train(
+                recipe, dataset, folder, device=args.device, world=world, restart=restart, finish=args.finish,
+                selection=selection,
+            ),
         )  # fmt: skip
         if not world.leads:
             return 0

@@ -125,6 +125,10 @@ class ImportOptions:
             ),
             (self.time_format is None or self.time_unit is None, "--time-format and --time-unit exclude each other"),
             (
+                self.columns.time != "-" or (self.time_unit, self.time_format) == (None, None),
+                "--time-column - says that there are no times: leave out --time-unit and --time-format",
+            ),
+            (
                 self.min_rating is None or math.isfinite(self.min_rating),
                 f"--min-rating {self.min_rating}: give a number",
             ),

@@ -54,10 +54,13 @@ class SplitOptions:
             raise UsageError(f"--valid-share {self.valid_share:g}: give a share from 0 to below 1")
         if not 0 < self.fold_in < 1:
             raise UsageError(f"--fold-in {self.fold_in:g}: give a share between 0 and 1")
-        if not (0 <= self.held_out_users[0] < math.inf and 0 < self.held_out_users[1] < math.inf):
+        validate, test = self.held_out_users
+        if not (
+            0 <= validate < math.inf and 0 < test < math.inf and all(n < 1 or n % 1 == 0 for n in (validate, test))
+        ):
             raise UsageError(
                 f"--held-out-users {' '.join(f'{number:g}' for number in self.held_out_users)}: give the users that validate "
-                "(0 for none) and those that test, as numbers or as shares below 1"
+                "(0 for none) and those that test, as whole numbers or as shares below 1"
             )
         if not 0 < self.valid_quantile < self.test_quantile < 1:
             raise UsageError(

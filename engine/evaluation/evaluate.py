@@ -71,6 +71,9 @@ def evaluate(
     cases = dataset.cases("test")
     if not len(cases):
         raise SeqscopeError(f"{dataset.path}: nobody has a held-out item, so there is nothing to evaluate")
+    negatives = {
+        protocol: frozen(dataset, "test", protocol) for protocol in protocols
+    }  # or refused, before any ranking
     with alone(folder):
         model.eval()
         width = None if exact else search_width(model, beam)
@@ -95,9 +98,8 @@ def evaluate(
                     model, cases, trained_users=by_vectors, with_times=timed, exclude_history=False, beam=width
                 )
                 ranks[str(Protocol(base, "history kept", trained, refit=refit, with_times=timed))] = with_history.ranks
-            for protocol in protocols:
-                negatives = frozen(dataset, "test", protocol)
-                sampled = sampled_ranks(model, cases, negatives, trained_users=by_vectors, with_times=timed)
+            for protocol, drawn in negatives.items():
+                sampled = sampled_ranks(model, cases, drawn, trained_users=by_vectors, with_times=timed)
                 name = of_dataset(protocol, repeats, trained_users=trained, with_times=timed, refit=refit)
                 ranks[name] = sampled.ranks
         measured = {}

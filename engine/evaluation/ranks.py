@@ -263,10 +263,7 @@ def draw(cases: Cases, weights: np.ndarray, seed: int, *, exclude_history: bool 
         seen = {int(cases.targets[row])} | (set(cases.history[row].tolist()) if exclude_history else set())
         possible = drawable - sum(weights[item] > 0 for item in seen)
         if possible < COUNT:
-            raise SeqscopeError(
-                f"user {cases.users[row]} leaves {possible} items to draw {COUNT} negatives from; "
-                "use full ranking for this dataset"
-            )
+            raise SeqscopeError(f"somebody's history leaves {possible}, and {COUNT} negatives are to be drawn")
         kept: list[int] = []
         while len(kept) < COUNT:
             for item in np.searchsorted(cumulative, rng.random(2 * COUNT), side="right").tolist():
@@ -302,7 +299,11 @@ def frozen(dataset: Dataset, split: str, protocol: str) -> np.ndarray:
     digest = hashlib.sha256(f"{dataset.info.fingerprint}/{split}/{protocol}".encode()).digest()
     weights = np.ones(dataset.num_items) if protocol == "u100" else dataset.popularity.astype(np.float64)
     excluded = history_excluded(dataset.info.repeats)
-    drawn = draw(cases, weights, int.from_bytes(digest[:8], "little"), exclude_history=excluded)
+    try:
+        drawn = draw(cases, weights, int.from_bytes(digest[:8], "little"), exclude_history=excluded)
+    except SeqscopeError as error:
+        remedy = "--set training.valid_protocol=full" if split == "valid" else "full ranking, which is always done"
+        raise SeqscopeError(f"{protocol}: of the {dataset.num_items:,} items of {dataset.path} {error}. Take {remedy}.")
     try:
         with replacing(path) as staged, staged.open("wb") as file:
             np.save(file, drawn, allow_pickle=False)

@@ -64,6 +64,10 @@ def connect_file(folder: Path, *, memory: str, threads: int) -> Iterator[duckdb.
     """A database for one's own files, in `folder`, which also takes what does not fit into `memory`; errors become messages."""
     try:
         con = duckdb.connect(str(folder / "import.duckdb"), config=settings(memory, threads, folder / "spill"))
+    except duckdb.IOException as error:
+        raise SeqscopeError(
+            f"DuckDB cannot start in {folder} ({first_line(error)}). Check its permissions and the free space."
+        )
     except duckdb.Error as error:
         raise SeqscopeError(f"DuckDB cannot start with --memory {memory} ({first_line(error)}). Write it as 4GB.")
     try:

@@ -162,8 +162,9 @@ class CategoryPath(Tokenizer):
         there = material.items.column_names
         column = config.column or next((name for name in COLUMNS if name in there), "")
         if column not in there:
+            lacking = repr(column) if column else f"called {', '.join(COLUMNS[:-1])} or {COLUMNS[-1]}"
             raise ValueError(
-                f"the catalogue has no column {column or 'of categories'!r}; it has {', '.join(there)} (tokenizer.column)"
+                f"the catalogue has no column {lacking}; it has {', '.join(there)}: name one with tokenizer.column"
             )
         paths = _paths(material.items, column)
         longest = max(map(len, paths), default=0)

@@ -29,7 +29,7 @@ from safetensors.numpy import save_file
 from engine.console import note
 from engine.data.dataset import Dataset
 from engine.data.identifiers import Identifiers
-from engine.errors import SeqscopeError, UsageError, first_line
+from engine.errors import OtherRun, SeqscopeError, UsageError, first_line
 from engine.evaluation.record import PROVENANCE, expect_run_folder, fault
 from engine.files import claimed, load_json, read_json, replacing, write_json
 from engine.text.embeddings import cache_folder, read_items, write_rows
@@ -108,10 +108,10 @@ def taken(folder: Path, restart: bool) -> Iterator[None]:
 
 
 def finished(folder: Path, key: str) -> bool:
-    """Whether `folder` holds a finished run of the identity `key`. Raises SeqscopeError where it is another one."""
+    """Whether `folder` holds a finished run of the identity `key`. Raises OtherRun where it is another one."""
     record = _stored_record(folder)
     if record and record.get("identity") != key:
-        raise SeqscopeError(
+        raise OtherRun(
             f"{folder} holds a run with other settings or other data. Give another --out, or --restart to replace it."
         )
     return bool(record) and bool(read_report(folder))
@@ -252,7 +252,7 @@ def _stored_record(
     if isinstance(record, dict) and record.get("kind") != "tokenizer":
         raise SeqscopeError(refusal.format(folder))
     if wrong:
-        raise SeqscopeError(f"{folder / RECORD} cannot be used ({wrong}). Run `seqscope tokenize` with --restart.")
+        raise OtherRun(f"{folder / RECORD} cannot be used ({wrong}). Run `seqscope tokenize` with --restart.")
     return dict(record)
 
 

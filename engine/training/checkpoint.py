@@ -16,7 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from engine.errors import SeqscopeError, first_line
+from engine.errors import OtherRun, first_line
 from engine.files import replacing
 from engine.training.optimiser import Average
 
@@ -90,10 +90,10 @@ def read_state(path: Path) -> State:
 
 
 def check(path: Path, identity: str) -> State:
-    """The counters of a checkpoint of the training `identity`. Raises SeqscopeError where it is that of another."""
+    """The counters of a checkpoint of the training `identity`. Raises OtherRun where it is that of another."""
     state = read_state(path)
     if state.identity != identity:
-        raise SeqscopeError(
+        raise OtherRun(
             f"{path.parent} holds a training with other settings or other data. "
             "Give another --out, or --restart to replace it."
         )
@@ -101,7 +101,7 @@ def check(path: Path, identity: str) -> State:
 
 
 def hand_on(path: Path, state: State) -> None:
-    """Give the checkpoint other counters. Raises SeqscopeError where it is damaged."""
+    """Give the checkpoint other counters. Raises OtherRun where it is damaged."""
     _write(path, load_file(path), state)
 
 
@@ -135,7 +135,7 @@ def load(
         raise _damaged(path, error) from None
 
 
-def _damaged(path: Path, error: Exception) -> SeqscopeError:
-    return SeqscopeError(
+def _damaged(path: Path, error: Exception) -> OtherRun:
+    return OtherRun(
         f"{path} is damaged or from another version ({first_line(error)[:200]}). Start over with --restart."
     )

@@ -37,6 +37,8 @@ from engine.training.recipe import Recipe
 CURVE = "curve.json"
 DIVERGED = 4.0
 """A mean loss so many times that of the first epoch is not coming back."""
+SLIGHT = 0.1
+"""The first epoch's loss counts as so much at least: few items are learnt at once, and chance multiplies what is left."""
 MEASURED = 9
 """Batches among which one of typical size is looked for, to measure with."""
 
@@ -321,7 +323,7 @@ class Trainer:
         self._check_finite(loss, state.epoch)
         if state.first_loss is None:
             state.first_loss = loss
-        elif loss > DIVERGED * state.first_loss:
+        elif loss > DIVERGED * max(state.first_loss, SLIGHT):
             grew = f"the loss grew from {state.first_loss:.4f} to {loss:.4f}, training has diverged"
             raise self._failed(state.epoch, grew, "a smaller optimiser.lr")
 

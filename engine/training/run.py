@@ -23,7 +23,7 @@ from engine.bundle.curve import TRAINING, WITH_VALIDATION, improving, refitted, 
 from engine.console import note
 from engine.data.dataset import Dataset
 from engine.data.ragged import LONGEST
-from engine.errors import SeqscopeError, UsageError
+from engine.errors import OtherRun, SeqscopeError, UsageError
 from engine.evaluation.protocols import history_excluded, main
 from engine.evaluation.ranks import frozen, with_vectors
 from engine.evaluation.record import expect_run_folder, read_record
@@ -253,9 +253,11 @@ def begun(
     recipe: Recipe, dataset: Dataset, materials: Materials, folder: Path, selection: Selection | None = None
 ) -> State:
     """The counters of the training of `recipe` that was begun in `folder`, with fewer epochs perhaps; those of a new one where
-    the folder holds none or another one."""
-    path = folder / "checkpoint.safetensors"
-    state = checkpoint.read_state(path) if path.exists() else State()
+    the folder holds none, another one or a damaged one."""
+    try:
+        state = checkpoint.read_state(folder / "checkpoint.safetensors")
+    except OtherRun:
+        return State()
     shorter = None if selection is not None else _shorter(recipe, folder)
     keys = [identity(each, dataset, materials, selection) for each in (recipe, shorter) if each is not None]
     return state if state.identity in keys else State()

@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -58,6 +59,8 @@ def test_wrong_use(bench: Bench) -> None:
         ("--ties", "shuffle", "--seed", -1), ("--split", "users", "--held-out-users", "nan", 1),
         ("--split", "users", "--held-out-users", "inf", 1), ("--valid-share", 0.5), ("--fold-in", 0.5), ("--quantiles", 0.1, 0.2),
         ("--min-rating", "nan"), ("--min-rating", "inf"), ("--report", log), ("--items", log, "--list-column", "nope"),
+        ("--split", "users", "--held-out-users", 1.5, 1), ("--split", "time", "--valid-from", "9" * 5_000),
+        ("--time-column", "-", "--time-unit", "ms"),
     ):  # fmt: skip
         bench.fails(log, *words, code=2)
     assert bench.run("import", log, "--out", bench.folder / "Not A Name") == 2 and "lowercase" in bench.err
@@ -68,6 +71,13 @@ def test_memory_that_cannot_do(bench: Bench) -> None:
     log = bench.write("log.csv", LOG)
     assert "--memory" in bench.fails(log, "--memory", "a lot")
     assert "Raise --memory" in bench.fails(log, "--memory", "1KB")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, limits[1]))
+    try:
+        refusal = bench.fails(log)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert "free space" in refusal and "--memory" not in refusal  # it is the disk that cannot
 
 
 @pytest.fixture

@@ -122,7 +122,9 @@ def test_an_export_carries_the_ranks_of_other_seeds(trained: Path, tmp_path: Pat
     assert other_seeds(runs / "markov") is None
 
 
-def test_figures_of_another_dataset_stand_in_a_folder_of_their_own(tmp_path: Path) -> None:
+def test_figures_of_another_dataset_stand_in_a_folder_of_their_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     titles = [f"Item {number}" for number in range(60)]
     known, other = (
         write_log(tmp_path / name, clusters(users), 60, titles=titles, name=name)
@@ -130,6 +132,12 @@ def test_figures_of_another_dataset_stand_in_a_folder_of_their_own(tmp_path: Pat
     )
     run = tmp_path / "run"
     train(recipe("zesrec", training={"epochs": 1}), known, run, device="cpu")
+    capsys.readouterr()
+    assert main(["evaluate", str(run), "--dataset", str(other.path), "--protocol", "u100"]) == 1
+    refusal = capsys.readouterr().err
+    assert f"u100: of the 60 items of {other.path} somebody's history leaves" in refusal
+    assert "evaluate 100%" not in refusal  # before anything is ranked
+    assert not (run / "elsewhere").exists()
     for _ in range(2):
         assert main(["evaluate", str(run), "--dataset", str(other.path)]) == 0
     assert "full" in json.loads((run / "elsewhere" / "other" / "metrics.json").read_text("utf-8"))

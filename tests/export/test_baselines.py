@@ -45,6 +45,15 @@ def test_one_that_cannot_be_fitted_says_why(
     assert set(Zoo.open(tmp_path / "exports").bundles) == set(zoo.bundles)
 
 
+def test_a_run_of_another_recipe_is_replaced_where_that_is_said(
+    make: Any, dataset: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = ["--set", "training.seed=2", "--out", str(tmp_path / "runs" / "popularity")]
+    assert main(["train", "popularity", "--dataset", str(dataset.path), *other]) == 0
+    assert make("popularity") == 1 and "--restart to replace it" in capsys.readouterr().err
+    assert make("popularity", "--restart-other") == 0
+
+
 def test_one_that_learns_step_by_step_is_none(make: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert make("popularity", "sasrec") == 2
     assert "seqscope train sasrec" in capsys.readouterr().err and not (tmp_path / "runs").exists()

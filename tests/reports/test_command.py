@@ -123,7 +123,8 @@ def test_wrong_use(words: list[str], capsys: pytest.CaptureFixture[str]) -> None
 def test_conflicting_options(hostile: Path, tmp_path: Path) -> None:
     assert main(["report", str(hostile), "--history", "toy-9", "--user", "u1", "--to", str(tmp_path)]) == 2
     assert main(["report", str(hostile), "-k", "101", "--to", str(tmp_path)]) == 2
-    assert main(["report", str(hostile), "--link", "http://[bad", "--to", str(tmp_path)]) == 2
+    for link in ("http://[bad", "localhost:8501", "javascript:alert(1)"):
+        assert main(["report", str(hostile), "--link", link, "--to", str(tmp_path)]) == 2
 
 
 @pytest.mark.parametrize("words", [["--history", "toy-9"], ["--parts", "lists"], ["--slow"], ["--user", ""]])

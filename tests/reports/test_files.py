@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import errno
 import io
+import os
+import resource
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from app.reports import document, files
@@ -80,3 +87,22 @@ def test_writing_leaves_nothing_half_and_brings_no_folder_back_that_was_deleted(
     with pytest.raises(FileNotFoundError), replacing(tmp_path / "deleted" / "a.txt"):
         pass
     assert not (tmp_path / "deleted").exists()
+
+
+def save(path: Path) -> None:
+    with path.open("wb") as file:
+        np.save(file, np.zeros(1_000))
+
+
+@pytest.mark.parametrize("write", [save, lambda path: pq.write_table(pa.table({"a": range(1_000)}), path)])
+def test_where_nothing_more_can_be_written_the_file_is_named(tmp_path: Path, write: Callable[[Path], None]) -> None:
+    """numpy says how many numbers it has written, pyarrow that it failed."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200, limits[1]))
+    try:
+        with pytest.raises(OSError) as failure, replacing(tmp_path / "a") as staged:
+            write(staged)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert failure.value.filename == str(tmp_path / "a")
+    assert failure.value.strerror in (os.strerror(errno.EFBIG), os.strerror(errno.ENOSPC))

@@ -89,6 +89,8 @@ def test_a_text_of_categories_is_cut_at_its_commas() -> None:
 def test_the_column_is_named_where_it_is_missing() -> None:
     with pytest.raises(ValueError, match=r"no column 'kind'.*title"):
         fit("p5-semid", catalogue(title=["a"]), column="kind")
+    with pytest.raises(ValueError, match=r"no column called categories, .* or tags; .*tokenizer\.column"):
+        fit("p5-semid", catalogue(title=["a"]))
 
 
 def test_items_that_people_take_together_share_their_first_codes() -> None:

@@ -67,7 +67,10 @@ def test_a_run_holds_what_the_formats_say(
     assert json.loads((out / "report.json").read_text("utf-8")) == report
     assert main(command("rqvae", dataset, out, *words, "--set", "training.seed=2")) == 1
     assert "other settings" in capsys.readouterr().err
-    assert main(command("rqvae", dataset, out, *words, "--set", "training.seed=2", "--restart")) == 0
+    assert main(command("rqvae", dataset, out, *words, "--restart-other")) == 0
+    assert json.loads((out / "run.json").read_text("utf-8")) == record
+    assert main(command("rqvae", dataset, out, *words, "--set", "training.seed=2", "--restart-other")) == 0
+    assert main(command("rqvae", dataset, out, *words, "--set", "training.seed=3", "--restart")) == 0
 
 
 def test_an_interrupted_run_ends_as_one_that_was_not(

@@ -102,6 +102,8 @@ def test_what_was_done_before_is_not_to_be_done_again(dataset: Dataset, tmp_path
     assert estimate(wider, dataset, tmp_path / "run", device="cpu").done == 0
     shorter = recipe("sasrec", training={"epochs": 3, "patience": 0})
     assert estimate(shorter, dataset, tmp_path / "run", device="cpu").done == 0
+    (tmp_path / "run" / "checkpoint.safetensors").write_bytes(b"damaged")
+    assert estimate(longer, dataset, tmp_path / "run", device="cpu").done == 0
 
 
 def test_what_cannot_be_trained(dataset: Dataset, tmp_path: Path) -> None:

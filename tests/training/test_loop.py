@@ -204,6 +204,10 @@ def test_what_diverges_stops_and_the_best_stays(tmp_path: Path, bad: float) -> N
     assert math.isfinite(left.loss_sum)  # what is no number is no state to go on from
 
 
+def test_where_there_was_next_to_nothing_to_lose_a_loss_that_grows_is_no_divergence(tmp_path: Path) -> None:
+    assert trainer(tmp_path, [0.0, 0.3, 0.2]).run().epoch == 3
+
+
 def test_what_is_broken_from_the_start_has_no_best(tmp_path: Path) -> None:
     with pytest.raises(SeqscopeError, match=r"epoch 1: the loss is nan\. Try"):
         trainer(tmp_path, [math.nan]).run()

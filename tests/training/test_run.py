@@ -240,6 +240,18 @@ def test_restart_replaces_a_damaged_run_and_begins_where_there_is_none(
     assert not (run / "ranks.parquet").exists()
 
 
+def test_restart_other_goes_on_with_the_same_and_replaces_what_is_another_or_damaged(
+    small_dataset: Dataset, tmp_path: Path
+) -> None:
+    command = ["train", "popularity", "--dataset", str(small_dataset.path), "--out", str(tmp_path / "run")]
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "best.safetensors").write_bytes(b"damaged")
+    for words, anew in ([], True), ([], False), (["--set", "training.seed=2"], True):
+        (tmp_path / "run" / "ranks.parquet").touch()
+        assert main([*command, "--restart-other", *words]) == 0
+        assert (tmp_path / "run" / "ranks.parquet").exists() is not anew
+
+
 def test_restart_throws_nothing_away_that_is_no_run(small_dataset: Dataset, tmp_path: Path) -> None:
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.txt").write_text("irreplaceable")
