@@ -114,12 +114,17 @@ def test_focus_and_choices_are_seen_in_forced_colours(visit: Callable[[str], Pag
         assert page.evaluate(ringed) == "solid"
 
 
-def test_a_button_that_is_open_is_read_in_the_dark(visit: Callable[[str], Page]) -> None:
+def test_buttons_that_are_open_or_pointed_at_are_read_in_the_dark(visit: Callable[[str], Page]) -> None:
     page = visit("/map?ds=codes")
     page.emulate_media(color_scheme="dark")
     page.get_by_role("button", name="Display").click()
     page.get_by_text("Next items", exact=True).wait_for()
     settle(page)
+    accessible(page, runOnly=["color-contrast"])
+    page = visit("/attention?ds=codes&h=")
+    button = page.get_by_role("button", name="Load an example")
+    button.hover()
+    until(page, lambda: button.evaluate("e => getComputedStyle(e).backgroundColor"), "rgb(15, 87, 82)")  # it fades
     accessible(page, runOnly=["color-contrast"])
 
 
