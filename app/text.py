@@ -58,6 +58,11 @@ def _clean(line: str, limit: int) -> str:
     return _isolated(short(line, limit, isolate=False))
 
 
+def editable(text: str) -> str:
+    """What `clean` made, for a field: without its marks of direction, which would count among the characters that fit."""
+    return text.strip(_ISOLATE + _END)
+
+
 def md(text: object, limit: int = 500) -> str:
     """Text that Streamlit's Markdown shows letter by letter."""
     line = str(text)

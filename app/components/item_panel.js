@@ -325,7 +325,7 @@ function near({ spaces, space, rows, empty }, report) {
 
 // A click selects this item in place of the one that is shown.
 function chosen(item, report) {
-  const title = action("title", item.title, null, `item ${item.id}`)
+  const title = titled(action("title", "", null, `item ${item.id}`), item)
   title.onclick = () => report("select", { to: item.id })
   return title
 }

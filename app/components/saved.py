@@ -24,7 +24,7 @@ from app.store.database import Store
 from app.store.records import MAX_NAME, Comparison, History, NotFound, Report
 from app.store.saved import Comparisons, Histories, Reports
 from app.store.server import open_store
-from app.text import clean, count, md
+from app.text import clean, count, editable, md
 from engine.errors import SeqscopeError
 
 _TAKEN = "saved_taken"  # (kind, name) that is to be replaced, if the visitor says so
@@ -249,7 +249,7 @@ def row(store: Store, who: str, record: Saved, entry: Callable[[], None]) -> Non
 def _rename(store: Store, who: str, entry: Saved) -> None:
     st.text_input(
         "New name",
-        entry.name,
+        editable(entry.name),
         key=f"saved_new_{entry.id}",
         max_chars=MAX_NAME,
         label_visibility="collapsed",

@@ -12,7 +12,7 @@ from app.reports.document import PARTS, Asked
 from app.session import pages
 from app.session.address import VERSION, Address, Ids, decode, encode
 from app.session.pages import Check, Own, Parameter, is_model, one_of
-from app.text import short
+from app.text import editable, short
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
 
@@ -175,7 +175,11 @@ def _protocol(text: str, models: Zoo, parameters: Own) -> str:
 
 
 def _title(text: str, models: Zoo, parameters: Own) -> str:
-    return "" if len(text) <= MAX_TITLE else f"The link's title of the report has more than {MAX_TITLE} characters."
+    return (
+        ""
+        if len(editable(text)) <= MAX_TITLE
+        else f"The link's title of the report has more than {MAX_TITLE} characters."
+    )
 
 
 def _saved(text: str, models: Zoo, parameters: Own) -> str:

@@ -246,8 +246,9 @@ def sync(datasets: Sequence[str], open_zoo: OpenZoo, page: Page | None = None) -
     if known and not address and (not _went_back() or _page_name() in st.session_state.get(_PASSED, ())):
         _enter(_page_name())
         return
-    before = get().dataset if _KEY in st.session_state else None
-    st.session_state[_KEY] = parse(address, datasets, open_zoo, page)
+    before = get().dataset if _KEY in st.session_state else datasets[0]
+    gone = {} if before in datasets else {"ds": before}  # deleted meanwhile, and not to be passed over
+    st.session_state[_KEY] = parse(address or gone, datasets, open_zoo, page)
     if get().dataset != before:
         st.session_state.pop(_OWN, None)  # which were chosen of another dataset
     st.session_state[_ADDRESS] = address
@@ -359,7 +360,7 @@ def parse(parameters: Mapping[str, str], datasets: Sequence[str], open_zoo: Open
             changes["item"] = link.item
     changes["own"], unfit = pages.read(() if page is None else page.parameters, parameters, models)
     problems += unfit
-    return dataclasses.replace(now, problems=tuple(problems), **changes)  # type: ignore[arg-type]
+    return dataclasses.replace(now, problems=tuple(dict.fromkeys(problems)), **changes)  # type: ignore[arg-type]
 
 
 def _existing(models: Zoo, ids: Ids, name: str, problems: list[str]) -> Ids:

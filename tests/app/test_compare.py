@@ -225,6 +225,8 @@ def test_the_page_shows_a_result_before_any_click_and_which_models_were_refused(
     assert "With one list there is nothing to compare." in told(alone)
     empty = open_app(root / "exports", ds="films", h="", m="tiger", section="beam")
     assert "TIGER needs at least one item" in told(empty)
+    empty.query_params["section"] = "flow"
+    assert "No model has a list" in told(empty.run())
 
 
 def test_picking_a_held_out_user_closes_their_list_and_what_came_next_stands_under_the_title(open_app: Open) -> None:

@@ -179,6 +179,10 @@ def test_terms_are_found_by_their_meaning(path: Path) -> None:
     page.text_input(key="about_term").set_value("holm").run()
     found = [text.value for text in page.markdown if text.value.startswith("**")]
     assert not page.exception and any("Holm" in text for text in found) and len(found) < 5
+    page.text_input(key="about_term").set_value("NDCG@10").run()  # as it is called on other pages
+    assert any(text.value.startswith("**NDCG@") for text in page.markdown)
+    page.text_input(key="about_term").set_value("no *such* term").run()
+    assert "“no \\*such\\* term”" in page.info[0].value
 
 
 # --- how many words of a catalogue a model knows, on the pages About and Your data

@@ -180,6 +180,7 @@ def test_a_range_from_a_link_lies_within_what_there_is(opened: Open) -> None:
     for between, ends in (("year~1e39~", (1999, 1999)), ("year~~1970", (1960, 1970)), ("year~0~5", (1960, 1960))):
         page.query_params["between"] = between
         assert run_without_fault(page).slider(key="catalogue_range_year").value == ends
+    assert page.info[0].value == "None of 40 items have these attributes."
 
 
 def test_a_filter_comes_back_from_the_address_to_the_last_digit() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from app.store.records import Report
 from app.store.server import open_store
 from tests.app.conftest import ODD_IDS, Open, run_without_fault
 from tests.app.writers import make_writers
+from tests.runtime.bundles import make_zoo
 
 
 @pytest.fixture
@@ -72,6 +74,9 @@ def test_what_is_chosen_goes_into_the_address_and_the_report(page: Open) -> None
     assert '<section id="lists">' in preview(test) and '<section id="metrics">' not in preview(test)
     run_without_fault(test.pills(key="report_parts").set_value(list(PARTS)))
     assert "parts" not in test.query_params
+    test.text_input(key="report_title").set_value("ש" * 120).run()
+    again = page(**dict(test.query_params))
+    assert again.text_input(key="report_title").value == "ש" * 120 and not again.warning
 
 
 def test_models_that_write_codes_and_a_dataset_without_users(open_app: Open, tmp_path: Path) -> None:
@@ -84,6 +89,14 @@ def test_models_that_write_codes_and_a_dataset_without_users(open_app: Open, tmp
     assert batch.value == ["alpha"]
     source = next(one for one in test.get("button_group") if one.key == "report_batch_source_1")
     assert source.value == "file" and test.button(key="report_batch_start").disabled
+
+
+def test_a_model_that_goes_while_it_is_chosen_is_left_out(open_app: Open, tmp_path: Path) -> None:
+    path = make_zoo(tmp_path, name="toys")
+    test = open_app(tmp_path, page="report", ds="toys", h="toy-9", attention="alpha~beta", map="alpha")
+    shutil.rmtree(path / "alpha")
+    test.run()
+    assert not test.error and "What Beta looked at" in preview(test)
 
 
 def test_a_history_of_one_item_or_none(page: Open) -> None:
@@ -134,10 +147,11 @@ def test_a_report_is_saved_and_opened_as_it_was(page: Open, open_app: Open, monk
 def test_rename_and_delete(page: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     anna = be(monkeypatch)
     test = page(ds="toys", h="toy-9", parts="history")
-    save(test, "One")
+    save(test, "אחד")
     made = only(anna)
     test.session_state["saved_doing"] = ("Rename", made.id)  # as its menu does
     test.run()
+    assert test.text_input(key=f"saved_new_{made.id}").value == "אחד"
     test.text_input(key=f"saved_new_{made.id}").set_value("Two")
     test.button(key=f"saved_rename_{made.id}").click().run()
     renamed = only(anna)

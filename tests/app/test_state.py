@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -57,11 +58,12 @@ def test_the_address_of_a_person_is_short_and_an_empty_history_is_not_the_exampl
         ({"ds": "toys", "m": "beta~zeta"}, "“zeta”"),
         ({"ds": "toys", "u": "nobody"}, "“nobody”"),
         ({"v": "9"}, "another version"),
+        ({"ds": "toys", "attention": "zeta", "map": "zeta"}, "“zeta”"),
         ({"ds": "toys", "h": "~".join(["toy-1"] * 500)}, "A history may have 200 items"),
     ],
 )
 def test_a_bad_address_says_what_it_could_not_find_and_shows_the_rest(address: dict[str, str], said: str) -> None:
-    found = state.parse(address, ["toys", "hostile"], zoo.open_zoo)
+    found = state.parse(address, ["toys", "hostile"], zoo.open_zoo, PAGES["report"])
     assert len(found.problems) == 1
     assert said in found.problems[0]
     assert found.dataset == "toys"
@@ -209,6 +211,15 @@ def test_what_pages_had_for_one_dataset_is_not_taken_to_another(tmp_path: Path, 
         app.query_params.update(address)
         run_without_fault(app)
         assert (state_of(app).dataset, state_of(app).own) == ("others", {})
+
+
+def test_a_dataset_that_goes_while_it_is_looked_at_is_named(tmp_path: Path, open_app: Open) -> None:
+    for name in ("toys", "others"):
+        make_zoo(tmp_path, name=name)
+    app = open_app(tmp_path, ds="others")
+    shutil.rmtree(tmp_path / "others")  # as another tab deletes one
+    go(app, ATTENTION)
+    assert state_of(app).dataset == "toys" and "no dataset “others”" in app.warning[0].value
 
 
 # --- what a page has for itself: in the address, checked before the page is drawn, and still there on the way back to it

@@ -238,6 +238,11 @@ def test_titles_and_ids_are_text_of_which_the_first_lines_are_shown(
     shown, whole = title.locator(".long").evaluate("words => [words.clientHeight, words.scrollHeight]")
     assert 0 < shown < whole
     assert LONG in (title.get_attribute("title") or "") and LONG in (title.get_attribute("aria-label") or "")
+    page = go("/?ds=hostile&h=long~toy-9&item=toy-12")
+    title = page.locator(".why .title").first
+    title.wait_for()
+    shown, whole = title.evaluate("e => [e.clientHeight, e.firstElementChild?.scrollHeight]")
+    assert 0 < shown < whole and LONG in (title.get_attribute("title") or "")
     assert not console_errors and not foreign_requests
 
 

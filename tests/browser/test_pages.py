@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser import messy
-from tests.browser.conftest import for_everybody, legible, settle, until
+from tests.browser.conftest import accessible, for_everybody, legible, settle, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -112,6 +112,20 @@ def test_focus_and_choices_are_seen_in_forced_colours(visit: Callable[[str], Pag
     for control in (link, page.get_by_test_id("stMainMenuButton"), page.get_by_label("Find on the map")):
         control.focus()
         assert page.evaluate(ringed) == "solid"
+
+
+def test_buttons_that_are_open_or_pointed_at_are_read_in_the_dark(visit: Callable[[str], Page]) -> None:
+    page = visit("/map?ds=codes")
+    page.emulate_media(color_scheme="dark")
+    page.get_by_role("button", name="Display").click()
+    page.get_by_text("Next items", exact=True).wait_for()
+    settle(page)
+    accessible(page, runOnly=["color-contrast"])
+    page = visit("/attention?ds=codes&h=")
+    button = page.get_by_role("button", name="Load an example")
+    button.hover()
+    until(page, lambda: button.evaluate("e => getComputedStyle(e).backgroundColor"), "rgb(15, 87, 82)")  # it fades
+    accessible(page, runOnly=["color-contrast"])
 
 
 def test_a_printed_page_has_the_whole_width(visit: Callable[[str], Page]) -> None:

@@ -75,9 +75,9 @@ def test_a_letter_that_fonts_lack_makes_no_report_fail_wherever_it_stands(
         assert re.search(r"has letters of: .*Hangul", written)
 
 
-def test_a_title_of_one_long_word_stays_in_its_list(models: Zoo) -> None:
+def test_a_title_of_one_long_word_stays_in_its_list_and_on_the_page(models: Zoo) -> None:
     word = "deadbeef" * 8
-    made = build(models, Asked(history=["toy-9"], parts=["lists"], k=1))
+    made = build(models, Asked(history=["toy-9"], parts=["lists"], k=1, title=f"all_about_{word}"))
     lists = [
         listing.model_copy(update={"items": [item.model_copy(update={"title": word}) for item in listing.items]})
         for listing in made.lists or []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Sequence
 
 import streamlit as st
@@ -116,13 +117,19 @@ def _bundle(models: Zoo, name: str) -> None:
 
 def _terms() -> None:
     """Those that a text is in, or all."""
-    typed = st.text_input("Find a term", key="about_term", type="search", live="300ms", width=320).strip().casefold()
+    typed = st.text_input("Find a term", key="about_term", type="search", live="300ms", width=320).strip()
+    text = re.sub(r"@\d+", "@k", typed.casefold())
     groups = {"Metrics": glossary.METRICS, "Semantic IDs": glossary.CODES, "Views": glossary.VIEWS}
-    for title, group in groups.items():
-        entries = [entry for entry in group if typed in f"{entry.term} {entry.meaning}".casefold()]
+    fitting = {
+        title: [entry for entry in group if text in f"{entry.term} {entry.meaning}".casefold()]
+        for title, group in groups.items()
+    }
+    for title, entries in fitting.items():
         if entries:
             st.header(title, anchor=title.casefold().replace(" ", "-"))
             _entries(entries)
+    if not any(fitting.values()):
+        st.info(f"No term has “{md(typed, 60)}” in its name or meaning.", icon=":material/search_off:")
 
 
 def _entries(entries: Sequence[glossary.Entry]) -> None:

@@ -125,9 +125,9 @@ def rows(models: Zoo, facets: list[Facet], hits: list[dict[str, object]], text: 
 
 def nothing(models: Zoo, text: str, filters: Filters) -> None:
     words = f"match “{clean(text, 60)}”" if text else "have these attributes"
-    also = " with these filters" if text and filters else ""
+    also = f"{' with these filters' if filters else ''}, not even roughly" if text else ""
     st.info(
-        md(f"None of {count(len(models), 'item')} {words}{also}, not even roughly."),
+        md(f"None of {count(len(models), 'item')} {words}{also}."),
         icon=":material/search_off:",
     )
     st.button(

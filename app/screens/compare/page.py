@@ -83,7 +83,10 @@ def _sections(models: Zoo, answers: list[recommend.Answer], current: tuple[int, 
         if section == "overview":
             _overview(models, answers, current)
         elif section == "flow":
-            widgets.model_flow(compare.flows(models, answers, current), key="compare_flow")
+            if flows := compare.flows(models, answers, current):
+                widgets.model_flow(flows, key="compare_flow")
+            else:
+                st.caption("No model has a list of this history, so there is no way to it.")
         elif section == "agreement":
             _agreement(answers, state.get().k)
         else:

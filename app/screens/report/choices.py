@@ -9,12 +9,12 @@ import streamlit as st
 from app import glossary, guard, zoo
 from app.analysis import evaluation, model_card
 from app.components import choice
-from app.reports.address import MAX_TITLE, request_of
+from app.reports.address import MAX_TITLE, PARAMETERS, request_of
 from app.reports.document import Asked
 from app.reports.parts import PARTS
-from app.session import state
+from app.session import pages, state
 from app.session.address import decode, encode
-from app.text import clean, count, distinct, md
+from app.text import clean, count, distinct, editable, md
 from engine.runtime import Zoo
 
 
@@ -27,8 +27,9 @@ def show(models: Zoo) -> Asked:
         _details(models, now.own)
     shown = _shown(models)
     names = None if len(shown) == len(models.bundles) else tuple(shown)
+    still, _ = pages.read(PARAMETERS, state.get().own, models)  # without models that went meanwhile
     return request_of(
-        state.get().own, history=now.history, edited=now.variant, models=names, k=now.k, user=now.user, item=now.item
+        still, history=now.history, edited=now.variant, models=names, k=now.k, user=now.user, item=now.item
     )
 
 
@@ -37,7 +38,7 @@ def _shown(models: Zoo) -> list[str]:
 
 
 def _title(chosen: str, dataset: str) -> None:
-    st.session_state["report_title"] = chosen
+    st.session_state["report_title"] = editable(chosen)
     st.text_input(
         "Title",
         key="report_title",

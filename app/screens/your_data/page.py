@@ -15,7 +15,7 @@ from app.session import state
 from app.store import records
 from app.store.records import MAX_NAME, StoredDataset
 from app.store.server import open_store
-from app.text import amount, clean, count, md
+from app.text import amount, clean, count, editable, md
 from app.uploads.limits import UploadLimits
 from engine.errors import SeqscopeError
 from engine.tabular.reading import MB
@@ -213,7 +213,7 @@ def _index(owner: str, dataset: StoredDataset) -> None:
 def _rename(owner: str, dataset: StoredDataset) -> None:
     key = f"data_title_{dataset.id}"
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        st.text_input("New title", dataset.title, key=key, max_chars=MAX_NAME)
+        st.text_input("New title", editable(dataset.title), key=key, max_chars=MAX_NAME)
         st.button(
             "Save",
             key=f"data_renamed_{dataset.id}",
