@@ -52,6 +52,7 @@ class DecoderOnly(Generator):
     stop = 1
     Config = GeneratorConfig
     objective = "identifier"
+    draws_apart = True
     kind = "generative"
     card = Card(
         title="LC-Rec, small",

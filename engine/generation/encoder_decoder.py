@@ -24,7 +24,7 @@ from engine.data.identifiers import Identifiers
 from engine.generation import search
 from engine.generation.base import CODES, Generator, GeneratorConfig, Memory, Past, allowed, shape_of, weigh
 from engine.models.base import AttentionShape
-from engine.models.layers import RelativeBias, RMSNorm, dropout, join_heads, split_heads
+from engine.models.layers import RelativeBias, RMSNorm, drawing, dropout, join_heads, split_heads
 
 NOBODY = 0.1
 """Share of training examples without their user token, so that people without one are no strangers to the network."""
@@ -131,6 +131,7 @@ class EncoderDecoder(Generator):
     name = "encoder-decoder"
     Config = EncoderDecoderConfig
     objective = "identifier"
+    draws_apart = True
     kind = "generative"
     card = Card(
         title="TIGER",
@@ -199,7 +200,7 @@ class EncoderDecoder(Generator):
             tokens = torch.cat([tokens, (self.vocabulary + 1 + bucket)[:, None]], 1)
             known = torch.ones_like(real[:, :1])
             if self.training:
-                known = torch.rand(known.shape, device=known.device) >= NOBODY
+                known = torch.rand(known.shape, generator=drawing(), device=known.device) >= NOBODY
             blank = torch.zeros_like(known).float().masked_fill(~known, -torch.inf)
             # everybody sees the user; a causal encoder's user sees nobody, or all would see the future through it
             unseen = torch.ones_like(real) if causal else ~real

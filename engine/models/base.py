@@ -55,6 +55,8 @@ class Recommender(nn.Module):
         max_length: how many of the latest items the encoder reads.
         min_history: 0 where the model answers without any history, else 1.
         trained_users: the model keeps a vector per training user; one that reads an order learns none of a single event.
+        draws_apart: what is random in its training is drawn by `layers.dropout` or from `layers.drawing`, so that threads can
+            compute parts of a batch.
         reads_order: False where a history is a set: no order of its items changes a bit of the query.
         unseen_items: the model knows items by their words, so it can read those that training did not have.
         per_item: the tensor that holds something of each item it was trained on, which it has afresh for others.
@@ -79,6 +81,7 @@ class Recommender(nn.Module):
     card: ClassVar[Card]
     min_history: ClassVar[int] = 1
     trained_users: ClassVar[bool] = False
+    draws_apart: bool = False
     reads_order: ClassVar[bool] = True
     unseen_items: ClassVar[bool] = False
     per_item: ClassVar[str] = ""

@@ -94,6 +94,7 @@ class BERT4Rec(LastState):
     name = "bert4rec"
     Config = BERT4RecConfig
     objective = "cloze"
+    draws_apart = True
     kind = "sequential"
     card = Card(
         title="BERT4Rec",

@@ -71,6 +71,7 @@ class GRU4Rec(LastState):
         self.config, self.num_items, self.max_length = config, num_items, config.max_length
         self.items = nn.Embedding(num_items + 1, config.dim, padding_idx=num_items)
         self.gru = gru(config.dim, config.dim, config.layers, config.dropout, generator)
+        self.draws_apart = config.layers == 1  # PyTorch's own dropout is between layers
         self.targets = None if config.shared_items else nn.Embedding(num_items + 1, config.dim, padding_idx=num_items)
         self.bias = nn.Parameter(torch.zeros(num_items))
         for table in (self.items, self.targets):

@@ -98,6 +98,7 @@ class HSTULayer(nn.Module):
 class HSTU(NextItemNetwork):
     name = "hstu"
     Config = HSTUConfig
+    draws_apart = True
     where_no_times = "take hstu without model.time_bias, which reads the order alone"
     card = Card(
         title="HSTU",

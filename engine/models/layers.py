@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -17,7 +19,7 @@ from torch import Tensor, nn
 def dropout(x: Tensor, rate: float, training: bool = True) -> Tensor:
     """`x` with each element zeroed with probability `rate` and the rest divided by 1 − rate.
 
-    Draws from PyTorch's default generator, which the training loop seeds at every step.
+    Draws from PyTorch's default generator, which the training loop seeds at every step, or from that of `dropout_from`.
     """
     if not training or rate == 0:
         return x
@@ -37,7 +39,7 @@ def kept_bits(like: Tensor, rate: float) -> Tensor:
     dropped = round(rate * 65536)
     if dropped == 65536:
         return torch.zeros_like(like)
-    words = torch.empty((like.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
+    words = torch.empty((like.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None, generator=drawing())
     bits = words.view(torch.int16)[: like.numel()].view(like.shape)
     return torch.ge(bits, dropped - 32768, out=torch.empty(like.shape, dtype=like.dtype))
 
@@ -46,6 +48,28 @@ def kept_scale(rate: float) -> float:
     """1 / (1 − rate), of the rate that `kept_bits` has."""
     dropped = round(rate * 65536)
     return 65536 / (65536 - dropped) if dropped < 65536 else 1.0
+
+
+class _Drawing(threading.local):
+    generator: torch.Generator | None = None
+
+
+_drawing = _Drawing()
+
+
+def drawing() -> torch.Generator | None:
+    """What dropout of this thread draws from on the CPU; None: PyTorch's default."""
+    return _drawing.generator
+
+
+@contextmanager
+def dropout_from(generator: torch.Generator) -> Iterator[None]:
+    """While it lasts, dropout of this thread on the CPU draws from `generator`: the default one is shared by all threads."""
+    _drawing.generator = generator
+    try:
+        yield
+    finally:
+        _drawing.generator = None
 
 
 def initialise(network: nn.Module, matrices: Callable[[Tensor], object], tables: Callable[[Tensor], object]) -> None:

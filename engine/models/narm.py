@@ -47,6 +47,7 @@ class NARMConfig:
 class NARM(LastState):
     name = "narm"
     Config = NARMConfig
+    draws_apart = True
     kind = "sequential"
     card = Card(
         title="NARM",

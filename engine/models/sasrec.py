@@ -122,6 +122,8 @@ class Periods(nn.Module):
 class SelfAttentive(LastState):
     """Histories read by causal self-attention. The configuration has blocks, heads and dropout."""
 
+    draws_apart = True
+
     def hidden(self, items: Tensor, weights: list[Tensor] | None = None) -> Tensor:
         """As there; weights: where given, one [batch, heads, length, length] per block is appended to it."""
         raise TypeError(f"{type(self).__name__} has no states")

@@ -117,6 +117,7 @@ class UniSRec(Described, SelfAttentive):
     name = "unisrec"
     Config = UniSRecConfig
     objective = "universal"
+    draws_apart = False  # noise of the experts' gates
     kind = "text"
     card = Card(
         title="UniSRec",

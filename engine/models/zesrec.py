@@ -76,6 +76,7 @@ class ZESRec(Described):
         self.universal = nn.Linear(vectors.shape[1], config.dim, bias=False)  # f
         self.offsets = nn.Embedding(num_items + 1, config.dim, padding_idx=num_items)  # ε
         self.gru = gru(config.dim, config.dim, config.layers, config.dropout, generator)
+        self.draws_apart = config.layers == 1  # PyTorch's own dropout is between layers
         # text vectors have length 1: each number of theirs is about as large as one of a state
         nn.init.normal_(self.universal.weight, generator=generator)
         nn.init.zeros_(self.offsets.weight)

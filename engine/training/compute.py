@@ -71,9 +71,11 @@ LEVEL = 1.1
 class Way(NamedTuple):
     precision: str
     threads: int
+    apart: bool = False
 
     def __str__(self) -> str:
-        return f"{self.precision}, {self.threads} thread{'' if self.threads == 1 else 's'}"
+        apart = " apart" if self.apart else ""
+        return f"{self.precision}, {self.threads} thread{'' if self.threads == 1 else 's'}{apart}"
 
 
 @dataclass(frozen=True)
@@ -89,10 +91,16 @@ class Compute:
     reason: str
     milliseconds: dict[str, float] = field(default_factory=dict)
     """Of one step, forward and backward, in each way that was tried; empty where there was one way alone."""
+    apart: bool = False
+    """Each thread computes a part of the batch, where else all of them share in every operation."""
+
+    @property
+    def way(self) -> Way:
+        return Way(self.precision, self.threads, self.apart)
 
     def __str__(self) -> str:
         tried = " · ".join(f"{way} {taken:.1f} ms" for way, taken in self.milliseconds.items())
-        return f"computes in {Way(self.precision, self.threads)}: {self.reason}{f' ({tried} a step)' if tried else ''}"
+        return f"computes in {self.way}: {self.reason}{f' ({tried} a step)' if tried else ''}"
 
 
 def supported(device: torch.device) -> list[str]:
@@ -125,9 +133,14 @@ def on_threads(count: int, device: torch.device) -> Iterator[None]:
 
 
 def fastest(
-    precisions: Sequence[str], device: torch.device, step: Callable[[str], None], clock: Callable[[], float]
+    precisions: Sequence[str],
+    device: torch.device,
+    step: Callable[[Way], None],
+    clock: Callable[[], float],
+    apart: bool = False,
 ) -> Compute:
-    """The way in which `step` (called with a precision) takes least, among `precisions` and either all threads or one.
+    """The way in which `step` takes least, among `precisions` and one thread, all threads, or all with a part of the batch each,
+    where it may be computed `apart`.
 
     clock: seconds. Processes that train together must be given the same clock: then all of them decide alike.
     """
@@ -136,15 +149,15 @@ def fastest(
     def seconds(way: Way) -> float:
         began = clock()
         with on_threads(way.threads, device):
-            step(way.precision)
+            step(way)
         return clock() - began
 
-    counts = [threads]
-    if threads > 1 and any(threads * seconds(Way(precisions[0], threads)) <= LONGEST for _ in range(2)):
-        counts = [1, threads]
-    ways = [Way(*pair) for pair in itertools.product(precisions, counts)]
+    several = [(threads, True)] * (apart and threads > 1) + [(threads, False)]
+    if threads > 1 and any(threads * seconds(Way(precisions[0], *several[0])) <= LONGEST for _ in range(2)):
+        several.insert(0, (1, False))
+    ways = [Way(precision, *how) for precision, how in itertools.product(precisions, several)]
     if len(ways) == 1:
-        return Compute(*ways[0], threads, "there is no other way here")
+        return Compute(ways[0].precision, threads, threads, "there is no other way here")
     least = dict.fromkeys(ways, math.inf)
     spent = 0.0
     for turn in range(TURNS):
@@ -157,4 +170,5 @@ def fastest(
     chosen = next(way for way in ways if least[way] <= limit)
     quickest = least[chosen] == min(least.values())
     reason = "measured, the fastest" if quickest else f"measured, within {LEVEL - 1:.0%} of the fastest"
-    return Compute(*chosen, threads, reason, {str(way): round(1e3 * taken, 3) for way, taken in least.items()})
+    milliseconds = {str(way): round(1e3 * taken, 3) for way, taken in least.items()}
+    return Compute(chosen.precision, chosen.threads, threads, reason, milliseconds, chosen.apart)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import hashlib
 import math
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +28,12 @@ from engine.evaluation import metrics
 from engine.evaluation.ranks import full_ranks, sampled_ranks
 from engine.files import write_json
 from engine.models import Recommender
+from engine.models.layers import dropout_from
 from engine.training import checkpoint, compute
 from engine.training.checkpoint import State
-from engine.training.compute import Compute
+from engine.training.compute import Compute, Way
 from engine.training.distributed import World
-from engine.training.objectives.base import Objective
+from engine.training.objectives.base import Batch, Objective
 from engine.training.optimiser import Average, build, learning_rate
 from engine.training.recipe import Recipe
 
@@ -131,6 +134,9 @@ class Trainer:
             for part in [layer for stack in stacks for layer in stack] or [step]:
                 part.compile(dynamic=True)
         self.step = world.wrap(step, device)
+        self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        self.apart = objective.apart and device.type == "cpu" and world.size == 1 and not recipe.training.compile
+        self.threads = ThreadPoolExecutor(compute.available(device))
         self.typical_targets = objective.typical_targets
         self.state = State()
         self.compute = Compute("float32", compute.available(device), compute.available(device), "not chosen yet")
@@ -182,13 +188,15 @@ class Trainer:
         typical = self.typical_targets
         batch = min(batches, key=lambda some: abs(int(self.objective.targets(some).sum()) - typical))
         batch = self.world.rows(batch) if len(batch[0]) >= self.world.size else batch
-        parameters = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
 
-        def step(name: str) -> None:
-            with self._autocast(name):
+        def step(way: Way) -> None:
+            if way.apart:
+                self.gradients_apart(batch, way, 0)
+                return
+            with self._autocast(way.precision):
                 loss = self.objective.loss(self.model, batch)
             # not backward(): it would leave gradients, and have those of other processes waited for
-            torch.autograd.grad(loss, parameters, allow_unused=True)
+            torch.autograd.grad(loss, self.parameters, allow_unused=True)
             if self.device.type == "cuda":
                 torch.cuda.synchronize(self.device)
 
@@ -196,7 +204,7 @@ class Trainer:
             return self.world.broadcast([time.perf_counter()], self.device)[0]
 
         self.model.train()
-        return compute.fastest(precisions, self.device, step, clock)
+        return compute.fastest(precisions, self.device, step, clock, self.apart)
 
     def _autocast(self, name: str) -> torch.autocast:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=name == "bfloat16")
@@ -295,17 +303,22 @@ class Trainer:
         local_targets = int(self.objective.targets(batch).sum()) if world.size > 1 else targets
         if not len(batch[0]):  # fewer examples than processes: this one computes anything, which weighs 0
             batch = tuple(tensor[:1] for tensor in whole)
-        seed_dropout(seed_of(*place, "dropout", world.rank))
         rate = learning_rate(self.recipe.optimiser, state.total_steps, steps * training.epochs)
         for group in optimiser.param_groups:
             group["lr"] = rate
-        with self._autocast(self.compute.precision):
-            loss = self.step(*batch)
+        optimiser.zero_grad(set_to_none=True)
         # Batches hold sequences of like length, so some have ten times the targets of others. Each target weighs the same, as
         # in batches drawn at random: the mean over the batch is scaled by its size. Processes hold shares of a batch, and their
         # gradients are averaged.
-        optimiser.zero_grad(set_to_none=True)
-        (loss * (local_targets * world.size / self.typical_targets)).backward()
+        if self.compute.apart:
+            loss, gradients = self.gradients_apart(batch, self.compute.way, *place)
+            for parameter, gradient in zip(self.parameters, gradients, strict=True):
+                parameter.grad = gradient
+        else:
+            seed_dropout(seed_of(*place, "dropout", world.rank))
+            with self._autocast(self.compute.precision):
+                loss = self.step(*batch)
+            (loss * (local_targets * world.size / self.typical_targets)).backward()
         if self.recipe.optimiser.clip_norm:
             nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.optimiser.clip_norm)
         optimiser.step()
@@ -313,6 +326,32 @@ class Trainer:
         if self.average is not None:
             self.average.update(state.total_steps)
         return world.sum(loss.detach().double() * local_targets), targets
+
+    def gradients_apart(self, batch: Batch, way: Way, *place: int) -> tuple[Tensor, list[Tensor | None]]:
+        """The mean loss of the batch and its gradients, weighed as in `_compute_step`. Each thread computes examples of its own:
+        where operations are small, threads that share in each of them wait for each other thousands of times in a step."""
+        count, targets = min(way.threads, len(batch[0])), int(self.objective.targets(batch).sum())
+
+        def compute_part(number: int) -> tuple[Tensor, tuple[Tensor | None, ...]]:
+            part = World(number, count).rows(batch)
+            share = int(self.objective.targets(part).sum())
+            if not share:
+                return torch.zeros(()), (None,) * len(self.parameters)
+            generator = torch.Generator().manual_seed(seed_of(*place, "dropout", number))
+            with compute.on_threads(1, self.device), dropout_from(generator):
+                with self._autocast(way.precision):
+                    loss = self.objective.loss(self.model, part)
+                weighed = loss * (share / self.typical_targets)
+                return loss.detach() * (share / targets), torch.autograd.grad(
+                    weighed, self.parameters, allow_unused=True
+                )
+
+        losses, gradients = zip(*self.threads.map(compute_part, range(count)), strict=True)
+        totals: list[Tensor | None] = []
+        for parts in zip(*gradients, strict=True):
+            used = [part for part in parts if part is not None]
+            totals.append(functools.reduce(torch.add, used) if used else None)
+        return torch.stack(losses).sum(), totals
 
     def _check_finite(self, loss: float, epoch: int) -> None:
         if not math.isfinite(loss):

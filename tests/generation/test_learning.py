@@ -18,7 +18,7 @@ from engine.evaluation.significance import paired
 from engine.generation import Generator
 from engine.training.run import open_run, train
 from tests.generation.learn import ITEMS, apart, circle, recipe, store
-from tests.training.tiny import cycles, noise, write_log
+from tests.training.tiny import check_apart, cycles, noise, trainer, write_log
 from tests.training.tiny import recipe as other_recipe
 
 FAMILIES: list[Any] = [
@@ -44,6 +44,13 @@ def test_what_always_comes_next_is_learned(tmp_path: Path, family: str, model: d
     assert metrics.accuracy(ranks)["NDCG@10"] > 0.85
     beam = full_ranks(found, cases, beam=20).ranks
     assert np.isclose(metrics.ndcg(beam, 5), metrics.ndcg(ranks, 5)).mean() > 0.95
+
+
+@pytest.mark.parametrize(("family", "people"), [("encoder-decoder", {"user_tokens": 5}), ("decoder-only", {})])
+def test_threads_apart_have_the_gradient_of_the_batch(tmp_path: Path, family: str, people: dict[str, int]) -> None:
+    store(apart(), tmp_path / "runs" / "codes")
+    settings = recipe(family, model={"dropout": 0.1, **people})
+    check_apart(trainer(settings, write_log(tmp_path / "data", cycles(), ITEMS), tmp_path / "runs" / "run"))
 
 
 @pytest.mark.parametrize("family", ["encoder-decoder", pytest.param("decoder-only", marks=pytest.mark.long)])

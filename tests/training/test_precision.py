@@ -14,15 +14,13 @@ import torch
 
 from engine.data.dataset import Dataset
 from engine.training import checkpoint, compute
-from engine.training.compute import fastest, on_threads
-from engine.training.loop import Trainer
-from engine.training.recipe import Recipe
-from engine.training.run import build_model, build_trainer, train
-from tests.training.tiny import recipe, same
+from engine.training.compute import Compute, Way, fastest, on_threads
+from engine.training.run import train
+from tests.training.tiny import check_apart, recipe, same, stopped, trainer
 
 CPU = torch.device("cpu")
 BOTH = ["float32", "bfloat16"]
-Seconds = dict[tuple[str, int], float]
+Seconds = dict[tuple[str, int] | tuple[str, int, str], float]
 
 
 class Machine:
@@ -30,12 +28,12 @@ class Machine:
 
     def __init__(self, seconds: Seconds) -> None:
         self.seconds, self.now = seconds, 0.0
-        self.tried: list[tuple[str, int]] = []
+        self.tried: list[tuple[str, int] | tuple[str, int, str]] = []
 
-    def step(self, name: str) -> None:
-        way = (name, torch.get_num_threads())
-        self.tried.append(way)
-        self.now += self.seconds[way]
+    def step(self, way: Way) -> None:
+        threads = torch.get_num_threads()
+        self.tried.append((way.precision, threads, "apart") if way.apart else (way.precision, threads))
+        self.now += self.seconds[self.tried[-1]]
 
     def clock(self) -> float:
         return self.now
@@ -75,6 +73,13 @@ def test_threads_of_a_small_step(one: float, two: float, threads: int) -> None:
     assert (found.threads, found.available) == (threads, 2)
 
 
+def test_threads_compute_apart_where_they_may_and_that_is_as_fast() -> None:
+    machine = Machine({("float32", 1): 0.009, ("float32", 2): 0.005, ("float32", 2, "apart"): 0.0054})
+    with on_threads(2, CPU):
+        fast = fastest(["float32"], CPU, machine.step, machine.clock, apart=True)
+    assert (fast.threads, fast.apart) == (2, True) and "float32, 2 threads apart" in str(fast)
+
+
 def test_a_long_step_is_not_tried_on_one_thread() -> None:
     machine = Machine({("float32", 2): 3.0, ("bfloat16", 2): 2.0})
     with on_threads(2, CPU):
@@ -85,9 +90,9 @@ def test_a_long_step_is_not_tried_on_one_thread() -> None:
 def test_a_slow_first_time_decides_nothing() -> None:
     machine = Machine({("float32", 1): 0.4, ("bfloat16", 1): 0.5})
 
-    def step(name: str) -> None:
-        machine.step(name)
-        machine.now += 2.0 * (machine.tried.count((name, 1)) == 1)
+    def step(way: Way) -> None:
+        machine.step(way)
+        machine.now += 2.0 * (machine.tried.count((way.precision, 1)) == 1)
 
     assert fastest(BOTH, CPU, step, machine.clock).precision == "float32"
 
@@ -105,14 +110,11 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
     machine = Machine({("float32", 1): 0.2, ("bfloat16", 1): 0.1})
     monkeypatch.setattr(compute, "supported", lambda device: BOTH)
     monkeypatch.setattr(
-        compute, "fastest", lambda names, device, step, clock: fastest(names, device, machine.step, machine.clock)
+        compute,
+        "fastest",
+        lambda names, device, step, clock, apart: fastest(names, device, machine.step, machine.clock),
     )
     yield machine
-
-
-def trainer(wanted: Recipe, data: Dataset, folder: Path) -> Trainer:
-    folder.mkdir(exist_ok=True)
-    return build_trainer(wanted, data, build_model(wanted, data.num_items, data.num_users), folder, CPU)
 
 
 AUTO = recipe("sasrec", training={"precision": "auto", "epochs": 1})
@@ -197,3 +199,22 @@ def test_a_step_has_the_memory_of_the_step_before() -> None:
     found = subprocess.run([sys.executable, "-c", ALLOCATING], capture_output=True, check=True).stdout
     given_back, kept = map(int, found.split())
     assert kept < given_back / 10
+
+
+@pytest.mark.parametrize("name", ["sasrec", "narm", "esasrec", "hstu", "bert4rec", "fdsa"])
+def test_threads_apart_have_the_gradient_of_the_batch(dataset: Dataset, tmp_path: Path, name: str) -> None:
+    check_apart(trainer(recipe(name), dataset, tmp_path))
+
+
+def test_a_training_whose_threads_compute_apart_goes_on_to_the_same_end(
+    dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compute, "fastest", lambda *_: Compute("float32", 2, 2, "measured", apart=True))
+    with on_threads(2, CPU):
+        train(AUTO, dataset, tmp_path / "whole", device="cpu")
+        steps = iter([False] * 2)
+        with stopped(lambda _: next(steps, True)):
+            train(AUTO, dataset, tmp_path / "cut", device="cpu")
+        record = train(AUTO, dataset, tmp_path / "cut", device="cpu")
+    assert record["compute"]["apart"]
+    assert same(tmp_path / "whole" / "best.safetensors", tmp_path / "cut" / "best.safetensors")

@@ -29,9 +29,11 @@ from engine.evaluation.evaluate import evaluate
 from engine.registry import MODELS
 from engine.text.scratch import ScratchConfig, scratch
 from engine.training import checkpoint
+from engine.training.compute import Way
 from engine.training.loop import Trainer
+from engine.training.materials import gather
 from engine.training.recipe import Recipe, from_dict
-from engine.training.run import open_run, train
+from engine.training.run import build_model, build_trainer, open_run, train
 
 # Enough to tell a model that learns from one that does not; float32, so that every machine computes the same.
 BLOCKS = {"dim": 16, "blocks": 1, "dropout": 0.1, "max_length": 8}
@@ -239,6 +241,29 @@ def stopped(when: Callable[[Trainer], bool]) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(Trainer, "_compute_step", step)
         yield
+
+
+def trainer(settings: Recipe, data: Dataset, folder: Path) -> Trainer:
+    folder.mkdir(parents=True, exist_ok=True)
+    model = build_model(settings, data.num_items, data.num_users, gather(settings, data, folder))
+    return build_trainer(settings, data, model, folder, torch.device("cpu"))
+
+
+def check_apart(training: Trainer) -> None:
+    """Two threads, each with a part of a batch, have its loss and gradients; what they draw depends on the step alone."""
+    assert training.apart
+    objective, model, way = training.objective, training.model, Way("float32", 2, apart=True)
+    batch = objective.draw(torch.arange(13), torch.Generator().manual_seed(0))
+    model.eval()  # without dropout
+    loss, gradients = training.gradients_apart(batch, way, 0)
+    whole = objective.loss(model, batch)
+    weight = int(objective.targets(batch).sum()) / training.typical_targets
+    expected = list(torch.autograd.grad(whole * weight, training.parameters, allow_unused=True))
+    torch.testing.assert_close((loss, gradients), (whole.detach(), expected), atol=1e-6, rtol=1e-4)
+    model.train()
+    first, again, other = (training.gradients_apart(batch, way, step)[1] for step in (1, 1, 2))
+    torch.testing.assert_close(first, again, atol=0, rtol=0)
+    assert any(not torch.equal(a, b) for a, b in zip(first, other, strict=True) if a is not None and b is not None)
 
 
 def interrupted(settings: Recipe, data: Dataset, folder: Path, after: int, **more: Any) -> None:

@@ -33,6 +33,9 @@ class Objective(ABC):
     """What comes next is learnt, so that the best model can be chosen by it."""
     begins_with_validation = False
     """The model is as good as its start before the first step, and is not to become worse."""
+    apart = False
+    """Threads may compute parts of a batch on their own: the loss is a mean over targets that know nothing of each other, and
+    computing it changes nothing."""
     asks: tuple[str, ...] = ()
     """What a model has to have for it."""
 

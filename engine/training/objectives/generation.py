@@ -47,7 +47,7 @@ class Identifier(Objective):
     alike: Tensor
 
     def prepare(self, model: Generator, items: Tensor, offsets: Tensor) -> None:
-        self.pad, self.written, self.shared = model.pad, model.written, model.shares
+        self.pad, self.written, self.shared, self.apart = model.pad, model.written, model.shares, model.draws_apart
         starts, size = offsets.cpu(), model.max_length
         if self.shared:
             ends, lengths = windows(starts, size + 1, stride(self.config.step, size))

@@ -73,6 +73,7 @@ class NextItem(Objective):
         self.ends, self.lengths = ends.to(items.device), (lengths - 1).to(items.device)
         self.sampled = self.config.loss != "cross-entropy"
         self.together = bool(self.config.shared_negatives or self.config.batch_negatives)
+        self.apart = model.draws_apart and not self.config.batch_negatives
         if self.together and not self.sampled:
             raise UsageError(
                 "objective.loss=cross-entropy is over the whole catalogue and takes no negatives; "
@@ -248,6 +249,7 @@ class Cloze(Objective):
 
     def prepare(self, model: BERT4Rec, items: Tensor, offsets: Tensor) -> None:
         self.pad, self.mask, self.num_items = model.pad, model.mask_token, model.num_items
+        self.apart = model.draws_apart
         size = model.config.max_length
         ends, lengths = windows(offsets.cpu(), size, stride(self.config.step, size))
         self.count, self.alike = len(ends), lengths
