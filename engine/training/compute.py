@@ -139,8 +139,8 @@ def fastest(
     clock: Callable[[], float],
     apart: bool = False,
 ) -> Compute:
-    """The way in which `step` takes least, among `precisions` and one thread, all threads, or all with a part of the batch each,
-    where it may be computed `apart`.
+    """The way in which `step` takes least, among `precisions` and one thread, all threads, or, where it may be computed `apart`,
+    all or some with a part of the batch each, since many wait for Python's lock.
 
     clock: seconds. Processes that train together must be given the same clock: then all of them decide alike.
     """
@@ -152,10 +152,11 @@ def fastest(
             step(way)
         return clock() - began
 
-    several = [(threads, True)] * (apart and threads > 1) + [(threads, False)]
-    if threads > 1 and any(threads * seconds(Way(precisions[0], *several[0])) <= LONGEST for _ in range(2)):
-        several.insert(0, (1, False))
-    ways = [Way(precision, *how) for precision, how in itertools.product(precisions, several)]
+    counts = [(threads, True)] * (apart and threads > 1) + [(threads, False)]
+    if threads > 1 and any(threads * seconds(Way(precisions[0], *counts[0])) <= LONGEST for _ in range(2)):
+        some = [2**power for power in range(1, threads.bit_length()) if 2**power < threads]
+        counts = [(1, False), *((count, True) for count in some if apart), *counts]
+    ways = [Way(precision, *count) for precision, count in itertools.product(precisions, counts)]
     if len(ways) == 1:
         return Compute(ways[0].precision, threads, threads, "there is no other way here")
     least = dict.fromkeys(ways, math.inf)

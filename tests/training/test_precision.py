@@ -74,10 +74,14 @@ def test_threads_of_a_small_step(one: float, two: float, threads: int) -> None:
 
 
 def test_threads_compute_apart_where_they_may_and_that_is_as_fast() -> None:
-    machine = Machine({("float32", 1): 0.009, ("float32", 2): 0.005, ("float32", 2, "apart"): 0.0054})
-    with on_threads(2, CPU):
+    machine = Machine({("float32", 1): 0.009, ("float32", 4): 0.004, ("float32", 4, "apart"): 0.003})
+    machine.seconds["float32", 2, "apart"] = 0.005
+    with on_threads(4, CPU):
         fast = fastest(["float32"], CPU, machine.step, machine.clock, apart=True)
-    assert (fast.threads, fast.apart) == (2, True) and "float32, 2 threads apart" in str(fast)
+        machine.seconds["float32", 2, "apart"] = 0.0032
+        fewer = fastest(["float32"], CPU, machine.step, machine.clock, apart=True)
+    assert (fast.threads, fast.apart) == (4, True) and "float32, 4 threads apart" in str(fast)
+    assert (fewer.threads, fewer.apart, fewer.available) == (2, True, 4)
 
 
 def test_a_long_step_is_not_tried_on_one_thread() -> None:
