@@ -42,6 +42,8 @@ DIVERGED = 4.0
 """A mean loss so many times that of the first epoch is not coming back."""
 SLIGHT = 0.1
 """The first epoch's loss counts as so much at least: few items are learnt at once, and chance multiplies what is left."""
+GRADIENTS = 1 << 30
+"""Bytes that gradients of all threads may take, where each has its own."""
 MEASURED = 9
 """Batches among which one of typical size is looked for, to measure with."""
 
@@ -135,8 +137,11 @@ class Trainer:
                 part.compile(dynamic=True)
         self.step = world.wrap(step, device)
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        self.apart = objective.apart and device.type == "cpu" and world.size == 1 and not recipe.training.compile
-        self.threads = ThreadPoolExecutor(compute.available(device))
+        threads = compute.available(device)
+        gradients = threads * sum(parameter.nbytes for parameter in self.parameters)
+        alone = device.type == "cpu" and world.size == 1 and not recipe.training.compile
+        self.apart = objective.apart and alone and gradients <= GRADIENTS
+        self.pool = ThreadPoolExecutor(threads)
         self.typical_targets = objective.typical_targets
         self.state = State()
         self.compute = Compute("float32", compute.available(device), compute.available(device), "not chosen yet")
@@ -346,7 +351,7 @@ class Trainer:
                     weighed, self.parameters, allow_unused=True
                 )
 
-        losses, gradients = zip(*self.threads.map(compute_part, range(count)), strict=True)
+        losses, gradients = zip(*self.pool.map(compute_part, range(count)), strict=True)
         totals: list[Tensor | None] = []
         for parts in zip(*gradients, strict=True):
             used = [part for part in parts if part is not None]
