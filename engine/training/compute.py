@@ -59,7 +59,7 @@ def processor() -> str:
 # Xeon. And where steps are small, a second thread only waits for the first.
 
 
-TURNS, SECONDS = 8, 1.0
+TURNS, SECONDS = 8, 3.0
 """Every way is tried so often, or until all of them took so long together; at least twice, or once where that took LONGEST: the
 first time may be slow because kernels and memory are made ready, or because something else ran."""
 LONGEST = 5.0
