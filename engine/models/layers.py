@@ -37,21 +37,27 @@ def dropout_mask(like: Tensor, rate: float) -> Tensor:
 def kept_bits(like: Tensor, rate: float) -> Tensor:
     """0 with probability `rate`, else 1, of the shape and dtype of `like`, a CPU tensor.
 
-    Eight random bits an element, since drawing them takes time: which of the two nearest shares of 256 is zeroed is drawn at each
-    call, so that `rate` is met on average.
+    Drawing bits takes time: sixteen an element from PyTorch's generator, but eight from one of `dropout_from`, where which of the
+    two nearest shares of 256 is zeroed is drawn at each call, so that `rate` is met on average.
     """
-    words = torch.empty(like.numel() // 8 + 2, dtype=torch.int64).random_(-(2**63), None, generator=drawing())
-    share, rest = divmod(rate * 256, 1)
-    dropped = int(share) + (int(words[-1]) % 2**24 < rest * 2**24)
-    if dropped == 256:
+    generator, dropped = drawing(), round(rate * 65536)
+    kind = torch.int16 if generator is None else torch.int8
+    words = torch.empty(-(-like.numel() * kind.itemsize // 8) + (generator is not None), dtype=torch.int64)
+    words.random_(-(2**63), None, generator=generator)
+    if generator is not None:
+        share, rest = divmod(dropped, 256)
+        dropped = share + (int(words[-1]) % 256 < rest)
+    half = -torch.iinfo(kind).min
+    if dropped == 2 * half:
         return torch.zeros_like(like)
-    bits = words.view(torch.int8)[: like.numel()].view(like.shape)
-    return torch.ge(bits, dropped - 128, out=torch.empty(like.shape, dtype=like.dtype))
+    bits = words.view(kind)[: like.numel()].view(like.shape)
+    return torch.ge(bits, dropped - half, out=torch.empty(like.shape, dtype=like.dtype))
 
 
 def kept_scale(rate: float) -> float:
-    """1 / (1 − rate); 1 where all is zeroed."""
-    return 1 / (1 - rate) if rate < 1 else 1.0
+    """1 / (1 − rate), of the rate that `kept_bits` has."""
+    dropped = round(rate * 65536)
+    return 65536 / (65536 - dropped) if dropped < 65536 else 1.0
 
 
 class _Drawing(threading.local):

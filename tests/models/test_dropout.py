@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from engine.models import layers
-from engine.models.layers import dropout
+from engine.models.layers import dropout, dropout_from
 from tests.models.contract import MATCHING, build
 
 
@@ -79,3 +79,12 @@ def test_each_rate_of_a_model_counts_where_it_learns(name: str, rate: str) -> No
         torch.manual_seed(1)
         answers.append(model.query(torch.tensor([[1, 2, 3, 4, 5]])))
     assert torch.equal(*answers[:2]) and (answers[2] - answers[0]).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("rate", [0.001, 0.1, 0.5, 0.999])
+def test_a_generator_of_the_threads_own_meets_the_rate_on_average(rate: float) -> None:
+    x = torch.ones(256)
+    with dropout_from(torch.Generator().manual_seed(0)):
+        dropped = torch.stack([(dropout(x, rate) == 0).float().mean() for _ in range(4000)])
+    deviation = dropped.std() / 4000**0.5
+    assert abs(dropped.mean() - rate) < 4 * deviation
