@@ -73,6 +73,11 @@ class Way(NamedTuple):
     threads: int
     apart: bool = False
 
+    @property
+    def sharing(self) -> int:
+        """Threads that share an operation: where they compute apart, none waits for another in what is left."""
+        return 1 if self.apart else self.threads
+
     def __str__(self) -> str:
         apart = " apart" if self.apart else ""
         return f"{self.precision}, {self.threads} thread{'' if self.threads == 1 else 's'}{apart}"
@@ -148,7 +153,7 @@ def fastest(
 
     def seconds(way: Way) -> float:
         began = clock()
-        with on_threads(way.threads, device):
+        with on_threads(way.sharing, device):
             step(way)
         return clock() - began
 

@@ -293,7 +293,7 @@ class Trainer:
         return examples / max(train_seconds, 1e-9)
 
     def _step(self, examples: Tensor, steps: int) -> tuple[Tensor, int]:
-        with compute.on_threads(self.compute.threads, self.device):
+        with compute.on_threads(self.compute.way.sharing, self.device):
             return self._compute_step(examples, steps)
 
     def _compute_step(self, examples: Tensor, steps: int) -> tuple[Tensor, int]:

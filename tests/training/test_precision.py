@@ -32,7 +32,8 @@ class Machine:
 
     def step(self, way: Way) -> None:
         threads = torch.get_num_threads()
-        self.tried.append((way.precision, threads, "apart") if way.apart else (way.precision, threads))
+        self.tried.append((way.precision, way.threads, "apart") if way.apart else (way.precision, threads))
+        assert not way.apart or threads == 1
         self.now += self.seconds[self.tried[-1]]
 
     def clock(self) -> float:
