@@ -74,7 +74,7 @@ def drawing() -> torch.Generator | None:
 
 @contextmanager
 def dropout_from(generator: torch.Generator) -> Iterator[None]:
-    """While it lasts, dropout of this thread on the CPU draws from `generator`: the default one is shared by all threads."""
+    """While it lasts, dropout of this thread draws from `generator`, one of the CPU: the default one is shared by all threads."""
     _drawing.generator = generator
     try:
         yield

@@ -144,7 +144,7 @@ class Trainer:
         self.pool = ThreadPoolExecutor(threads)
         self.typical_targets = objective.typical_targets
         self.state = State()
-        self.compute = Compute("float32", compute.available(device), compute.available(device), "not chosen yet")
+        self.compute = Compute("float32", threads, threads, "not chosen yet")
         self.progress: Progress | None = None
         self.saved = time.monotonic()
         """When the checkpoint was written."""
@@ -169,7 +169,7 @@ class Trainer:
         setting, state = self.recipe.training.precision, self.state
         before = Compute(**state.compute) if state.compute else None
         threads = compute.available(self.device)
-        if before and before.available == threads:
+        if before and before.available == threads and (self.apart or not before.apart):
             self.compute = before
         elif setting != "auto":
             self.compute = Compute(setting, threads, threads, "the recipe says so")
@@ -333,8 +333,11 @@ class Trainer:
         return world.sum(loss.detach().double() * local_targets), targets
 
     def gradients_apart(self, batch: Batch, way: Way, *place: int) -> tuple[Tensor, list[Tensor | None]]:
-        """The mean loss of the batch and its gradients, weighed as in `_compute_step`. Each thread computes examples of its own:
-        where operations are small, threads that share in each of them wait for each other thousands of times in a step."""
+        """The mean loss of the batch, a scalar, and the gradient of each of `parameters`, weighed as in `_compute_step`; None
+        where one is not used. place: seed, epoch and step; what dropout draws depends on them and on the part.
+
+        Each thread computes examples of its own: where operations are small, threads that share in each wait for each other.
+        """
         count, targets = min(way.threads, len(batch[0])), int(self.objective.targets(batch).sum())
 
         def compute_part(number: int) -> tuple[Tensor, tuple[Tensor | None, ...]]:

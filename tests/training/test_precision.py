@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import platform
 import subprocess
@@ -136,6 +137,18 @@ def test_a_training_keeps_its_precision_on_another_machine(dataset: Dataset, tmp
     with on_threads(2, CPU):
         other.choose_compute()
     assert (other.compute.precision, other.compute.threads) == ("bfloat16", 2)
+
+
+def test_a_training_whose_threads_computed_apart_shares_where_they_may_not(
+    dataset: Dataset, tmp_path: Path, machine: Machine
+) -> None:
+    one = trainer(AUTO, dataset, tmp_path)
+    one.apart = False  # as where processes train together, whose gradients are averaged
+    one.state.compute = dataclasses.asdict(Compute("float32", 2, 2, "measured", apart=True))
+    machine.seconds["float32", 2] = 0.01
+    with on_threads(2, CPU):
+        one.choose_compute()
+    assert (one.compute.precision, one.compute.apart) == ("float32", False)
 
 
 def test_a_training_begun_before_this_was_measured_goes_on_in_bfloat16(
