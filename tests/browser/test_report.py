@@ -94,13 +94,14 @@ def test_it_opens_without_a_network_and_asks_for_nothing(
         drawn_again(page)
         printed(page, tmp_path)
     assert not heard, heard
-    for scheme, paper, options in (
-        ("light", "rgb(252, 252, 251)", {}),
-        ("dark", "rgb(17, 23, 24)", {"runOnly": ["color-contrast"]}),  # names, roles and order are the same in both
-    ):
+    page.evaluate("document.querySelectorAll('tbody tr:nth-child(n + 4)').forEach(row => row.remove())")  # all are alike
+    for scheme, paper in (("light", "rgb(252, 252, 251)"), ("dark", "rgb(17, 23, 24)")):
         page.emulate_media(media="screen", color_scheme=scheme)  # type: ignore[arg-type]
         assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == paper
-        accessible(page, **options)
+        if scheme == "light":
+            accessible(page)
+        elif kind == "interactive":  # names, roles and order are the same in both schemes, and colours in both kinds
+            accessible(page, runOnly=["color-contrast"])
 
 
 def drawn_again(page: Page) -> None:
