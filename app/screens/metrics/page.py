@@ -157,7 +157,9 @@ def _slices(this: MetricsChoices) -> None:
         columns={"mean": widgets.FOUR_DIGITS, "low": widgets.FOUR_DIGITS, "high": widgets.FOUR_DIGITS},
     )
     note = (
-        "Slices overlap: a user whose held-out item has several values counts in each of them."
+        "Slices are of held-out items: a user counts in each that has some of theirs."
+        if this.models.info.sets and by != "length"
+        else "Slices overlap: a user whose held-out item has several values counts in each of them."
         if evaluation.overlap(this.models, by)
         else "By the value of the held-out item."
         if by.startswith("attribute:")
