@@ -23,7 +23,8 @@ _ROW = 30  # pixels
 def page() -> None:
     st.title("Metrics")
     models = zoo.open_zoo(state.get().dataset)
-    st.markdown("Next-item accuracy on held-out interactions, with 95% confidence intervals.")
+    accuracy = "Accuracy" if models.info.sets else "Next-item accuracy"
+    st.markdown(f"{accuracy} on held-out interactions, with 95% confidence intervals.")
     protocols = evaluation.protocols(models)
     if not protocols:
         st.info(
