@@ -175,6 +175,8 @@ def _slices(this: MetricsChoices) -> None:
             f"Shown: the {len(drawn)} best of {len(this.people)}, including one without training. The table under the figure has "
             f"all; choose others by kind above. {note}"
         )
+    if by.startswith("attribute:") and (valueless := evaluation.in_no_slice(this.models, this.protocol, by)):
+        note += f" In no slice: {count(valueless, 'held-out item')} without a value."
     if table["few"].any():
         note += f" Grey: fewer than {metrics.FEW} users."
     st.caption(note)
