@@ -344,11 +344,12 @@ def moves(table: pd.DataFrame) -> Float:
 
 
 def agreement(table: pd.DataFrame) -> tuple[float, int]:
-    """(Spearman's correlation of weight and move of the rank, over how many events); NaN where it cannot be computed."""
+    """(Spearman's correlation of weight and of how far the rank moves, up or down, since no weight is negative; over how many
+    events); NaN where it cannot be computed."""
     both = table.dropna(subset=["weight", "rank_without"])
     if len(both) < 3:
         return float("nan"), len(both)
-    return spearman(both["weight"].to_numpy(), both["rank_without"].to_numpy()), len(both)
+    return spearman(both["weight"].to_numpy(), np.abs(moves(both))), len(both)
 
 
 def agreement_words(table: pd.DataFrame) -> str:
@@ -361,7 +362,9 @@ def agreement_words(table: pd.DataFrame) -> str:
     way = "agree" if rho >= 0 else "disagree"
     words = f"{strength} {way}" if strength != "hardly" else "are hardly related"
     few = " So few events leave much to chance." if n < 10 else ""
-    return f"Attention and leave-one-out {words}: Spearman’s ρ **{judge.signed(rho, '+.2f')}**, n = {n}.{few}"
+    return (
+        f"Attention and the sizes of these effects {words}: Spearman’s ρ **{judge.signed(rho, '+.2f')}**, n = {n}.{few}"
+    )
 
 
 def effect_words(table: pd.DataFrame, item: str) -> str:

@@ -144,6 +144,13 @@ def _slicing(models: Zoo, ranks: judge.Ranks, by: str) -> Groups:
     return by_attribute(_attribute(models, by), ranks.target)
 
 
+@cached(200, by=of_content)
+def in_no_slice(models: Zoo, protocol: str, by: str) -> int:
+    """How many held-out items have no value to be grouped by."""
+    ranks = next(iter(people(models, protocol)[0].values()))
+    return int((~np.any([*_slicing(models, ranks, by).values()], axis=0)).sum())
+
+
 def overlap(models: Zoo, by: str) -> bool:
     """Whether a user may be in several slices, because the held-out item may have several values."""
     return by.startswith("attribute:") and is_list(_attribute(models, by).type)

@@ -198,7 +198,7 @@ def compared(pairs: Mapping[str, tuple[Values, Values]], with_intervals: bool = 
 
 
 def standing(people: Mapping[str, judge.Ranks], metrics: Sequence[str]) -> pd.DataFrame:
-    """model, metric, mean, low, high, n, mark ("best", "level" with it or ""), p (Holm-adjusted, against the best), note.
+    """model, metric, mean, low, high, n, mark ("best", "level" with it or ""), holm (p against the best, adjusted), note.
 
     People must be the same for every model (`judge.common`). A model is level with the best where the paired interval of their
     difference contains 0 or the adjusted p is above 0.05; one model alone is not called the best. note: why there is no figure.
@@ -219,12 +219,12 @@ def standing(people: Mapping[str, judge.Ranks], metrics: Sequence[str]) -> pd.Da
         others = compared({name: (values[best], values[name]) for name in values if name != best}, with_intervals=False)
         for name, shares in values.items():
             estimate = judge.interval(shares, seed=SEED, samples=SAMPLES)
-            mark, p = "" if alone else "best", float("nan")
+            mark, holm = "" if alone else "best", float("nan")
             if name != best:
-                p = others[name].holm
+                holm = others[name].holm
                 mark = "level" if not alone and others[name].level else ""
-            rows.append((name, metric, estimate.mean, estimate.low, estimate.high, len(shares), mark, p, ""))
-    columns = ["model", "metric", "mean", "low", "high", "n", "mark", "p", "note"]
+            rows.append((name, metric, estimate.mean, estimate.low, estimate.high, len(shares), mark, holm, ""))
+    columns = ["model", "metric", "mean", "low", "high", "n", "mark", "holm", "note"]
     order = {name: place for place, name in enumerate(people)}
     table = pd.DataFrame(rows, columns=columns)
     return table.sort_values("model", key=lambda names: names.map(order), kind="stable", ignore_index=True)

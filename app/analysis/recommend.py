@@ -389,7 +389,7 @@ def rank_table(
         ranks[:, column] = np.array(known_ranks(models, answer.name, history, items, answer.top), float)
         if before is not None and pinned is not None and answer.before is not None:
             before[:, column] = np.array(known_ranks(models, answer.name, pinned, items, answer.before), float)
-    mean = np.minimum(np.nan_to_num(ranks, nan=np.inf), k + 1).mean(axis=1) if able else np.zeros(0)
+    mean = np.where(ranks <= k, ranks, k + 1).mean(axis=1) if able else np.zeros(0)
     order = np.argsort(mean, kind="stable")
     return RankTable(
         able, [items[row] for row in order], ranks[order], None if before is None else before[order], mean[order]

@@ -264,12 +264,15 @@ def check_events(
         f"{moment} AS time, {within} AS fraction, {numbers['weight']} AS weight, {numbers['quantity']} AS quantity FROM rows "
         f"WHERE line NOT IN ({findings.bad_lines('log')})"
     )
-    ratings = _ratings(con, reading, name["weight"], findings) if "weight" in cell_of else ()
+    low, ratings = _ratings(con, reading, name["weight"], findings) if "weight" in cell_of else (None, ())
     if reading.drop_negative and "quantity" in cell_of:
         _drop(con, "quantity < 0", "quantity", "quantity_negative", name["quantity"], findings)
     if "time" in cell_of:
         _repeated_events(con, name["user"], findings)
     held_out = _held_out(con, reading, name["item"], findings)
+    if low is not None and reading.min_rating is None:
+        source = f"SELECT line, weight::VARCHAR AS value FROM events WHERE weight < {low}"
+        findings.insert("log", "rating_low", source, name["weight"], scale_words(low))
     _users(con, name["user"], findings)
     return held_out, ratings
 
@@ -289,18 +292,17 @@ def _times(con: duckdb.DuckDBPyConnection, cell: str, column: str, form: str, fi
     _insert(findings, "log", (*time_rules(cell, "moment", UNITS.get(form, 1)), future), cell, column)
 
 
-def _ratings(con: duckdb.DuckDBPyConnection, reading: Reading, column: str, findings: Findings) -> tuple[float, ...]:
-    """Ratings count alike, however low: said where the values look like ratings, and left out below the minimum. Those that there
-    are, lowest first; none where the values are no ratings."""
+def _ratings(
+    con: duckdb.DuckDBPyConnection, reading: Reading, column: str, findings: Findings
+) -> tuple[float | None, tuple[float, ...]]:
+    """Leaves out what is rated below the minimum. The middle of the scale, and the ratings that there are, lowest first; None and
+    none where the values are no ratings."""
     low = lowest_liked(con, column, "weight", "events")
     query = "SELECT DISTINCT weight FROM events WHERE weight IS NOT NULL ORDER BY weight"
     ratings = () if low is None else tuple(rating for (rating,) in con.execute(query).fetchall())
     if reading.min_rating is not None:
         _drop(con, f"weight < {float(reading.min_rating)}", "weight", "rating_dropped", column, findings)
-    if low is not None and reading.min_rating is None:
-        source = f"SELECT line, weight::VARCHAR AS value FROM events WHERE weight < {low}"
-        findings.insert("log", "rating_low", source, column, scale_words(low))
-    return ratings
+    return low, ratings
 
 
 def _drop(

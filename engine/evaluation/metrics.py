@@ -272,8 +272,8 @@ register(
         Beyond(
             name="novelty",
             title="Novelty@k",
-            meaning="The mean of −log₂ of an item's share of all training events over everything shown, in bits. One bit "
-            "more means half as well known.",
+            meaning="The mean of −log₂ of an item's share of all training events (of one at least) over everything shown, in "
+            "bits. One bit more means half as well known.",
             source="Zhou et al., PNAS 2010",
             later=False,
             of_lists=novelty,

@@ -45,11 +45,16 @@ def interval(values: np.ndarray, *, seed: int = 0, samples: int = 2000) -> Inter
     if not len(values):
         return Interval(float("nan"), float("nan"), float("nan"))
     if (values == values[0]).all():
-        value, others = float(values[0]), 1 - 0.025 ** (1 / len(values))
-        return Interval(value, (1 - others) * value, (1 - others) * value + others * max(value, 1.0))
+        return Interval(float(values[0]), *_missed(values, 0.0, 1.0))
     means = _resampled_means(values, np.random.default_rng(seed), samples)
     low, high = np.quantile(means, [0.025, 0.975])
     return Interval(float(values.mean()), float(low), float(high))
+
+
+def _missed(equal: np.ndarray, least: float, most: float) -> tuple[float, float]:
+    """Ends of the interval of values that are all equal, float [users] from `least`, and to `most` mostly."""
+    value, others = float(equal[0]), 1 - 0.025 ** (1 / len(equal))
+    return (1 - others) * value + others * min(value, least), (1 - others) * value + others * max(value, most)
 
 
 def paired(
@@ -59,7 +64,8 @@ def paired(
 
     p is twice the smaller share of bootstrap means on either side of 0 (with one added, so it is never 0), and not below 2 / 2ᵈ,
     where d users differ: the exact test of their signs has no smaller one (Fisher 1935; the bootstrap finds p = .001 for a single
-    user). Where that is above .05, the interval reaches to 0. with_interval: False where p alone is needed: of a difference so
+    user). Where that is above .05, the interval reaches to 0; where all differ alike, it is as wide as that of `interval`, of
+    differences from −1 to 1. with_interval: False where p alone is needed: of a difference so
     clear that no sample can lie beyond 0 nobody is drawn, and the interval is NaN.
     """
     if not with_interval and (difference := _clear(values - baseline, samples)):
@@ -70,7 +76,7 @@ def paired(
 def _clear(delta: np.ndarray, samples: int) -> Difference | None:
     """What `paired` has of a difference where, but for one chance in 10⁹, none of the samples has a mean beyond 0 (Bernstein's
     inequality; Boucheron, Lugosi & Massart 2013, th. 2.10); else None. delta: float [users]."""
-    if not len(delta):
+    if not len(delta) or (delta == delta[0]).all():
         return None
     mean = float(delta.mean())
     spread = float(delta.var()) + float(np.abs(delta - mean).max()) * abs(mean) / 3
@@ -118,6 +124,8 @@ def paired_over_seeds(values: np.ndarray, baseline: np.ndarray, *, seed: int = 0
             means = means + runs.std(ddof=1) / np.sqrt(len(runs)) * rng.standard_t(len(runs) - 1, samples)
     low, high = np.quantile(means, [0.025, 0.975])
     side = min(int((means <= 0).sum()), int((means >= 0).sum()))
+    ends = _missed(delta, -1.0, 1.0) if (delta == delta[0]).all() else (low, high)
     if _least(delta) > 0.05:
-        low, high = min(low, 0.0), max(high, 0.0)
+        ends = (*ends, 0.0)
+    low, high = min(low, *ends), max(high, *ends)
     return Difference(float(delta.mean()), float(low), float(high), _p(delta, side, samples))

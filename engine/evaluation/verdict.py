@@ -247,8 +247,8 @@ _GROUPS: dict[Kind, tuple[str, str]] = {
     "unseen": ("items that no counts lead to", "those that never did"),
 }
 """Of held-out items and of the people they are of: as the sentence calls them, and the table."""
-GROUP_COLUMNS = ("slice", "users", "share", "difference", "95% interval")
-"""Of `group_rows`."""
+GROUP_COLUMNS = ("slice", "users", "of held-out items", "difference", "95% interval, uncorrected")
+"""Of `group_rows`. Each interval stands for itself, whatever the number of groups."""
 
 
 def signed(value: float, form: str = "+.4f") -> str:

@@ -32,6 +32,7 @@ from engine.evaluation.tables import Ranks, common, ranks
 from engine.evaluation.verdict import (
     GROUP_COLUMNS,
     Contender,
+    Group,
     Verdict,
     group_rows,
     sentences,

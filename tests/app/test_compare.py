@@ -179,7 +179,7 @@ def test_long_histories_show_the_strongest_events(models: Zoo) -> None:
     assert len(places) == 16 and np.abs(effect.move[rest]).max() <= np.abs(effect.move[places]).min()
 
 
-def test_the_rank_table_has_what_the_models_say(models: Zoo) -> None:
+def test_the_rank_table_has_what_the_models_say(models: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
     answers = recommend.ask(models, list(models.bundles), (1, 2), 5, pinned=(1, 2, 3))
     table = recommend.rank_table(models, answers, (1, 2), 5, pinned=(1, 2, 3), target=30)
     assert set(table.items) == {30}.union(*(answer.items for answer in answers))
@@ -188,6 +188,9 @@ def test_the_rank_table_has_what_the_models_say(models: Zoo) -> None:
         assert table.before is not None
         assert table.before[:, column].tolist() == models.bundles[answer.name].ranks([1, 2, 3], table.items).tolist()
     assert table.mean == pytest.approx(np.minimum(table.ranks, 6).mean(axis=1)) and (np.diff(table.mean) >= 0).all()
+    monkeypatch.setattr(recommend, "known_ranks", lambda *asked: [5.5] * len(asked[3]))  # two share places 5 and 6
+    assert set(recommend.rank_table(models, answers, (1, 2), 5).mean) == {6}
+    monkeypatch.undo()
     shown = compare.rank_table(models, table, (1, 2), 5, target=30)
     assert json.loads(json.dumps(shown)) == shown and sum(row["truth"] for row in shown["rows"]) == 1
 

@@ -208,6 +208,12 @@ def test_the_beam_is_computed_in_its_section_alone_and_stands_in_the_address(
     assert not {"temperature", "width", "write"} & set(app.query_params)
 
 
+def test_a_beam_is_held_against_no_more_items_than_there_are(opened: Open) -> None:
+    app = opened(section="beam", beam="writer", k="100")
+    (words,) = (text.value for text in app.markdown if "By beam width" in text.value)
+    assert "of the first 37." in words and words.endswith("of 37.")  # of 40 items, 3 are in the history
+
+
 # --- attention
 
 

@@ -167,6 +167,9 @@ def test_against_a_baseline_with_holm_and_both_figures_have_the_same_rows() -> N
     found = metrics.against(people(a=0.5, b=0.5, c=0.1, d=0.9), "a", "HR@10").set_index("model")
     assert found["verdict"].to_dict() == {"b": "level", "c": "worse", "d": "better"}
     assert found["holm"].tolist() == judge.holm(found["p"].tolist())
+    best = metrics.standing(people(a=0.5, b=0.5, c=0.1, d=0.9), ["HR@10"]).set_index("model")["holm"]
+    others = metrics.against(people(a=0.5, b=0.5, c=0.1, d=0.9), "d", "HR@10").set_index("model")["holm"]
+    assert best.dropna().to_dict() == others.to_dict()  # adjusted p are called so in both tables
     ranked = people(a=0.5, b=0.3, c=0.1, d=0.4)
     table = metrics.standing(ranked, ["HR@10"])
     rows = figures.ordered(table, "mean", FAMILIES)["model"].tolist()

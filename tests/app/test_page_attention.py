@@ -113,7 +113,8 @@ def test_heads_by_spread_and_distance_and_agreement_is_spearmans() -> None:
     assert table["last"].to_numpy() == pytest.approx(2, abs=1e-4)
     sharp = views.by_head(seen(np.eye(3)[None, None]))
     assert sharp["entropy"].iloc[0] == 0 and sharp["distance"].iloc[0] == 0
-    table = pd.DataFrame({"weight": [0.1, 0.2, 0.7], "rank_without": [1.0, 2.0, 3.0]})
+    # an item is lowered by what is looked at most, and raised by what is looked at next
+    table = pd.DataFrame({"weight": [0.1, 0.2, 0.7], "rank": 10.0, "rank_without": [10.0, 20.0, 3.0]})
     assert views.agreement(table) == (pytest.approx(1), 3)
     assert "**+1.00**, n = 3" in views.agreement_words(table)
     assert "too few" in views.agreement_words(table.head(2))

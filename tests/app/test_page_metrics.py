@@ -185,10 +185,13 @@ def test_of_copies_of_one_training_the_ranks_are_those_of_the_one_that_is_named(
 def test_slices_are_chosen_and_an_item_with_several_values_counts_in_each(opened: Open) -> None:
     def as_text(path: Path) -> None:
         genres = pq.read_table(path / "items.parquet")["genres"].to_pylist()
+        targets = pq.read_table(path / "alpha" / "ranks.parquet")["target"].to_pylist()
+        genres[targets[0]] = []
         rewrite(path / "items.parquet", genres=pa.array([", ".join(values) for values in genres]))
 
     page = opened(as_text, by="attribute:genres", section="slices")
     assert "Slices overlap" in told(page)
+    assert "In no slice: 1 held-out item without a value." in told(page)
     shown = evaluation.slices(zoo.open_zoo("toys"), "full", "attribute:genres", "HR@10")
     assert set(shown["slice"]) <= {"wood", "tin", "plush"} and {"tin", "plush"} <= set(shown["slice"])
     for by in ("popularity-10", "attribute:year"):

@@ -57,9 +57,24 @@ def test_a_bundle_knows_its_protocol_and_the_split_is_told_as_it_was_made(folder
 def test_metrics_are_those_of_sets(open_app: Open, folder: Path) -> None:
     test = open_app(folder, page="metrics", ds="sets")
     shown = " ".join(element.value for kind in ("markdown", "caption") for element in test.get(kind))
-    assert "30 users with held-out items" in shown and "floor is missing" not in shown
+    assert "30 users with held-out items" in shown and "floor is missing" not in shown and "Next-item" not in shown
     tables = " ".join(str(table.value.columns.tolist()) for table in test.dataframe)
     assert "Recall@20" in tables and "HR@" not in tables and "MRR@" not in tables
+
+
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [
+        ("metrics", "Slices are of held-out items: a user counts in each that has some of theirs."),
+        ("users", "Of several held-out items, it is the one that the model ranks best."),
+    ],
+)
+def test_pages_say_which_of_several_held_out_items_they_speak_of(
+    open_app: Open, folder: Path, page: str, words: str
+) -> None:
+    test = open_app(folder, page=page, ds="sets", **({"section": "slices"} if page == "metrics" else {}))
+    shown = " ".join(element.value for kind in ("markdown", "caption") for element in test.get(kind))
+    assert words in shown and "about equal size" not in shown
 
 
 @pytest.mark.parametrize("page", ["compare", "attention", "report"])

@@ -119,13 +119,14 @@ def test_for_whom() -> None:
     found = judged(neural(ours), counting(theirs), memorised=kinds)
     groups = {group.kind: group for group in found.groups}
     assert set(groups) == {"rare", "popular", "short", "long", "next", "unseen"}
-    assert groups["popular"].difference == 1 and groups["rare"].difference == -1 and groups["unseen"].low == 1
+    assert groups["popular"].difference == 1 and groups["rare"].difference == -1
+    assert 0.9 < groups["unseen"].low < 1 == groups["unseen"].high  # as much as 300 users tell who are all alike
     assert (groups["rare"].bound, groups["popular"].bound) == (20, 41)
     assert groups["rare"].share == pytest.approx(1 / 3, abs=0.01) and groups["rare"].people == rare.sum()
     text = sentences(found)
     furthest = "furthest ahead on popular items (+1.0000), furthest behind on rare items (−1.0000)"
     assert text.endswith(f"SASREC is {furthest} and not significantly different on short histories and long histories.")
-    assert ("rare items (≤ 20 training events)", "300", "33%", "−1.0000", "−1.0000 to −1.0000") in group_rows(found)
+    assert ("rare items (≤ 20 training events)", "300", "33%", "−1.0000", "−1.0000 to −0.9756") in group_rows(found)
     few = dataclasses.replace(found, groups=tuple(dataclasses.replace(group, people=29) for group in found.groups))
     assert "ahead on" not in sentences(few)
 

@@ -140,6 +140,22 @@ def test_a_report_of_before_does_not_say_whether_validation_had_settled(copied: 
     assert "model Gamma" in told(unsettled | {"gamma": False})  # which says so of another one
 
 
+def test_a_report_of_before_has_no_width_where_all_users_differ_alike(copied: Path) -> None:
+    models = Zoo.open(copied)
+    report = build(models, Asked(parts=["metrics"]))
+
+    def of_before(end: float) -> dict[str, str]:
+        def narrow(raw: dict[str, Any]) -> None:
+            verdict = raw["metrics"]["verdict"]
+            for entry in (verdict, *verdict["groups"]):
+                assert entry["difference"] == 0 and entry["low"] == -entry["high"] < -0.5
+                entry.update(low=-end, high=end)
+
+        return wrong(tampered(report, narrow), models)
+
+    assert "metrics" not in of_before(0.0) and "metrics" in of_before(0.1)
+
+
 def test_a_report_of_before_has_its_models_in_the_order_of_their_manifests(copied: Path) -> None:
     seal(copied / "alpha", family="item-knn", order=1)  # the first there, and now among the last
     models = Zoo.open(copied)

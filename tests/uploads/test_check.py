@@ -376,6 +376,8 @@ def test_limits_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> No
 def test_low_ratings_that_count_as_liked_are_warned_of(desk: Desk) -> None:
     rows = "".join(f"u{u},i{i},{1 + (u + i) % 5},{1_700_000_000 + i}\n" for u in range(5) for i in range(10))
     assert counts(desk.check(log="user,item,rating,time\n" + rows))["rating_low"] == 20
+    again = counts(desk.check(log="user,item,rating,time\n" + 2 * rows))  # of the rows that are used
+    assert (again["event_again"], again["rating_low"]) == (50, 20)
     desk.readings["log"] = desk.readings["log"].model_copy(update={"min_rating": 3.0})
     checked = desk.check()
     assert checked.events == 30 and "rating_low" not in counts(checked)

@@ -124,6 +124,7 @@ class Metrics(ReportModel):
 
 
 Given = TypeVar("Given", Estimate, Slice)
+Differing = TypeVar("Differing", judge.Verdict, judge.Group)
 
 
 def row_of(entry: Estimate | Beyond | Slice) -> str:
@@ -290,7 +291,7 @@ def measure(models: Zoo, names: tuple[str, ...], protocol: str | None, k: int) -
         samples=analysis.SAMPLES,
         seed=analysis.SEED,
         estimates=[
-            Estimate(**_estimate(row), mark=row.mark, p=number_or_none(row.p))
+            Estimate(**_estimate(row), mark=row.mark, p=number_or_none(row.holm))
             for row in standing[standing["note"] == ""].itertuples()
         ],
         beyond=[_beyond(row) for row in beyond.itertuples()],
@@ -370,10 +371,23 @@ def _verdict_then(then: judge.Verdict | None, now: judge.Verdict | None) -> judg
     """Without what the verdict did not say of its sides when the report was made."""
     if then is None or now is None:
         return now
+    if len(then.groups) == len(now.groups):
+        groups = tuple(map(_difference_then, then.groups, now.groups))
+        now = _difference_then(then, dataclasses.replace(now, groups=groups))
     if any(side.improving is not None for side in (then.neural, then.untrained) if side is not None):
         return now
     neural, untrained = (side and dataclasses.replace(side, improving=None) for side in (now.neural, now.untrained))
     return dataclasses.replace(now, neural=neural, untrained=untrained)
+
+
+def _difference_then(then: Differing, now: Differing) -> Differing:
+    """Without the width of the interval of users who all differ alike, where it has none in a report of before."""
+    mean = now.difference
+    if mean is None or (then.low, then.high) not in ((mean, mean), (min(mean, 0.0), max(mean, 0.0))):
+        return now
+    alike = judge.paired(np.full(now.people, mean), np.zeros(now.people))
+    same_ends = np.allclose((now.low or 0.0, now.high or 0.0), (alike.low, alike.high), rtol=0, atol=1e-6)
+    return dataclasses.replace(now, low=then.low, high=then.high) if same_ends else now
 
 
 def _compared(verdict: judge.Verdict | None) -> list[int] | None:

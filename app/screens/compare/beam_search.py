@@ -120,6 +120,7 @@ def _faithful(
     if slow and not st.button("Compare with exact scores", key="compare_exact"):
         return
     widths = tuple(sorted({*beam_search.WIDTHS, width}))
+    k = max(1, min(k, int(models.bundles[name].candidates(history).sum())))
     with st.spinner("Scoring every item …") if slow else nullcontext():
         agreements = beam_search.agreement(models, name, history, widths, k, temperature)
     st.markdown(beam_search.agreement_words(agreements, width, k))

@@ -111,7 +111,8 @@ def _overview(models: Zoo, answers: list[recommend.Answer], current: tuple[int, 
 _SHARE = (
     "Softmax of the scores over all items that could be recommended. Popularity and the Markov chain: counts over their sum. "
     "Generative models: the probability of the item’s semantic ID, shared by items in collision. "
-    "Models trained with sampled negatives are overconfident; AttRec ranks by distance and gives none."
+    "Models trained with sampled negatives are overconfident; those whose scores only order items, such as AttRec and item-kNN, "
+    "give none."
 )
 
 

@@ -51,7 +51,7 @@ def _intervals(this: MetricsChoices) -> None:
         "training first, then the best on top.",
         table=this.named(table),
         name=f"metrics {this.protocol} {this.k}",
-        columns=dict.fromkeys(("mean", "low", "high", "p"), widgets.FOUR_DIGITS),
+        columns=dict.fromkeys(("mean", "low", "high", "holm"), widgets.FOUR_DIGITS),
     )
 
 

@@ -23,7 +23,8 @@ _ROW = 30  # pixels
 def page() -> None:
     st.title("Metrics")
     models = zoo.open_zoo(state.get().dataset)
-    st.markdown("Next-item accuracy on held-out interactions, with 95% confidence intervals.")
+    accuracy = "Accuracy" if models.info.sets else "Next-item accuracy"
+    st.markdown(f"{accuracy} on held-out interactions, with 95% confidence intervals.")
     protocols = evaluation.protocols(models)
     if not protocols:
         st.info(
@@ -157,7 +158,9 @@ def _slices(this: MetricsChoices) -> None:
         columns={"mean": widgets.FOUR_DIGITS, "low": widgets.FOUR_DIGITS, "high": widgets.FOUR_DIGITS},
     )
     note = (
-        "Slices overlap: a user whose held-out item has several values counts in each of them."
+        "Slices are of held-out items: a user counts in each that has some of theirs."
+        if this.models.info.sets and by != "length"
+        else "Slices overlap: a user whose held-out item has several values counts in each of them."
         if evaluation.overlap(this.models, by)
         else "By the value of the held-out item."
         if by.startswith("attribute:")
@@ -172,6 +175,8 @@ def _slices(this: MetricsChoices) -> None:
             f"Shown: the {len(drawn)} best of {len(this.people)}, including one without training. The table under the figure has "
             f"all; choose others by kind above. {note}"
         )
+    if by.startswith("attribute:") and (valueless := evaluation.in_no_slice(this.models, this.protocol, by)):
+        note += f" In no slice: {count(valueless, 'held-out item')} without a value."
     if table["few"].any():
         note += f" Grey: fewer than {metrics.FEW} users."
     st.caption(note)

@@ -35,6 +35,7 @@ def page() -> None:
     drawn = "" if many == total else ", drawn at random"
     st.markdown(
         f"{some} with a held-out item that no model saw{drawn}: where each model ranks it, and on whom models differ."
+        + " Of several held-out items, it is the one that the model ranks best." * models.info.sets
     )
     shown = listing.chosen(models)
     rows = users.rows(models, shown)
