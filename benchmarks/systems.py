@@ -50,7 +50,7 @@ GOWALLA = "LightGCN paper"
 NEGATIVES = "other negatives were drawn"
 BEYOND = f"{NEGATIVES}; what else differs is not known"
 SEEN = "S3-Rec's code ranks items of the history with a score of 0; here they are left out"
-P5 = "a network from scratch, theirs starts from t5-small"
+P5 = "a small network from scratch, theirs starts from t5-small"
 SYSTEMS = (
     # who has what
     System("PopRec", ("popularity",), Published("ml-1m", "u100", 0.4329, 0.2377, SASREC), NEGATIVES),
@@ -101,7 +101,8 @@ SYSTEMS = (
     ),
     System(
         "BERT4Rec", ("bert4rec",), Published("ml-1m", "p100, refit", 0.6970, 0.4818, "BERT4Rec paper, table 2"),
-        "84 epochs in batches of 32, theirs 400,000 steps of 256 at a tenth of the rate; popularity counts training events",
+        "84 epochs in batches of 32, theirs 400,000 steps of 256 at a tenth of the rate; dropout of .1, theirs .2; popularity "
+        "counts training events",
     ),
     System(
         "AttRec", ("attrec",), Published("ml-1m", "u100", 0.7873, 0.5363, "RecLearn's README"),
@@ -130,7 +131,8 @@ SYSTEMS = (
     ),
     System(
         "S3-Rec", ("s3rec",), Published("beauty", "full", 0.0647, 0.0327, "S3-Rec's table"),
-        f"{SEEN}; 40 epochs of pre-training on one beginning of each sequence, theirs on all; the loss of their code",
+        f"{SEEN}; 40 epochs of pre-training on one beginning of each sequence, theirs on all; theirs draws no validation or test "
+        "item of the user as a negative",
     ),
     System("ZESRec", ("zesrec",), None, "its paper asks it on catalogues that are not here"),
     # in what codes

@@ -2,10 +2,10 @@
 
     python -m benchmarks.whole_path [--budget "A quick look: 10 epochs"] [--keep FOLDER]
 
-Chromium drops u.item and u.data on the page Your data, checks and uses them, trains SASRec and a Markov chain, looks at pages,
-takes a report away, and `seqscope report --verify` asks the models again. Files, bundles and the store begin empty. Exit code 1
-where all of it takes ten minutes or more, or where something is not as it should be. Seconds of a processor tell more than the
-clock on a machine that does other things, too.
+Chromium drops u.item and u.data on the page Your data, checks and uses them, trains SASRec, looks at pages, takes a report
+away, and `seqscope report --verify` asks the models again. Files, bundles and the store begin empty. Exit code 1 where all of it
+takes ten minutes or more, or where something is not as it should be. Seconds of a processor tell more than the clock on a
+machine that does other things, too.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -122,6 +123,32 @@ def test_the_table_of_the_readme_is_that_of_the_results(root: Path) -> None:
         for dataset, cell in zip(datasets, row.strip("| ").split("|")[1:], strict=True):
             best = max(there[dataset][name]["metrics"]["full"]["NDCG@10"] for name in names if name in there[dataset])
             assert float(cell.strip(" *")) == pytest.approx(best, abs=5e-5), (row, dataset)
+
+
+def test_what_the_readme_reports_is_that_of_the_systems_beside_the_best_that_needs_no_training(root: Path) -> None:
+    def text(*figures: float) -> str:
+        return "/".join(f"{figure:.4f}".removeprefix("0") for figure in figures)
+
+    known, above, rows = {system.title: system for system in systems.SYSTEMS}, "", 0
+    for line in (root / "README.md").read_text("utf-8").splitlines():
+        if not re.search(r"\.\d{4}/\.\d{4} \|", line):
+            continue
+        _, title, here, reported, floor = (cell.strip() for cell in line.strip("|").split("|"))
+        system, rows = known[title], rows + 1
+        assert system.published
+        dataset, protocol, *theirs, _ = system.published
+        assert reported == text(*theirs)
+        assert here == text(*map(float, systems.figure(system).split()[0].split("/"))), title
+        first, second = quality_tables.shown(protocol)
+        untrained = {
+            name.removesuffix("-refit"): run["metrics"][protocol]
+            for name, run in quality_tables.results()[dataset].items()
+            if protocol in run["metrics"] and not registry.learns(run["recipe"]["family"])
+        }
+        best = max(untrained, key=lambda name: untrained[name][second])
+        above = floor or above
+        assert above == f"{best} {text(untrained[best][first], untrained[best][second])}", title
+    assert rows >= 11
 
 
 def test_no_model_of_a_table_is_better_than_the_ones_that_its_verdict_compares() -> None:

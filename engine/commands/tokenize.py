@@ -4,7 +4,7 @@ The settings come from a recipe, engine/recipes/<dataset or default>/<recipe>.to
 --set. Interrupted at any moment, the same command goes on where it stopped.
 
   seqscope tokenize rqvae --dataset data/beauty
-  seqscope tokenize letter --dataset data/beauty --set tokenizer.teacher=sasrec-ce
+  seqscope tokenize letter --dataset data/beauty --set tokenizer.teacher=lightgcn
 
 With --from the items get the codes of a tokenizer that was fitted to another catalogue: new items beside the ones it knows.
 

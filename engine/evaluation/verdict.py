@@ -247,7 +247,7 @@ _GROUPS: dict[Kind, tuple[str, str]] = {
     "unseen": ("items that no counts lead to", "those that never did"),
 }
 """Of held-out items and of the people they are of: as the sentence calls them, and the table."""
-GROUP_COLUMNS = ("slice", "users", "of held-out items", "difference", "95% interval, uncorrected")
+GROUP_COLUMNS = ("slice", "users", "share of held-out items", "difference", "95% interval, uncorrected")
 """Of `group_rows`. Each interval stands for itself, whatever the number of groups."""
 
 

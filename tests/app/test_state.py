@@ -59,7 +59,7 @@ def test_the_address_of_a_person_is_short_and_an_empty_history_is_not_the_exampl
         ({"ds": "toys", "u": "nobody"}, "“nobody”"),
         ({"v": "9"}, "another version"),
         ({"ds": "toys", "attention": "zeta", "map": "zeta"}, "“zeta”"),
-        ({"ds": "toys", "h": "~".join(["toy-1"] * 500)}, "A history may have 200 items"),
+        ({"ds": "toys", "h": "~".join(["toy-1"] * 500)}, f"A history may have {MAX_HISTORY} items"),
     ],
 )
 def test_a_bad_address_says_what_it_could_not_find_and_shows_the_rest(address: dict[str, str], said: str) -> None:
@@ -149,13 +149,13 @@ def test_a_person_stays_known_until_the_history_changes(open_app: Open) -> None:
 
 
 def test_a_full_history_lets_the_oldest_go(open_app: Open) -> None:
-    app = open_app(ds="toys", h="~".join(f"toy-{i % 40}" for i in range(200)), k="100")
+    app = open_app(ds="toys", h="~".join(f"toy-{i % 40}" for i in range(MAX_HISTORY)), k="100")
     assert not app.error
     app.text_input(key="history_search").set_value("toy 22").run()
     app.button(key="history_add_22").click().run()
     history = app.session_state[state._KEY].history
-    assert (len(history), history[-1]) == (200, "toy-22")
-    assert any("may have 200 items" in warning.value for warning in app.warning)
+    assert (len(history), history[-1]) == (MAX_HISTORY, "toy-22")
+    assert any(f"may have {MAX_HISTORY} items" in warning.value for warning in app.warning)
     app.button(key="history_clear").click().run()
     assert not app.warning
 

@@ -15,9 +15,10 @@ from engine.runtime import protocols as naming
 LIMITS = (
     "Only held-out items count as relevant, one per user or a set. Other items that the user would have liked "
     "count as misses.",
-    "Logs were recorded under another system and its recommendations; all metrics are offline, "
-    "none from an online experiment.",
-    "Intervals cover the sample of users alone. Another seed of the same training would move the metrics, too.",
+    "Logs were recorded under whatever was recommended at the time, if anything was; all metrics are offline, none "
+    "from an online experiment.",
+    "Intervals cover the sample of users alone; another seed of the same training would move the metrics, too. That of the "
+    "verdict covers trainings where a model has several seeds.",
     "Models know only the items they were trained on, unless their card says otherwise.",
     "Probabilities of items are the models' own estimates. Models trained with sampled negatives are overconfident.",
     "Answers are computed on the server with the exported graphs, which agree with the trained model up "
