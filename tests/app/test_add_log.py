@@ -182,6 +182,24 @@ def test_a_move_that_fails_leaves_dataset_and_upload_as_they_were(
     assert work.add_log(ANNA, shop.id, log, exports=root / "exports").rows_events == 20
 
 
+def test_what_was_asked_of_the_catalogue_alone_is_not_tried_again_once_there_is_a_log(
+    root: Path, shop: StoredDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its steps would read the catalogue without the log, and what the log gave would go."""
+    row = work.prepare(ANNA, shop.id, exports=root / "exports")
+    put(row.id, Status(state="failed", message="No."))
+    monkeypatch.setenv("SEQSCOPE_QUOTA_JOBS", "0")
+    work.add_log(ANNA, shop.id, staged(), exports=root / "exports")
+    monkeypatch.delenv("SEQSCOPE_QUOTA_JOBS")
+    with pytest.raises(SeqscopeError, match="has a log since"):  # by a tab that shows the card as it was
+        work.retry(ANNA, row.id)
+    assert work.get(ANNA, row.id).over
+    test = page(root, ANNA)
+    assert not [one for one in test.button if (one.key or "").startswith("data_retry")]
+    test.button(key=f"data_prepare_{shop.id}").click().run()
+    assert len(work.of(ANNA, shop.id)) == 3
+
+
 def test_a_log_whose_server_was_killed_before_its_row_is_counted_by_the_next(root: Path, shop: StoredDataset) -> None:
     files.add_log(staged(), home.here().dataset(ANNA, shop.id).path)
     work.close()
