@@ -28,10 +28,13 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from app import home
+from app.jobs import status
+from app.jobs.runner import is_running
 from app.store import file, records
 from app.store.database import Store
 from app.store.datasets import forget
 from app.store.file import Held
+from app.text import listed
 from engine.errors import SeqscopeError
 from engine.files import expect_file, tidied
 from engine.machine import now
@@ -62,19 +65,19 @@ class Backup:
 
 def backup(target: Path) -> Backup:
     """Writes a backup of SEQSCOPE_HOME. Raises SeqscopeError where the file is there already or there is nothing to keep."""
-    if target.exists():
-        raise SeqscopeError(f"{target} is there already. Name a new file.")
+    _expect_new(target)
     if not target.parent.is_dir():
         raise SeqscopeError(f"There is no folder {target.parent}.")
     expect_store()
     folder = home.here().stage()
-    staged = target.with_name(f".{target.name}.part")
+    staged = target.with_name(f".{target.name}.{folder.name}.part")  # another backup may be at work on the same name
     try:
         tables = take_snapshot(folder)
-        with open(os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        with open(os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             made = _archived(file, tables)
             file.flush()
             os.fsync(file.fileno())
+        _expect_new(target)
         staged.replace(target)
         return made
     except OSError as error:
@@ -82,6 +85,11 @@ def backup(target: Path) -> Backup:
     finally:
         staged.unlink(missing_ok=True)
         home.delete(folder)
+
+
+def _expect_new(target: Path) -> None:
+    if target.exists():
+        raise SeqscopeError(f"{target} is there already. Name a new file.")
 
 
 def _archived(file: IO[bytes], tables: Path) -> Backup:
@@ -168,6 +176,7 @@ def restore(source: Path, *, replace: bool = False) -> tuple[Backup, Path | None
         try:
             sums = _unpacked(source, staged)
             made = _checked(staged, sums)
+            _free()  # unpacking takes long, and whatever keeps servers running may have begun one
             try:
                 return made, _moved(root, staged)
             except OSError as error:
@@ -180,7 +189,14 @@ def restore(source: Path, *, replace: bool = False) -> tuple[Backup, Path | None
 
 
 def _free() -> None:
-    """Raises SeqscopeError where a server holds the store. One that cannot be opened at all is what backups are for."""
+    """Raises SeqscopeError where a server holds the store, or a job that outlived its server works in its folders. A store that
+    cannot be opened at all is what backups are for."""
+    jobs = [path for path in (home.root() / "jobs").glob("*") if is_running(path)]
+    if jobs:
+        named = listed([f"{path.name} (process {status.read(path).pid})" for path in jobs])
+        raise SeqscopeError(
+            f"Jobs outlive their server, and work in {home.root()} still: {named}. Wait for them, or end them."
+        )
     if home.here().database.is_file():
         try:
             Store(home.here().database).close()
