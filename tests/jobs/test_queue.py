@@ -387,6 +387,28 @@ def test_a_job_whose_status_cannot_be_written_keeps_nobody_else_waiting(
     queue.stop()
 
 
+def test_a_job_that_ends_while_no_file_can_be_opened_is_not_begun_again(
+    jobs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launcher = Pretended()
+    queue = Queue(jobs, launcher=launcher)
+    queue.submit(job(step("say", "x")))
+    queue.look()
+    Status(state="done", ended=1.0).write(jobs / "job")
+
+    def refuse(path: Path) -> bytes:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", refuse)
+        for ask in (queue.look, lambda: queue.job("job")):  # neither says that it is not there, or damaged
+            with pytest.raises(OSError, match="Too many open files"):
+                ask()
+    queue.look()
+    assert launcher.started == ["job"] and queue.status("job").state == "done"
+    queue.stop()
+
+
 def test_who_is_told_may_fail(jobs: Path) -> None:
     told: list[str] = []
 
