@@ -9,6 +9,7 @@ import asyncio
 import gc
 import logging
 import os
+import resource
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -76,6 +77,13 @@ def check_settings() -> None:
         log.error("%s", fault)
 
 
+def open_more_files() -> None:
+    """As many as this account may: a visitor takes one to five, and most systems begin programs with 1,024."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    with suppress(ValueError, OSError):  # macOS lets nobody have as many as it says
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
 def begin() -> Store | None:
     """Opens the store, and goes on with jobs of before, though nobody may be looking."""
     from app import work
@@ -96,6 +104,7 @@ def begin() -> Store | None:
 async def life(served: App) -> AsyncGenerator[dict[str, Any]]:
     """Opens the store before the first visitor comes, and closes it after the last one has gone."""
     os.umask(0o077)  # what the server writes is its own account's
+    open_more_files()
     address, port = st.get_option("server.address"), st.get_option("server.port")
     print(f"Seqscope: http://{address or 'localhost'}:{port}{_root}", flush=True)
     loop = asyncio.get_running_loop()
