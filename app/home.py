@@ -21,6 +21,7 @@ No path is made from a name that came from outside: owners and ids have a form o
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
@@ -40,6 +41,7 @@ RESTORING = "restoring"  # a file that is there while a backup is put into place
 DRAFT = "draft-"  # folders in tmp/ of uploads that are not finished
 GONE = "gone-"  # folders in tmp/ that wait to be deleted
 DISK_FULL = "The disk of this server is full. Delete what you no longer need, or ask those who run it."
+FULL = (errno.ENOSPC, errno.EDQUOT)
 _LETTERS = string.ascii_lowercase + string.digits
 
 
@@ -196,6 +198,11 @@ def hidden(text: str) -> str:
         if len(folder) > 1:
             text = re.sub(rf"{re.escape(folder)}(?:/[^\s\"'“”:,;()/]*)*", lambda path: Path(path[0]).name, text)
     return re.sub(r" ?\((?:process|PID|pid) \d+\)| (?:process|PID|pid) \d+\b", "", text)
+
+
+def says_full(words: str) -> bool:
+    """Whether a library or command says what the system says of a full disk."""
+    return any(os.strerror(number) in words for number in FULL)
 
 
 def delete(path: Path) -> None:

@@ -243,7 +243,8 @@ class Runner:
             lines = log.read().decode("utf-8", "replace").splitlines()
         starts = [index for index, line in enumerate(lines) if line.startswith("seqscope: ")]
         if starts:
-            return "\n".join(lines[starts[-1] :]).removeprefix("seqscope: ").strip()[:MESSAGE]
+            words = "\n".join(lines[starts[-1] :]).removeprefix("seqscope: ").strip()[:MESSAGE]
+            return home.DISK_FULL if home.says_full(words) else words
         if code == -signal.SIGKILL:
             return "The system ended it, most likely because memory ran out. Try a smaller catalogue or fewer models."
         if code < 0:
