@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from streamlit import net_util
 from streamlit.starlette import App
 
-from app import door, downloads, early, keys, links, owner, received
+from app import door, downloads, early, keys, links, owner
 from app.door import Door
 from app.frontend import Frontend, modules_of_widgets
 from engine.errors import SeqscopeError
@@ -92,7 +92,6 @@ def begin() -> Store | None:
     check_settings()
     try:
         store = open_store()
-        received.forget_drafts()
         work.queue()
         return store
     except SeqscopeError as error:  # what needs no store goes on working, and the pages that do say the same

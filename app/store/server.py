@@ -47,6 +47,8 @@ def open_store() -> Store:
         if path not in _OPEN or _OPEN[path].closed.is_set():
             store = Store()
             try:
+                for draft in store.home.drafts():  # of the sessions of an earlier server
+                    store.home.discard(draft)
                 start(store)
             except BaseException:
                 store.close()
