@@ -39,6 +39,7 @@ OWNER = re.compile(r"[ab][0-9a-f]{32}")
 ID = re.compile(r"[a-z0-9]{16}")
 RESTORING = "restoring"  # a file that is there while a backup is put into place
 DRAFT = "draft-"  # folders in tmp/ of uploads that are not finished
+MADE = "made-"  # of files that visitors take away, which are made again when they are asked for
 GONE = "gone-"  # folders in tmp/ that wait to be deleted
 DISK_FULL = "The disk of this server is full. Delete what you no longer need, or ask those who run it."
 FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -139,17 +140,15 @@ class Home:
 
     # whole folders appear and go in one step
 
-    def stage(self) -> Path:
-        """A new, empty folder that nobody sees; rename it into place when it is complete."""
-        path = self.ready() / "tmp" / new_id()
+    def stage(self, kind: str = "") -> Path:
+        """A new, empty folder that nobody sees; rename it into place when it is complete. kind: what its name begins with."""
+        path = self.ready() / "tmp" / f"{kind}{new_id()}"
         path.mkdir(mode=0o700)
         return path
 
     def draft(self, owner: str) -> Path:
         """As `stage`, for an upload that its owner has not finished."""
-        path = self.ready() / "tmp" / f"{DRAFT}{_checked(OWNER, owner)}-{new_id()}"
-        path.mkdir(mode=0o700)
-        return path
+        return self.stage(f"{DRAFT}{_checked(OWNER, owner)}-")
 
     def drafts(self, owner: str | None = None) -> list[Path]:
         """Of one owner or all."""
