@@ -261,7 +261,7 @@ class Queue:
                 try:
                     self._on_change(job, now)
                 except Exception:
-                    self._known.pop(job.id)  # to be told again
+                    self._known.pop(job.id, None)  # to be told again
                     log.exception("who is told of job %s", job.id)
 
     def _carry_on(self, jobs: Sequence[Pair]) -> None:
@@ -393,6 +393,7 @@ class Queue:
             if id not in there:
                 self._cache.pop(id, None)  # its folder is gone
                 self._networks.pop(id, None)
+                self._known.pop(id, None)
         return sorted(jobs, key=lambda pair: (pair[0].created, pair[0].id))
 
     def _one(self, id: str) -> tuple[Job, Status] | None:

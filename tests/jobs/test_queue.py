@@ -422,6 +422,9 @@ def test_who_is_told_may_fail(jobs: Path) -> None:
     for _ in range(3):
         queue.look()
     assert told == ["done", "done"]  # once more, and no more
+    shutil.rmtree(jobs / "job")
+    queue.look()
+    assert not queue._known  # nor is anything kept of what is gone
     queue.stop()
 
 
