@@ -240,9 +240,9 @@ def _checked(staged: Path, sums: dict[str, str]) -> Backup:
     """Compares every file with its checksum, opens the tables, and takes out rows whose files are missing."""
     try:
         about = json.loads((staged / _ABOUT).read_text("utf-8"))
-        expected = dict(json.loads((staged / _SUMS).read_text("utf-8")))
+        expected = {str(name): sum for name, sum in dict(json.loads((staged / _SUMS).read_text("utf-8"))).items()}
         form = int(about["form"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise SeqscopeError("The backup is not whole: its list of files is missing or damaged.") from error
     if form != FORM:
         raise SeqscopeError(f"The backup was made by another Seqscope (form {form}; this one knows {FORM}).")
@@ -256,10 +256,13 @@ def _checked(staged: Path, sums: dict[str, str]) -> Backup:
     for name in (_ABOUT, _SUMS):
         (staged / name).unlink()
     with closing(Store(staged / SNAPSHOT)) as store:  # carries out the migrations that it has not seen
-        with store.file.transaction() as transaction:
-            for owner, id in store.file.ask("select owner, id from dataset"):
-                if not store.home.dataset(owner, id).path.is_dir():
-                    forget(transaction.execute, store.home, owner, id)
+        try:
+            with store.file.transaction() as transaction:
+                for owner, id in store.file.ask("select owner, id from dataset"):
+                    if not store.home.dataset(owner, id).path.is_dir():
+                        forget(transaction.execute, store.home, owner, id)
+        except ValueError as error:  # an owner or an id that is none, or nothing that counts changes
+            raise SeqscopeError("The backup is damaged: its tables hold what no Seqscope writes.") from error
         return Backup(len(actual), total, rows_of(store))
 
 

@@ -13,6 +13,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import IO
 
+import duckdb
 import pytest
 
 from app import home
@@ -297,6 +298,33 @@ def test_damage_is_found(archive: Path, own_home: Path, tmp_path: Path) -> None:
         return None if name == backup.SNAPSHOT else (name, json.dumps(sums).encode() if sums else text)
 
     refuses(altered(archive, tmp_path / "5.tar", without_tables), "no tables", own_home)
+
+
+def resealed(archive: Path, target: Path, name: str, content: bytes) -> Path:
+    """With another content of one file, and a checksum that fits it."""
+    sums = {name: hashlib.sha256(content).hexdigest()}
+
+    def change(member: str, text: bytes) -> tuple[str, bytes]:
+        if member == "checksums.json" and member != name:
+            text = json.dumps({**json.loads(text), **sums}).encode()
+        return member, content if member == name else text
+
+    return altered(archive, target, change)
+
+
+def test_what_no_seqscope_writes_is_refused_though_its_checksum_fits(
+    archive: Path, own_home: Path, tmp_path: Path
+) -> None:
+    refuses(resealed(archive, tmp_path / "1.tar", "checksums.json", b"[[1, 2]]"), "damaged", own_home)
+    refuses(resealed(archive, tmp_path / "2.tar", "backup.json", b'{"form": 1e999}'), "not whole", own_home)
+    for number, wrong in enumerate(("update dataset set owner = '../x'", "delete from change")):
+        with tarfile.open(archive) as backed_up:
+            backed_up.extract(backup.SNAPSHOT, tmp_path, filter="data")
+        with duckdb.connect(tmp_path / backup.SNAPSHOT) as tables:
+            tables.execute(wrong)
+        content = (tmp_path / backup.SNAPSHOT).read_bytes()
+        evil = resealed(archive, tmp_path / f"tables {number}.tar", backup.SNAPSHOT, content)
+        refuses(evil, "its tables hold what no Seqscope writes", own_home)
 
 
 def test_what_was_refused_leaves_no_new_folder(
