@@ -78,7 +78,7 @@ def check_settings() -> None:
 
 
 def open_more_files() -> None:
-    """As many as this account may: a visitor takes one to five, and most systems begin programs with 1,024."""
+    """As many as this account may: every visitor takes a few, and most systems begin programs with 1,024."""
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     with suppress(ValueError, OSError):  # macOS lets nobody have as many as it says
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
