@@ -156,6 +156,9 @@ def add_log(owner: str, id: str, staged: Path, *, exports: Path, items: int = 0)
             files.add_log(staged, folder.path)
             _count_log(store, dataset, items)
         except BaseException:
+            store.datasets.get(
+                owner, id
+            )  # where another tab has deleted it, there is nothing to be undone, and this says why
             files.take_back_log(staged, folder.path)
             raise
     store.datasets.measure(owner, id)

@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from app import home, work
 from app.jobs import fresh, spec
 from app.jobs.status import Status
-from app.store.records import StoredDataset
+from app.store.records import NotFound, StoredDataset
 from app.store.server import open_store
 from app.uploads import files
 from app.uploads.limits import UploadLimits
@@ -232,6 +232,20 @@ def test_of_two_tabs_one_alone_adds_its_log(root: Path, shop: StoredDataset, mon
     thread.join(10)
     log = home.here().dataset(ANNA, shop.id).clean / "log.parquet"
     assert refused and pq.read_metadata(log).num_rows == 20
+
+
+def test_a_dataset_that_another_tab_deletes_meanwhile_is_said_to_be_gone(
+    root: Path, shop: StoredDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, move = staged(), files.add_log
+
+    def late(log: Path, folder: Path) -> None:
+        open_store().datasets.delete(ANNA, shop.id)
+        move(log, folder)
+
+    monkeypatch.setattr(files, "add_log", late)
+    with pytest.raises(NotFound, match="no such dataset"):
+        work.add_log(ANNA, shop.id, log, exports=root / "exports")
 
 
 def test_another_title_is_no_other_dataset(root: Path, shop: StoredDataset) -> None:
