@@ -54,7 +54,7 @@ TICK = 1.0
 PERMIT = 10.0
 """Seconds after which a runner is told anew how many bytes it may take: other jobs and uploads share what is left."""
 TRIES = 3
-"""How often a lost runner is replaced."""
+"""How often a lost runner is replaced before a step is done."""
 LEAD = "queue.lock"
 WAITING = "Waiting for its turn"
 _ID = re.compile(r"[a-z0-9]{1,64}")

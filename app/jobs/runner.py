@@ -144,7 +144,7 @@ class Runner:
                     self._remember(step, step.made_of(self.place) or "")
                 self._part(number, "done")
                 self._note(notes=(*self.status.notes, *read_warnings(self.folder / PROGRESS)))
-        self._note(step=number + 1, progress=self._share(number + 1, 0.0), durable=True)
+        self._note(step=number + 1, progress=self._share(number + 1, 0.0), tries=0, durable=True)
 
     def _command(self, number: int, step: JobStep) -> str:
         """Carries it out; why it failed, or "" where it did not."""

@@ -45,7 +45,7 @@ class Status(Strict):
     heartbeat: float = 0.0
     """When the runner last wrote, in unix seconds."""
     tries: int = Field(default=0, ge=0)
-    """How often a runner was lost."""
+    """How often a runner was lost since a step was last done."""
     outlasted: bool = False
     """It was to be short and was not: it goes on among the long ones."""
     started: float | None = None

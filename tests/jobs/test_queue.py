@@ -236,6 +236,18 @@ def test_one_that_is_lost_again_and_again_is_not(make: Make, tmp_path: Path, mon
     assert len(pids(out)) == 2
 
 
+def test_one_that_comes_further_each_time_goes_on(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a platform starts its machine anew, again and again in hours."""
+    monkeypatch.setattr(module, "TRIES", 1)
+    queue, gates = make(), [tmp_path / f"gate{number}" for number in range(3)]
+    queue.submit(job(*(step("count", tmp_path / f"out{number}", 2, 0, gate) for number, gate in enumerate(gates))))
+    for number, gate in enumerate(gates):
+        wait(lambda number=number: lines(tmp_path / f"out{number}") == ["1"] and queue.status("job").pid)  # type: ignore[misc]
+        os.kill(queue.status("job").pid or 0, signal.SIGKILL)
+        gate.touch()
+    assert over(queue, "job").state == "done"
+
+
 @contextlib.contextmanager
 def killed_server(jobs: Path, root: Path) -> Iterator[None]:
     """A server that keeps a queue, and is killed when the block ends."""
