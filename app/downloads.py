@@ -149,7 +149,7 @@ class Downloads:
         with self._lock:
             if self._folder is None or not self._folder.is_dir():
                 try:
-                    self._folder = home.here().stage()
+                    self._folder = home.here().stage(home.MADE)
                 except SeqscopeError:  # what is shown can be taken away, though nothing can be kept here
                     self._folder = Path(tempfile.mkdtemp(prefix="seqscope-"))
             return self._folder

@@ -8,7 +8,6 @@ st.button("Add", on_click=guard.callback(add, item_id))
 
 from __future__ import annotations
 
-import errno
 import logging
 import secrets
 from collections.abc import Callable, Iterator
@@ -19,7 +18,7 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from app import home
-from app.home import DISK_FULL
+from app.home import DISK_FULL, FULL
 from app.text import md
 from engine.errors import SeqscopeError
 
@@ -28,7 +27,6 @@ P = ParamSpec("P")
 log = logging.getLogger("seqscope.app")
 PENDING = "guard_pending"
 """The key in a session of (title, words) that `pending` shows."""
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 @contextmanager
@@ -75,9 +73,7 @@ def noted(error: Exception, part: str) -> tuple[str, str]:
     """(title, words to show); the log gets the same number."""
     number = secrets.token_hex(3)
     title = f"{part[:1].upper()}{part[1:]} could not be shown"
-    if any(
-        isinstance(cause, OSError) and cause.errno in _FULL for cause in (error, error.__cause__, error.__context__)
-    ):
+    if any(isinstance(cause, OSError) and cause.errno in FULL for cause in (error, error.__cause__, error.__context__)):
         log.error("%s: %s: %s", number, part, error)
         return title, f"{DISK_FULL} (Reference {number}.)"
     if isinstance(error, SeqscopeError):  # made to be read by people; the cause may still be worth a look

@@ -21,6 +21,7 @@ No path is made from a name that came from outside: owners and ids have a form o
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
@@ -38,8 +39,10 @@ OWNER = re.compile(r"[ab][0-9a-f]{32}")
 ID = re.compile(r"[a-z0-9]{16}")
 RESTORING = "restoring"  # a file that is there while a backup is put into place
 DRAFT = "draft-"  # folders in tmp/ of uploads that are not finished
+MADE = "made-"  # of files that visitors take away, which are made again when they are asked for
 GONE = "gone-"  # folders in tmp/ that wait to be deleted
 DISK_FULL = "The disk of this server is full. Delete what you no longer need, or ask those who run it."
+FULL = (errno.ENOSPC, errno.EDQUOT)
 _LETTERS = string.ascii_lowercase + string.digits
 
 
@@ -137,17 +140,15 @@ class Home:
 
     # whole folders appear and go in one step
 
-    def stage(self) -> Path:
-        """A new, empty folder that nobody sees; rename it into place when it is complete."""
-        path = self.ready() / "tmp" / new_id()
+    def stage(self, kind: str = "") -> Path:
+        """A new, empty folder that nobody sees; rename it into place when it is complete. kind: what its name begins with."""
+        path = self.ready() / "tmp" / f"{kind}{new_id()}"
         path.mkdir(mode=0o700)
         return path
 
     def draft(self, owner: str) -> Path:
         """As `stage`, for an upload that its owner has not finished."""
-        path = self.ready() / "tmp" / f"{DRAFT}{_checked(OWNER, owner)}-{new_id()}"
-        path.mkdir(mode=0o700)
-        return path
+        return self.stage(f"{DRAFT}{_checked(OWNER, owner)}-")
 
     def drafts(self, owner: str | None = None) -> list[Path]:
         """Of one owner or all."""
@@ -196,6 +197,11 @@ def hidden(text: str) -> str:
         if len(folder) > 1:
             text = re.sub(rf"{re.escape(folder)}(?:/[^\s\"'“”:,;()/]*)*", lambda path: Path(path[0]).name, text)
     return re.sub(r" ?\((?:process|PID|pid) \d+\)| (?:process|PID|pid) \d+\b", "", text)
+
+
+def says_full(words: str) -> bool:
+    """Whether a library or command says what the system says of a full disk."""
+    return any(os.strerror(number) in words for number in FULL)
 
 
 def delete(path: Path) -> None:

@@ -137,7 +137,7 @@ def key(cookies: Mapping[str, str], *, secure: bool = False) -> str | None:
 
 
 def _cookies(headers: Headers) -> dict[str, str]:
-    return cookie_parser(headers.get("cookie", ""))
+    return cookie_parser("; ".join(headers.getlist("cookie")))
 
 
 def is_foreign(headers: Headers) -> bool:

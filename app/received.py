@@ -10,7 +10,6 @@ a file:
 An upload that is not finished has a folder of its session, which goes with it:
 
     folder = received.begin_draft(owner)   # in a script run; the session is the one that runs
-    received.forget_drafts()               # where a server begins: no session outlives one
 """
 
 from __future__ import annotations
@@ -222,13 +221,6 @@ def begin_draft(owner: str) -> Path:
             _watching = threading.Thread(target=_watch, name="drafts", daemon=True)
             _watching.start()
     return folder
-
-
-def forget_drafts() -> None:
-    """Takes away what sessions of an earlier server have left."""
-    here = home.here()
-    for folder in here.drafts():
-        here.discard(folder)
 
 
 def _watch() -> None:

@@ -9,6 +9,7 @@ import asyncio
 import gc
 import logging
 import os
+import resource
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -21,7 +22,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from streamlit import net_util
 from streamlit.starlette import App
 
-from app import door, downloads, early, keys, links, owner, received
+from app import door, downloads, early, keys, links, owner
 from app.door import Door
 from app.frontend import Frontend, modules_of_widgets
 from engine.errors import SeqscopeError
@@ -76,6 +77,13 @@ def check_settings() -> None:
         log.error("%s", fault)
 
 
+def open_more_files() -> None:
+    """As many as this account may: every visitor takes a few, and most systems begin programs with 1,024."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    with suppress(ValueError, OSError):  # macOS lets nobody have as many as it says
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
 def begin() -> Store | None:
     """Opens the store, and goes on with jobs of before, though nobody may be looking."""
     from app import work
@@ -84,7 +92,6 @@ def begin() -> Store | None:
     check_settings()
     try:
         store = open_store()
-        received.forget_drafts()
         work.queue()
         return store
     except SeqscopeError as error:  # what needs no store goes on working, and the pages that do say the same
@@ -96,6 +103,7 @@ def begin() -> Store | None:
 async def life(served: App) -> AsyncGenerator[dict[str, Any]]:
     """Opens the store before the first visitor comes, and closes it after the last one has gone."""
     os.umask(0o077)  # what the server writes is its own account's
+    open_more_files()
     address, port = st.get_option("server.address"), st.get_option("server.port")
     print(f"Seqscope: http://{address or 'localhost'}:{port}{_root}", flush=True)
     loop = asyncio.get_running_loop()

@@ -156,6 +156,7 @@ def add_log(owner: str, id: str, staged: Path, *, exports: Path, items: int = 0)
             files.add_log(staged, folder.path)
             _count_log(store, dataset, items)
         except BaseException:
+            store.datasets.get(owner, id)  # where another tab has deleted it, nothing is to be undone, and this says so
             files.take_back_log(staged, folder.path)
             raise
     store.datasets.measure(owner, id)
@@ -350,6 +351,8 @@ def retry(owner: str, job: str) -> None:
         raise SeqscopeError("What it was given is not kept. Begin a new one on the page Report.")
     if before.state not in ENDED:
         raise SeqscopeError("The job is waiting or running already.")
+    if is_outdated(before):
+        raise SeqscopeError("Its dataset has a log since, and this would prepare it without. Prepare it anew.")
     if _job(jobs, job) is None:
         if before.kind == "baselines":
             baselines(owner, before.dataset)
@@ -365,6 +368,11 @@ def retry(owner: str, job: str) -> None:
     except SeqscopeError:  # such as a full disk
         store.jobs.change(owner, job, before.state, before.message)
         raise
+
+
+def is_outdated(row: Job) -> bool:
+    """It was asked for before its dataset had a log: its steps would take away what the log gave."""
+    return row.spec.get("log") is False and bool(log_columns(row.owner, row.dataset))
 
 
 def _choices(row: Job) -> list[TrainingChoice]:

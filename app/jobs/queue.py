@@ -54,7 +54,7 @@ TICK = 1.0
 PERMIT = 10.0
 """Seconds after which a runner is told anew how many bytes it may take: other jobs and uploads share what is left."""
 TRIES = 3
-"""How often a lost runner is replaced."""
+"""How often a lost runner is replaced before a step is done."""
 LEAD = "queue.lock"
 WAITING = "Waiting for its turn"
 _ID = re.compile(r"[a-z0-9]{1,64}")
@@ -261,7 +261,7 @@ class Queue:
                 try:
                     self._on_change(job, now)
                 except Exception:
-                    self._known.pop(job.id)  # to be told again
+                    self._known.pop(job.id, None)  # to be told again
                     log.exception("who is told of job %s", job.id)
 
     def _carry_on(self, jobs: Sequence[Pair]) -> None:
@@ -393,6 +393,7 @@ class Queue:
             if id not in there:
                 self._cache.pop(id, None)  # its folder is gone
                 self._networks.pop(id, None)
+                self._known.pop(id, None)
         return sorted(jobs, key=lambda pair: (pair[0].created, pair[0].id))
 
     def _one(self, id: str) -> tuple[Job, Status] | None:

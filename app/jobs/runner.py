@@ -144,7 +144,7 @@ class Runner:
                     self._remember(step, step.made_of(self.place) or "")
                 self._part(number, "done")
                 self._note(notes=(*self.status.notes, *read_warnings(self.folder / PROGRESS)))
-        self._note(step=number + 1, progress=self._share(number + 1, 0.0), durable=True)
+        self._note(step=number + 1, progress=self._share(number + 1, 0.0), tries=0, durable=True)
 
     def _command(self, number: int, step: JobStep) -> str:
         """Carries it out; why it failed, or "" where it did not."""
@@ -243,7 +243,8 @@ class Runner:
             lines = log.read().decode("utf-8", "replace").splitlines()
         starts = [index for index, line in enumerate(lines) if line.startswith("seqscope: ")]
         if starts:
-            return "\n".join(lines[starts[-1] :]).removeprefix("seqscope: ").strip()[:MESSAGE]
+            words = "\n".join(lines[starts[-1] :]).removeprefix("seqscope: ").strip()[:MESSAGE]
+            return home.DISK_FULL if home.says_full(words) else words
         if code == -signal.SIGKILL:
             return "The system ended it, most likely because memory ran out. Try a smaller catalogue or fewer models."
         if code < 0:

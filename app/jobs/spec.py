@@ -6,6 +6,7 @@ carried out again goes on where it was: the engine's commands do.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 from pathlib import Path
@@ -104,11 +105,18 @@ class Job(Strict):
         write_text(folder / FILE, self.model_dump_json(indent=1) + "\n")
 
 
+def is_passing(error: Exception) -> bool:
+    """Whether a file cannot be opened for what the system says of itself, and not of the file: too many are open, say."""
+    return isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+
+
 def read(folder: Path) -> Job:
-    """Raises SeqscopeError where there is no job, or one that this version does not know."""
+    """Raises SeqscopeError where there is no job, or one that this version does not know, and OSError where that `is_passing`."""
     try:
         return Job.model_validate_json((folder / FILE).read_bytes())
     except FileNotFoundError:
         raise SeqscopeError(f"There is no job in {folder.name}.") from None
     except (OSError, ValidationError) as error:
+        if is_passing(error):
+            raise
         raise SeqscopeError(f"The job {folder.name} cannot be read ({str(error).splitlines()[0]}).") from None

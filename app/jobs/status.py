@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import Field, ValidationError
 
-from app.jobs.spec import Job, Strict
+from app.jobs.spec import Job, Strict, is_passing
 from app.store.records import ENDED, JobState
 from engine.files import write_text
 
@@ -45,7 +45,7 @@ class Status(Strict):
     heartbeat: float = 0.0
     """When the runner last wrote, in unix seconds."""
     tries: int = Field(default=0, ge=0)
-    """How often a runner was lost."""
+    """How often a runner was lost since a step was last done."""
     outlasted: bool = False
     """It was to be short and was not: it goes on among the long ones."""
     started: float | None = None
@@ -68,8 +68,10 @@ def is_short(job: Job, now: Status) -> bool:
 
 def read(folder: Path) -> Status:
     """That of a job nobody has begun, where there is none or where it cannot be read: a runner then begins, and every step that
-    was done says so quickly."""
+    was done says so quickly. Raises OSError where that `is_passing`."""
     try:
         return Status.model_validate_json((folder / FILE).read_bytes())
-    except (OSError, ValidationError):
+    except (OSError, ValidationError) as error:
+        if is_passing(error):
+            raise
         return Status()

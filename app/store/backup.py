@@ -28,10 +28,13 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from app import home
+from app.jobs import status
+from app.jobs.runner import is_running
 from app.store import file, records
 from app.store.database import Store
 from app.store.datasets import forget
 from app.store.file import Held
+from app.text import listed
 from engine.errors import SeqscopeError
 from engine.files import expect_file, tidied
 from engine.machine import now
@@ -62,19 +65,19 @@ class Backup:
 
 def backup(target: Path) -> Backup:
     """Writes a backup of SEQSCOPE_HOME. Raises SeqscopeError where the file is there already or there is nothing to keep."""
-    if target.exists():
-        raise SeqscopeError(f"{target} is there already. Name a new file.")
+    _expect_new(target)
     if not target.parent.is_dir():
         raise SeqscopeError(f"There is no folder {target.parent}.")
     expect_store()
     folder = home.here().stage()
-    staged = target.with_name(f".{target.name}.part")
+    staged = target.with_name(f".{target.name}.{folder.name}.part")  # another backup may be at work on the same name
     try:
         tables = take_snapshot(folder)
-        with open(os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        with open(os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             made = _archived(file, tables)
             file.flush()
             os.fsync(file.fileno())
+        _expect_new(target)
         staged.replace(target)
         return made
     except OSError as error:
@@ -82,6 +85,11 @@ def backup(target: Path) -> Backup:
     finally:
         staged.unlink(missing_ok=True)
         home.delete(folder)
+
+
+def _expect_new(target: Path) -> None:
+    if target.exists():
+        raise SeqscopeError(f"{target} is there already. Name a new file.")
 
 
 def _archived(file: IO[bytes], tables: Path) -> Backup:
@@ -168,6 +176,7 @@ def restore(source: Path, *, replace: bool = False) -> tuple[Backup, Path | None
         try:
             sums = _unpacked(source, staged)
             made = _checked(staged, sums)
+            _free()  # unpacking takes long, and whatever keeps servers running may have begun one
             try:
                 return made, _moved(root, staged)
             except OSError as error:
@@ -180,7 +189,14 @@ def restore(source: Path, *, replace: bool = False) -> tuple[Backup, Path | None
 
 
 def _free() -> None:
-    """Raises SeqscopeError where a server holds the store. One that cannot be opened at all is what backups are for."""
+    """Raises SeqscopeError where a server holds the store, or a job that outlived its server works in its folders. A store that
+    cannot be opened at all is what backups are for."""
+    jobs = [path for path in (home.root() / "jobs").glob("*") if is_running(path)]
+    if jobs:
+        named = listed([f"{path.name} (process {status.read(path).pid})" for path in jobs])
+        raise SeqscopeError(
+            f"Jobs outlive their server, and work in {home.root()} still: {named}. Wait for them, or end them."
+        )
     if home.here().database.is_file():
         try:
             Store(home.here().database).close()
@@ -224,9 +240,9 @@ def _checked(staged: Path, sums: dict[str, str]) -> Backup:
     """Compares every file with its checksum, opens the tables, and takes out rows whose files are missing."""
     try:
         about = json.loads((staged / _ABOUT).read_text("utf-8"))
-        expected = dict(json.loads((staged / _SUMS).read_text("utf-8")))
+        expected = {str(name): digest for name, digest in dict(json.loads((staged / _SUMS).read_text("utf-8"))).items()}
         form = int(about["form"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise SeqscopeError("The backup is not whole: its list of files is missing or damaged.") from error
     if form != FORM:
         raise SeqscopeError(f"The backup was made by another Seqscope (form {form}; this one knows {FORM}).")
@@ -240,10 +256,13 @@ def _checked(staged: Path, sums: dict[str, str]) -> Backup:
     for name in (_ABOUT, _SUMS):
         (staged / name).unlink()
     with closing(Store(staged / SNAPSHOT)) as store:  # carries out the migrations that it has not seen
-        with store.file.transaction() as transaction:
-            for owner, id in store.file.ask("select owner, id from dataset"):
-                if not store.home.dataset(owner, id).path.is_dir():
-                    forget(transaction.execute, store.home, owner, id)
+        try:
+            with store.file.transaction() as transaction:
+                for owner, id in store.file.ask("select owner, id from dataset"):
+                    if not store.home.dataset(owner, id).path.is_dir():
+                        forget(transaction.execute, store.home, owner, id)
+        except ValueError as error:  # an owner or an id that is none, or nothing that counts changes
+            raise SeqscopeError("The backup is damaged: its tables hold what no Seqscope writes.") from error
         return Backup(len(actual), total, rows_of(store))
 
 

@@ -6,7 +6,6 @@ conflicts between transactions, and what was counted for a quota still holds whe
 
 from __future__ import annotations
 
-import errno
 import json
 import logging
 import os
@@ -20,7 +19,7 @@ from typing import Any
 
 import duckdb
 
-from app.home import DISK_FULL
+from app.home import DISK_FULL, says_full
 from app.store import migrations
 from app.text import count
 from engine.errors import SeqscopeError
@@ -138,7 +137,7 @@ class StoreFile:
             try:
                 connection = duckdb.connect(str(self.path), config=settings("512MB", 2))
             except duckdb.Error as error:
-                if new and _full(error):  # what there is of the file could never be opened
+                if new and says_full(str(error)):  # what there is of the file could never be opened
                     self.path.unlink(missing_ok=True)
                 raise _refused(self.path, error) from error
             try:
@@ -162,7 +161,7 @@ class StoreFile:
         if isinstance(error, (duckdb.FatalException, duckdb.InternalException)):
             # DuckDB answers nothing more after such an error, a full disk say; a connection of its own begins afresh
             self._drop()
-        if _full(error):
+        if says_full(str(error)):
             return DiskFull(DISK_FULL)
         return Unavailable(f"The store {self.path} could not be used: {_sentence(error)}")
 
@@ -185,17 +184,12 @@ def _refused(path: Path, error: duckdb.Error) -> Unavailable:
             f"Another Seqscope server{process} holds the store {path}, and only one may. "
             "Stop that one, or give this one a folder of its own with SEQSCOPE_HOME."
         )
-    if _full(error):
+    if says_full(str(error)):
         return DiskFull(DISK_FULL)
     return Unavailable(
         f"The store {path} could not be opened: {_sentence(error)} "
         "“seqscope store restore” brings back a backup (docs/deployment.md)."
     )
-
-
-def _full(error: duckdb.Error) -> bool:
-    """DuckDB says what the system says."""
-    return any(os.strerror(number) in str(error) for number in (errno.ENOSPC, errno.EDQUOT))
 
 
 def _sentence(error: duckdb.Error) -> str:

@@ -20,7 +20,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from time import monotonic
 
-from app.home import here
+from app.home import MADE, here
 from app.store import backup, file, records
 from app.store.database import Store
 from app.store.sweep import sweep
@@ -47,6 +47,8 @@ def open_store() -> Store:
         if path not in _OPEN or _OPEN[path].closed.is_set():
             store = Store()
             try:
+                for left in (*store.home.drafts(), *(store.home.path / "tmp").glob(f"{MADE}*")):
+                    store.home.discard(left)  # of the sessions of an earlier server
                 start(store)
             except BaseException:
                 store.close()

@@ -20,7 +20,8 @@ from engine.files import BROKEN_ZIP
 from engine.tabular.reading import MB, FileKind, Record
 from engine.tabular.text import BLOCK, HARMLESS
 
-MAGIC = b"PK\x03\x04"
+MAGIC, EMPTY = b"PK\x03\x04", b"PK\x05\x06"
+"""What an archive begins with, and one that holds nothing."""
 MAX_MEMBERS = 1_000
 _LOOKED_AT = 8
 """Files that are looked into where no name says what they are."""
@@ -52,7 +53,7 @@ class Unpacked(Record):
 
 def is_archive(path: Path) -> bool:
     with path.open("rb") as file:
-        return file.read(len(MAGIC)) == MAGIC
+        return file.read(len(MAGIC)) in (MAGIC, EMPTY)
 
 
 def unpack(work: Path, path: Path, kinds: Sequence[FileKind], limits: UploadLimits, say: OnProgress) -> Unpacked:

@@ -22,11 +22,10 @@ from engine.evaluation.run_verdict import other_seeds
 from engine.evaluation.tables import EVALUATION, milliseconds_per_list, read_metrics
 from engine.export import umap_map, vectors, weights
 from engine.export.generator import write_generator
-from engine.export.staging import TITLE, USERS, Draft, check_name_and_title, exported, provenance, read_back
+from engine.export.staging import TITLE, USERS, Draft, check_bundle_name, exported, provenance, read_back
 from engine.export.text import write_sentence, write_text
 from engine.models import Recommender
 from engine.runtime.bundle import Bundle
-from engine.runtime.zoo import RESERVED
 from engine.training.recipe import Recipe
 from engine.training.run import open_run
 
@@ -67,9 +66,7 @@ def export_run(
     """
     model, recipe, record, data = open_run(run, dataset)
     name = name or run.name
-    check_name_and_title(name, title)
-    if name in RESERVED:
-        raise UsageError(f"--name {name}: that folder is for {RESERVED[name]}; give another name")
+    check_bundle_name(name, title)
     if users < 1:
         raise UsageError(f"--users {users}: offer at least one user")
     measured = read_metrics(run)

@@ -28,7 +28,7 @@ from engine.evaluation import memorisation
 from engine.files import digest_of, expect_no_file, load_json, replacing, staged_folder
 from engine.machine import now
 from engine.runtime import Bundle, Space, Tokenization, Zoo
-from engine.runtime.zoo import IDENTIFIERS, SPACES
+from engine.runtime.zoo import IDENTIFIERS, RESERVED, SPACES
 
 if TYPE_CHECKING:
     from engine.training.recipe import Recipe  # with torch, which models for other catalogues are exported without
@@ -78,6 +78,13 @@ def check_name_and_title(name: str, title: str | None) -> None:
         raise UsageError(f"--name {name}: use lowercase letters, digits, dashes and underscores")
     if title and len(title) > TITLE:
         raise UsageError(f"--title: {len(title)} characters; pages have room for {TITLE}")
+
+
+def check_bundle_name(name: str, title: str | None) -> None:
+    """As `check_name_and_title`. Raises UsageError also where the folder of that name is for something else."""
+    check_name_and_title(name, title)
+    if name in RESERVED:
+        raise UsageError(f"--name {name}: that folder is for {RESERVED[name]}; give another name")
 
 
 def exported_fingerprint(data: Dataset, out: Path) -> str | None:

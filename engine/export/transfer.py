@@ -78,7 +78,7 @@ def carry(
     data = Dataset(dataset)
     cache = cache_folder(data.path, cache)
     name = name or bundle.name
-    staging.check_name_and_title(name, title)
+    staging.check_bundle_name(name, title)
     if data.info.fingerprint == origin.fingerprint:
         raise SeqscopeError(f"{source} was trained on {dataset}; there is nothing to carry over")
     if data.info.sets:

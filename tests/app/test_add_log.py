@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from app import home, work
 from app.jobs import fresh, spec
 from app.jobs.status import Status
-from app.store.records import StoredDataset
+from app.store.records import NotFound, StoredDataset
 from app.store.server import open_store
 from app.uploads import files
 from app.uploads.limits import UploadLimits
@@ -182,6 +182,24 @@ def test_a_move_that_fails_leaves_dataset_and_upload_as_they_were(
     assert work.add_log(ANNA, shop.id, log, exports=root / "exports").rows_events == 20
 
 
+def test_what_was_asked_of_the_catalogue_alone_is_not_tried_again_once_there_is_a_log(
+    root: Path, shop: StoredDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its steps would read the catalogue without the log, and what the log gave would go."""
+    row = work.prepare(ANNA, shop.id, exports=root / "exports")
+    put(row.id, Status(state="failed", message="No."))
+    monkeypatch.setenv("SEQSCOPE_QUOTA_JOBS", "0")
+    work.add_log(ANNA, shop.id, staged(), exports=root / "exports")
+    monkeypatch.delenv("SEQSCOPE_QUOTA_JOBS")
+    with pytest.raises(SeqscopeError, match="has a log since"):  # by a tab that shows the card as it was
+        work.retry(ANNA, row.id)
+    assert work.get(ANNA, row.id).over
+    test = page(root, ANNA)
+    assert not [one for one in test.button if (one.key or "").startswith("data_retry")]
+    test.button(key=f"data_prepare_{shop.id}").click().run()
+    assert len(work.of(ANNA, shop.id)) == 3
+
+
 def test_a_log_whose_server_was_killed_before_its_row_is_counted_by_the_next(root: Path, shop: StoredDataset) -> None:
     files.add_log(staged(), home.here().dataset(ANNA, shop.id).path)
     work.close()
@@ -214,6 +232,20 @@ def test_of_two_tabs_one_alone_adds_its_log(root: Path, shop: StoredDataset, mon
     thread.join(10)
     log = home.here().dataset(ANNA, shop.id).clean / "log.parquet"
     assert refused and pq.read_metadata(log).num_rows == 20
+
+
+def test_a_dataset_that_another_tab_deletes_meanwhile_is_said_to_be_gone(
+    root: Path, shop: StoredDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, move = staged(), files.add_log
+
+    def late(log: Path, folder: Path) -> None:
+        open_store().datasets.delete(ANNA, shop.id)
+        move(log, folder)
+
+    monkeypatch.setattr(files, "add_log", late)
+    with pytest.raises(NotFound, match="no such dataset"):
+        work.add_log(ANNA, shop.id, log, exports=root / "exports")
 
 
 def test_another_title_is_no_other_dataset(root: Path, shop: StoredDataset) -> None:

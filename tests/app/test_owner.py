@@ -119,6 +119,8 @@ class TestCookie:
         _, headers, _ = ask(served(), "/", cookie=f"a=b; {keys.COOKIE}={key}; c=d")
         assert given(headers) == key
         assert "Max-Age=34560000" in headers["set-cookie"]
+        parted = {"cookie": "a=b", "Cookie": f"{keys.COOKIE}={key}"}  # as HTTP/2 allows
+        assert given(ask(served(), "/", **parted)[1]) == key
 
     @pytest.mark.parametrize("sent", ["", "a" * 30, "'; drop table", "\xff" * 50])
     def test_what_is_no_key_is_replaced(self, sent: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import resource
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -61,6 +62,7 @@ class Served:
     home: Home
     left: Path
     outward: Path
+    process: int
 
 
 @pytest.fixture(scope="module")
@@ -74,10 +76,21 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     env["STREAMLIT_SERVER_DISCONNECTED_SESSION_TTL"] = "1"
     exports = make_zoo(folder / "exports", name="toys").parent
     options = ("--server.address=0.0.0.0", f"--server.baseUrlPath={BELOW}")
-    with clients.running(exports, home.path, *options, wait=False, **env) as server:
-        server.url += BELOW
-        assert clients.answers(server), server.log
-        yield Served(server.url, home, left, outward)
+    few, many = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(few, 1_000), many))  # as most systems have it
+    try:
+        with clients.running(exports, home.path, *options, wait=False, **env) as server:
+            server.url += BELOW
+            assert clients.answers(server), server.log
+            yield Served(server.url, home, left, outward, server.process.pid)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (few, many))
+
+
+def test_it_may_open_as_many_files_as_its_account(served: Served) -> None:
+    limits = Path(f"/proc/{served.process}/limits").read_text("utf-8")
+    (words,) = [line.split()[3:5] for line in limits.splitlines() if line.startswith("Max open files")]
+    assert words[0] == words[1]
 
 
 async def test_what_is_not_finished_goes_with_its_session_and_with_the_server(served: Served) -> None:

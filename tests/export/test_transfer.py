@@ -20,7 +20,7 @@ from onnx import numpy_helper
 from engine import cli
 from engine.data.dataset import Dataset
 from engine.data.prepare import fill_catalogue
-from engine.errors import SeqscopeError
+from engine.errors import SeqscopeError, UsageError
 from engine.evaluation import metrics
 from engine.evaluation.ranks import full_ranks
 from engine.export import transfer
@@ -221,6 +221,8 @@ def test_what_is_refused(dataset: Dataset, source: Path, shop: Path, tmp_path: P
         carry(shop / "zoo" / "recformer", few, nowhere)
     with pytest.raises(SeqscopeError, match="of other data"):
         carry(source, few, shop / "zoo")
+    with pytest.raises(UsageError, match="that folder is for studies"):
+        carry(source, data, nowhere, name="studies")
     with pytest.raises(SeqscopeError, match="no item has any words"):
         carry(source, fill(tmp_path / "empty", {"title": ["", ""]}), nowhere)
     assert not nowhere.exists()

@@ -236,6 +236,18 @@ def test_one_that_is_lost_again_and_again_is_not(make: Make, tmp_path: Path, mon
     assert len(pids(out)) == 2
 
 
+def test_one_that_comes_further_each_time_goes_on(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a platform starts its machine anew, again and again in hours."""
+    monkeypatch.setattr(module, "TRIES", 1)
+    queue, gates = make(), [tmp_path / f"gate{number}" for number in range(3)]
+    queue.submit(job(*(step("count", tmp_path / f"out{number}", 2, 0, gate) for number, gate in enumerate(gates))))
+    for number, gate in enumerate(gates):
+        wait(lambda number=number: lines(tmp_path / f"out{number}") == ["1"] and queue.status("job").pid)  # type: ignore[misc]
+        os.kill(queue.status("job").pid or 0, signal.SIGKILL)
+        gate.touch()
+    assert over(queue, "job").state == "done"
+
+
 @contextlib.contextmanager
 def killed_server(jobs: Path, root: Path) -> Iterator[None]:
     """A server that keeps a queue, and is killed when the block ends."""
@@ -387,6 +399,28 @@ def test_a_job_whose_status_cannot_be_written_keeps_nobody_else_waiting(
     queue.stop()
 
 
+def test_a_job_that_ends_while_no_file_can_be_opened_is_not_begun_again(
+    jobs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launcher = Pretended()
+    queue = Queue(jobs, launcher=launcher)
+    queue.submit(job(step("say", "x")))
+    queue.look()
+    Status(state="done", ended=1.0).write(jobs / "job")
+
+    def refuse(path: Path) -> bytes:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", refuse)
+        for ask in (queue.look, lambda: queue.job("job")):  # neither says that it is not there, or damaged
+            with pytest.raises(OSError, match="Too many open files"):
+                ask()
+    queue.look()
+    assert launcher.started == ["job"] and queue.status("job").state == "done"
+    queue.stop()
+
+
 def test_who_is_told_may_fail(jobs: Path) -> None:
     told: list[str] = []
 
@@ -400,6 +434,9 @@ def test_who_is_told_may_fail(jobs: Path) -> None:
     for _ in range(3):
         queue.look()
     assert told == ["done", "done"]  # once more, and no more
+    shutil.rmtree(jobs / "job")
+    queue.look()
+    assert not queue._known  # nor is anything kept of what is gone
     queue.stop()
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from app.home import DISK_FULL
 from app.jobs import runner as module
 from app.jobs import status
 from app.jobs.runner import CANCEL, LOG, PROGRESS, Failed, Gone, Runner
@@ -144,6 +145,7 @@ def test_a_step_that_fails_says_why(folder: Path, begin: Begin, now: Now) -> Non
     steps = [
         step("die", 9, may_fail=True),
         step("die", 6, may_fail=True),
+        step("fail", f"./x: {os.strerror(errno.ENOSPC)}. Check the path.", may_fail=True),
         step("count", "out"),
         step("count", "never", 1, 0),
     ]
@@ -152,7 +154,8 @@ def test_a_step_that_fails_says_why(folder: Path, begin: Begin, now: Now) -> Non
     assert end.state == "failed" and end.message.startswith("It ended with code 1: TypeError: count() missing")
     assert end.notes[0].startswith("Do die: The system ended it, most likely because memory ran out")
     assert "SIGABRT" in end.notes[1] and "Traceback" not in end.message
-    assert [part.state for part in end.parts] == ["failed"] * 3 + ["waiting"] and not (folder / "never").exists()
+    assert end.notes[2] == f"Do fail: {DISK_FULL}"
+    assert [part.state for part in end.parts] == ["failed"] * 4 + ["waiting"] and not (folder / "never").exists()
 
 
 def test_the_engine_says_why(carry_out: CarryOut) -> None:

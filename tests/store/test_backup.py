@@ -9,12 +9,16 @@ import json
 import os
 import tarfile
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import IO
 
+import duckdb
 import pytest
 
 from app import home
+from app.jobs import runner
+from app.jobs.status import Status
 from app.store import backup
 from app.store.database import Store
 from app.store.file import Held
@@ -96,6 +100,59 @@ def test_the_server_may_go_on_running(filled: Store, root: Path, own_home: Path,
             backup.restore(tmp_path / "b.tar", replace=True)
     restored, before = backup.restore(tmp_path / "b.tar", replace=True)
     assert restored.rows["dataset"] == 2 and before is not None
+
+
+def test_a_server_that_begins_while_it_is_unpacked_keeps_its_store(
+    filled: Store, root: Path, own_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled.close()
+    backup.backup(tmp_path / "b.tar")
+    files, unpacked = contents(own_home), backup._unpacked
+    with ExitStack() as servers:
+
+        def slow(source: Path, staged: Path) -> dict[str, str]:
+            servers.enter_context(another_server(root))
+            return unpacked(source, staged)
+
+        monkeypatch.setattr(backup, "_unpacked", slow)
+        with pytest.raises(Held):
+            backup.restore(tmp_path / "b.tar", replace=True)
+    assert contents(own_home) == files and not list(own_home.glob("before-*"))
+    Store().close()
+
+
+def test_a_job_that_outlived_its_server_is_not_pulled_out_of_its_folder(
+    filled: Store, own_home: Path, tmp_path: Path
+) -> None:
+    """It would go on writing to the same place, into what was restored."""
+    filled.close()
+    backup.backup(tmp_path / "b.tar")
+    (folder,) = (own_home / "jobs").iterdir()
+    Status(state="running", pid=4711).write(folder)
+    with runner.held(folder, None), pytest.raises(SeqscopeError, match=rf"{folder.name} \(process 4711\)"):
+        backup.restore(tmp_path / "b.tar", replace=True)
+    backup.restore(tmp_path / "b.tar", replace=True)
+
+
+def test_two_backups_at_once_do_not_write_into_each_other(
+    filled: Store, own_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled.close()
+    archived, made = backup._archived, []
+
+    def overtaken(file: IO[bytes], tables: Path) -> backup.Backup:
+        if not made:
+            made.append(1)
+            backup.backup(tmp_path / "b.tar")
+            whole.append((tmp_path / "b.tar").read_bytes())
+        return archived(file, tables)
+
+    whole: list[bytes] = []
+    monkeypatch.setattr(backup, "_archived", overtaken)
+    with pytest.raises(SeqscopeError, match="there already"):
+        backup.backup(tmp_path / "b.tar")
+    assert [(tmp_path / "b.tar").read_bytes()] == whole and len(list(tmp_path.glob(".b.tar*"))) == 0
+    backup.restore(tmp_path / "b.tar", replace=True)
 
 
 def test_what_is_there_is_kept_aside_even_where_it_cannot_be_opened(
@@ -241,6 +298,33 @@ def test_damage_is_found(archive: Path, own_home: Path, tmp_path: Path) -> None:
         return None if name == backup.SNAPSHOT else (name, json.dumps(sums).encode() if sums else text)
 
     refuses(altered(archive, tmp_path / "5.tar", without_tables), "no tables", own_home)
+
+
+def resealed(archive: Path, target: Path, name: str, content: bytes) -> Path:
+    """With another content of one file, and a checksum that fits it."""
+    sums = {name: hashlib.sha256(content).hexdigest()}
+
+    def change(member: str, text: bytes) -> tuple[str, bytes]:
+        if member == "checksums.json" and member != name:
+            text = json.dumps({**json.loads(text), **sums}).encode()
+        return member, content if member == name else text
+
+    return altered(archive, target, change)
+
+
+def test_what_no_seqscope_writes_is_refused_though_its_checksum_fits(
+    archive: Path, own_home: Path, tmp_path: Path
+) -> None:
+    refuses(resealed(archive, tmp_path / "1.tar", "checksums.json", b"[[1, 2]]"), "damaged", own_home)
+    refuses(resealed(archive, tmp_path / "2.tar", "backup.json", b'{"form": 1e999}'), "not whole", own_home)
+    for number, wrong in enumerate(("update dataset set owner = '../x'", "delete from change")):
+        with tarfile.open(archive) as backed_up:
+            backed_up.extract(backup.SNAPSHOT, tmp_path, filter="data")
+        with duckdb.connect(tmp_path / backup.SNAPSHOT) as tables:
+            tables.execute(wrong)
+        content = (tmp_path / backup.SNAPSHOT).read_bytes()
+        evil = resealed(archive, tmp_path / f"tables {number}.tar", backup.SNAPSHOT, content)
+        refuses(evil, "its tables hold what no Seqscope writes", own_home)
 
 
 def test_what_was_refused_leaves_no_new_folder(

@@ -18,13 +18,14 @@ from tests.store import ANNA, another_server
 
 def test_it_opens_when_the_other_one_has_gone(own_home: Path, root: Path) -> None:
     with another_server(root) as process:
+        left = home.here().draft(ANNA), home.here().stage(home.MADE)  # of its sessions
         with pytest.raises(
             Held, match=rf"process {process}\) holds the store .*{home.here().database}.*SEQSCOPE_HOME"
         ) as held:
             open_store()
-        assert "\n" not in str(held.value)
+        assert "\n" not in str(held.value) and all(map(Path.exists, left))
     with closing(open_store()) as found:
-        assert open_store() is found
+        assert open_store() is found and not any(map(Path.exists, left))
     assert open_store() is not found
     open_store().close()
 

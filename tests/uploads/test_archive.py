@@ -91,7 +91,7 @@ def _misplaced() -> bytes:
     ("made", "words"),
     [
         (lambda: packed({"items.csv": ITEMS})[:-30], "damaged"),
-        (lambda: packed({}), "damaged|empty"),
+        (lambda: packed({}), "is empty"),
         (lambda: packed({"README.md": "Nothing"}), "no catalogue and no log"),
         (lambda: packed({"[Content_Types].xml": "<x/>", "xl/workbook.xml": "<x/>"}), "Excel"),
         (
@@ -111,6 +111,12 @@ def test_what_is_refused(tmp_path: Path, made: Callable[[], bytes], words: str) 
     content = made()  # here, not where every worker collects: many megabytes of zeros are packed
     with pytest.raises(Refused, match=words):
         unpack(tmp_path, content)
+
+
+def test_an_empty_one_is_known_as_an_archive(tmp_path: Path) -> None:
+    """It is nothing but its end; read as lines, it would be said to lack columns."""
+    (tmp_path / "upload.zip").write_bytes(packed({}))
+    assert archive.is_archive(tmp_path / "upload.zip")
 
 
 def test_another_method_is_named(tmp_path: Path) -> None:

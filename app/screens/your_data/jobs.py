@@ -138,7 +138,7 @@ def _ended(owner: str, job: Work) -> None:
         st.warning(md(note, 1_000), icon=":material/block:")
     with st.container(horizontal=True, gap="small"):
         failed = row.state != "done" or any(part.state == "failed" for part in job.status.parts)
-        if failed and (job.job is not None or row.kind != "prepare"):
+        if failed and (job.job is not None or row.kind != "prepare") and not work.is_outdated(row):
             st.button(
                 "Try again", key=f"data_retry_{row.id}", icon=":material/refresh:",
                 on_click=guard.callback(work.retry, owner, row.id),
