@@ -94,7 +94,8 @@ def test_it_opens_without_a_network_and_asks_for_nothing(
         drawn_again(page)
         printed(page, tmp_path)
     assert not heard, heard
-    page.evaluate("document.querySelectorAll('tbody tr:nth-child(n + 4)').forEach(row => row.remove())")  # all are alike
+    # rows are alike: three of each table are looked at
+    page.evaluate("document.querySelectorAll('tbody tr:nth-child(n + 4)').forEach(row => row.remove())")
     for scheme, paper in (("light", "rgb(252, 252, 251)"), ("dark", "rgb(17, 23, 24)")):
         page.emulate_media(media="screen", color_scheme=scheme)  # type: ignore[arg-type]
         assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == paper
