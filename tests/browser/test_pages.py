@@ -123,10 +123,10 @@ def test_buttons_that_are_open_or_pointed_at_are_read_in_the_dark(visit: Callabl
     assert page.get_by_test_id("stPopoverBody").evaluate("e => getComputedStyle(e).colorScheme") == "dark"
     accessible(page, runOnly=["color-contrast"])
     page.keyboard.press("Escape")
+    chosen = page.locator(".st-key-map_projection button[aria-checked=true] p")
     for scheme, ink in (("light", "rgb(9, 90, 90)"), ("dark", "rgb(92, 200, 189)")):
         page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-        page.locator(".st-key-map_projection button[aria-checked=true]").hover()
-        chosen = page.locator(".st-key-map_projection button[aria-checked=true] p")
+        chosen.hover()
         until(page, lambda ink=ink: chosen.evaluate("e => getComputedStyle(e).color"), ink)
         page.wait_for_timeout(500)  # its ground fades
         accessible(page, runOnly=["color-contrast"])
