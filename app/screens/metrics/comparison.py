@@ -21,10 +21,10 @@ _CHOICE = 40
 
 
 def show(this: MetricsChoices) -> None:
-    left, right = st.columns(2, gap="medium")
-    with left:
+    grid = st.grid(2, min_column_width=420, gap="medium")  # narrower, names and axes would be cut
+    with grid.cell():
         _intervals(this)
-    with right:
+    with grid.cell():
         sections.folded_on_phone("Difference to a baseline", partial(_against, this), key="metrics_difference")
 
 
