@@ -75,6 +75,8 @@ def main() -> None:
 
 def _nothing(page: Any, declared: Page, who: owner.Owner | None) -> None:
     """Where no models were exported, one can still bring data."""
+    if who is None and (words := owner.not_signed_in()):
+        st.warning(words, icon=":material/link_off:")
     if declared.without_datasets:
         guard.pending()
         with st.sidebar, guard.watch("whose data these are"):

@@ -184,7 +184,7 @@ def folder(name: str) -> str:
                 return str(path)
     place = _places().get(name)
     if place is None:
-        raise SeqscopeError(f"There is no dataset “{name}” here. Choose another one, or export a model to it.")
+        raise SeqscopeError(f"There is no dataset “{name}” here. It may have been deleted: reload the page.")
     return str(place.path)
 
 

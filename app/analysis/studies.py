@@ -115,28 +115,32 @@ def below(results: pd.DataFrame, counted: Sequence[Counted]) -> str:
     return floor.below(means, families, {row: f"**{md(title)}**" for row, title in titles.items()})
 
 
-def grid(study: Study, results: pd.DataFrame, metric: str, counted: Sequence[Counted] = ()) -> pd.DataFrame:
-    """One row per variant, after what counting alone reaches, as Markdown for st.table. results: of `table`."""
+def grid(
+    study: Study, results: pd.DataFrame, metric: str, counted: Sequence[Counted] = (), narrow: bool = False
+) -> pd.DataFrame:
+    """One row per variant, after what counting alone reaches, as Markdown for st.table. results: of `table`. narrow: the verdict
+    has no column of its own."""
     codes = [name for name in OF_CODES if name in study.figures]
     rows = [
         {
             "Variant": md(counted_row.title),
-            metric: f"{counted_row.mean:.3f} :small[({counted_row.low:.3f}\u00a0–\u00a0{counted_row.high:.3f})]",
-            "Difference": "",
-            "Verdict": "the floor",
+            metric: f"{counted_row.mean:.3f} :small[({counted_row.low:.3f}\u00a0–\u2060\u00a0{counted_row.high:.3f})]",
+            **({"Difference": "the floor"} if narrow else {"Difference": "", "Verdict": "the floor"}),
             **{MEASURES[name].title: "–" for name in codes},
         }
         for counted_row in counted
     ]
     for row in results.itertuples():
         variant = study.variant(row.variant)
+        verdict = {"baseline": "", "level": "not significant"}.get(row.verdict, f"**{row.verdict}**")
         cells = {
             "Variant": md(row.title),
-            metric: f"{row.mean:.3f} :small[({row.low:.3f}\u00a0–\u00a0{row.high:.3f})]",
+            metric: f"{row.mean:.3f} :small[({row.low:.3f}\u00a0–\u2060\u00a0{row.high:.3f})]",
             "Difference": "baseline"
             if row.verdict == "baseline"
-            else f"{judge.signed(row.difference, '+.3f')} :small[({_ends(row.lowest, row.highest, '+.3f')})]",
-            "Verdict": {"baseline": "", "level": "not significant"}.get(row.verdict, f"**{row.verdict}**"),
+            else f"{judge.signed(row.difference, '+.3f')}{f' {verdict}' if narrow else ''}"
+            f" :small[({_ends(row.lowest, row.highest, '+.3f')})]",
+            **({} if narrow else {"Verdict": verdict}),
         }
         for name in codes:
             cells[MEASURES[name].title] = format(variant.figure(name), MEASURES[name].form)

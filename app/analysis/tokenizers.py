@@ -158,15 +158,14 @@ _POLICIES = {
 
 
 def figures(tokenization: Tokenization, levels: Sequence[Usage], titles: Mapping[str, str]) -> list[Line]:
-    """What is measured of one tokenizer as a whole; the same names in the same order for all. titles: of the models, by name."""
+    """What is measured of one tokenizer as a whole; the same names and meanings in the same order for all. titles: of the models,
+    by name."""
     for model in declarations().models.values():  # what judged or taught need not be exported
         titles = {variant.name: variant.title for variant in model.card.variants} | dict(titles)
     report = tokenization.about.figures
     lost = "–" if report.reconstruction is None else f"{report.reconstruction:.1%}"
     near = report.neighbours
-    among = f", by {titles.get(near.of, near.of)}" if near else ""
     ranked, taught = report.ranking, tokenization.about.teacher
-    judge = f" of {titles.get(ranked.of, ranked.of)}" if ranked else ""
     return [
         Line(
             "Collision rate",
@@ -186,13 +185,13 @@ def figures(tokenization: Tokenization, levels: Sequence[Usage], titles: Mapping
         Line("Reconstruction error", "share of the item vectors’ variance that codes lose", lost),
         Line(
             "Shared codes with nearest CF neighbour",
-            f"mean over levels{among}: by dot product · by cosine (by chance)",
-            "–" if near is None else _neighbours(near, len(levels)),
+            "mean over levels, nearest by the vectors of the model named: by dot product · by cosine (by chance)",
+            "–" if near is None else f"{titles.get(near.of, near.of)}: {_neighbours(near, len(levels))}",
         ),
         Line(
             "NDCG@10 with quantised item vectors",
-            f"the ranking{judge} with vectors rebuilt from codes (with its own)",
-            "–" if ranked is None else f"{ranked.quantised:.3f} ({ranked.own:.3f})",
+            "the ranking of the model named with vectors rebuilt from codes (with its own)",
+            "–" if ranked is None else f"{titles.get(ranked.of, ranked.of)}: {ranked.quantised:.3f} ({ranked.own:.3f})",
         ),
         Line(
             "Teacher",

@@ -204,6 +204,8 @@ export default function ({ data, setStateValue, setTriggerValue }) {
   }
   // A server that began anew knows no button of the page before it has drawn it: it would pass over the first click.
   const app = document.querySelector("[data-testid=stApp]")
+  // What a button opens stands beside the app, which alone knows whether it is light or dark.
+  document.documentElement.style.colorScheme = getComputedStyle(app).colorScheme
   let connected = true
   const connection = new MutationObserver(() => {
     const was = connected

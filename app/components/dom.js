@@ -30,9 +30,10 @@ function called(item) {
   return [item.title, item.detail].filter(Boolean).join(" ")
 }
 
-// A title whose words are not broken at their hyphens: SASRec-CE.
+// A title whose words are not broken at their hyphens, SASRec-CE, unless one is very long.
 function unbroken(node, title) {
-  for (const word of title.split(" ")) node.append(node.hasChildNodes() ? " " : "", element("span", "unbroken", word))
+  for (const word of title.split(" "))
+    node.append(node.hasChildNodes() ? " " : "", element("span", word.length > 20 ? "" : "unbroken", word))
   return node
 }
 

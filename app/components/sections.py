@@ -11,7 +11,7 @@ A link to one of them: `state.link_to("metrics", section="users")`. Headings wit
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Literal
 
@@ -45,6 +45,18 @@ def heading(
 ) -> None:
     """A heading of the second level, with the meaning of the term that it names. title: Markdown."""
     st.header(title, anchor=anchor, help=glossary.tooltip(title), width=width)
+
+
+def folded_on_phone(title: str, draw: Callable[[], None], *, key: str) -> None:
+    """A part under its heading. On a phone, where one figure at a time has room, it is folded, and drawn once it is opened."""
+    if not widgets.on_phone():
+        heading(title)
+        draw()
+        return
+    folded = st.expander(title, key=key, on_change="rerun")
+    if folded.open:
+        with folded:
+            draw()
 
 
 def _take(key: str, titles: dict[str, str]) -> None:

@@ -115,9 +115,11 @@ def beside(table: pd.DataFrame, here: str, there: str, narrow: bool) -> go.Figur
     paper has. A panel each with a scale of its own, since these are two measurements; narrow: one below the other. table: of
     app.analysis.studies.beside."""
     part = table[table["change"].notna() | table["published_change"].notna()].reset_index(drop=True)
+    each = 76 + 34 * len(part)
     fig = make_subplots(
         *((2, 1) if narrow else (1, 2)), shared_yaxes=not narrow, horizontal_spacing=0.05,
-        vertical_spacing=0.2 if narrow else 0.0, subplot_titles=[label(short(here, 44)), label(short(there, 44))],
+        vertical_spacing=84 / (2 * each - 32) if narrow else 0.0,
+        subplot_titles=[label(short(here, 44)), label(short(there, 44))],
     )  # fmt: skip
     between = part["lowest"].notna()
     fig.add_scatter(
@@ -152,7 +154,6 @@ def beside(table: pd.DataFrame, here: str, there: str, narrow: bool) -> go.Figur
     named_rows(fig, [label(short(title, 30)) for title in part["title"]])
     fig.update_xaxes(tickformat="+.3~g", ticksuffix=" %", nticks=5, title="difference to its own baseline")
     fig.update_annotations(font_size=12)
-    each = 76 + 34 * len(part)
     return laid_out(fig, 2 * each + 40 if narrow else each + 20, margin={"l": 8, "r": 12, "t": 28, "b": 44})
 
 

@@ -78,6 +78,8 @@ def test_the_grid_says_verdicts_differences_and_what_codes_were_measured(found: 
     assert list(grid.columns) == ["Variant", METRIC, "Difference", "Verdict"]
     assert grid["Difference"].iloc[0] == "baseline"
     assert grid["Verdict"].tolist() == ["", "**better**", "not significant", "not significant"]
+    narrow = studies.grid(found["pieces"], studies.table(found["pieces"], METRIC), METRIC, narrow=True)
+    assert "Verdict" not in narrow and " **better** :small[" in narrow["Difference"].iloc[1]
     both = made(a=[outcome([1.0], perplexity=7.0, lost=0.25)], b=[outcome([1.0], perplexity=8.0, lost=0.5)])
     grid = studies.grid(both, studies.table(both, METRIC), METRIC)
     assert grid["Perplexity, level 1"].tolist() == ["7.00", "8.00"]

@@ -158,6 +158,8 @@ def test_it_is_renamed_and_deleted_after_a_question(root: Path) -> None:
     with pytest.raises(NotFound):
         open_store().datasets.get(ANNA, dataset.id)
     assert test.selectbox(key="tray_dataset").value != dataset.id and not test.warning
+    with pytest.raises(SeqscopeError, match="reload the page"):  # what a list reads that stands in another tab
+        zoo.open_catalogue(dataset.id)
 
 
 def test_what_was_accepted_is_prepared(root: Path, launcher: Nobody) -> None:
@@ -396,6 +398,9 @@ def test_without_any_export_one_can_still_bring_data(
     test = page(root, ANNA)
     assert test.title[0].value == "Your data" and not test.error
     assert "Add a dataset" in [one.value for one in test.header] and "Delete" not in labels(test)
+    test.secrets["auth"] = {"client_id": "c"}
+    test.query_params["sign_in"] = "cancelled"
+    assert "You are not signed in" in test.run().warning[0].value
 
 
 def trainable() -> StoredDataset:

@@ -213,9 +213,10 @@ def test_what_is_said_of_a_tokenizer_names_its_teacher(tmp_path: Path) -> None:
     ranked = "NDCG@10 with quantised item vectors"
     assert (said("plain")["Teacher"], said("plain")[ranked]) == ("–", "–")
     assert said("taught")["Teacher"] == "Alpha after 1,200 epochs, validation NDCG@10 0.250"
-    assert said("taught")[ranked] == "0.125 (0.200)"
+    assert said("taught")[ranked] == "Alpha: 0.125 (0.200)"
     write_tokenization(tmp_path, "judged", figures=plain["figures"] | {"ranking": ranking | {"of": "sasrec-bce"}})
-    assert "the ranking of SASRec, binary cross-entropy with" in " ".join(line.meaning for line in lines("judged"))
+    assert said("judged")[ranked].startswith("SASRec, binary cross-entropy: ")
+    assert [line.meaning for line in lines("judged")] == [line.meaning for line in lines("taught")]
     few = plain["figures"]["after"] | {"excess": 0.0001, "sharing": 0.0005}
     write_tokenization(tmp_path, "once", teacher=teacher | {"best_epoch": 1}, figures=plain["figures"] | {"after": few})
     assert said("once")["Teacher"].startswith("Alpha after 1 epoch,")

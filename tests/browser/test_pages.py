@@ -120,7 +120,16 @@ def test_buttons_that_are_open_or_pointed_at_are_read_in_the_dark(visit: Callabl
     page.get_by_role("button", name="Display").click()
     page.get_by_text("Next items", exact=True).wait_for()
     settle(page)
+    assert page.get_by_test_id("stPopoverBody").evaluate("e => getComputedStyle(e).colorScheme") == "dark"
     accessible(page, runOnly=["color-contrast"])
+    page.keyboard.press("Escape")
+    chosen = page.locator(".st-key-map_projection button[aria-checked=true] p")
+    for scheme, ink in (("light", "rgb(9, 90, 90)"), ("dark", "rgb(92, 200, 189)")):
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        chosen.hover()
+        until(page, lambda ink=ink: chosen.evaluate("e => getComputedStyle(e).color"), ink)
+        page.wait_for_timeout(500)  # its ground fades
+        accessible(page, runOnly=["color-contrast"])
     page = visit("/attention?ds=codes&h=")
     button = page.get_by_role("button", name="Load an example")
     button.hover()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pypdf
@@ -85,6 +86,19 @@ def test_a_title_of_one_long_word_stays_in_its_list_and_on_the_page(models: Zoo)
     pages = pypdf.PdfReader(io.BytesIO(pdf.render(made.model_copy(update={"lists": lists})))).pages
     lines = "\n".join(page.extract_text() for page in pages).splitlines()
     assert not any(word in line for line in lines) and any(word[:24] in line for line in lines)
+
+
+def test_a_heading_and_its_sentences_are_on_the_page_of_what_they_are_of(
+    models: Zoo, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made = build(models, Asked(history=["toy-9"], parts=["lists"], k=3))
+    template = pdf._TEMPLATE.read_text("utf-8")
+    monkeypatch.setattr(pdf, "_TEMPLATE", tmp_path / "report.typ")
+    for height in range(150, 210, 6):  # mm
+        pdf._TEMPLATE.write_text(template.replace('paper: "a4"', f"width: 210mm, height: {height}mm"), "utf-8")
+        pages = [page.extract_text() for page in pypdf.PdfReader(io.BytesIO(pdf.render(made))).pages]
+        (page,) = [page for page in pages if "What each model recommends" in page]
+        assert re.search(r"\bAlpha\b.*\bToy", page.split("What each model recommends")[1], re.DOTALL), height
 
 
 def test_it_is_accessible_and_every_figure_has_its_name(content: bytes, report: Report) -> None:

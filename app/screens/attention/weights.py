@@ -26,7 +26,7 @@ def positions(models: Zoo, name: str, seen: AttentionMap, called: attention.Name
     codes: the same, before codes were grouped by item; `seen` itself where nothing was.
     """
     sections.heading("Position by position")
-    wide, narrow = st.columns([3, 1], gap="large")
+    wide, narrow = st.columns([5, 2], gap="large")
     with narrow:
         kinds = {kind: words for kind, words in VIEWS.items() if kind != "rollout" or seen.no_rollout is None}
         view = cast(

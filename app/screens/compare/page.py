@@ -343,6 +343,7 @@ def _measure(k: int) -> str:
         key="compare_measure",
         label_visibility="collapsed",
         persist_state="session",
+        wrap=True,
     )
     if chosen == "rbo":
         st.caption(recommend.rbo_words(k), help=glossary.tooltip("RBO"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pandas as pd
 import streamlit as st
 
@@ -14,24 +16,16 @@ from app.text import clean, count, md
 from engine.runtime import judge
 from engine.runtime import protocols as naming
 
-_DIFFERENCE = "Difference to a baseline"
 _CHOICE = 40
 """Pixels of a choice without its label: as high is what stands beside it, so that a model is at one height in both figures."""
 
 
 def show(this: MetricsChoices) -> None:
-    left, right = st.columns(2, gap="medium")
-    with left:
+    grid = st.grid(2, min_column_width=420, gap="medium")  # narrower, names and axes would be cut
+    with grid.cell():
         _intervals(this)
-    if not widgets.on_phone():
-        with right:
-            sections.heading(_DIFFERENCE)
-            _against(this)
-        return
-    folded = st.expander(_DIFFERENCE, key="metrics_difference", on_change="rerun")  # one figure at a time has room
-    if folded.open:
-        with folded:
-            _against(this)
+    with grid.cell():
+        sections.folded_on_phone("Difference to a baseline", partial(_against, this), key="metrics_difference")
 
 
 def _standing(this: MetricsChoices) -> pd.DataFrame:

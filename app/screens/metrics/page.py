@@ -99,7 +99,9 @@ def _table(this: MetricsChoices) -> None:
         table.style.apply(_bold, axis=None, best=list(zip(best["model"], best["metric"], strict=True)), rows=this.rows),
         column_config=columns,
         row_height=_ROW,
-        height=_ROW * (len(table) + 1) + 8,
+        height=round(
+            _ROW * (min(len(table), 12.5 if widgets.on_phone() else len(table)) + 1) + 8
+        ),  # half a row: more below
         alt=f"Metrics of {count(len(metrics.models_of(this.rows)), 'model')} at {this.k}, with 95% intervals.",
         key="metrics_table",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import pandas as pd
 import streamlit as st
@@ -50,8 +51,9 @@ def ablations(this: MetricsChoices) -> None:
     with guard.watch(f"the study {study.name}"):
         _ablation(study, metric, _counted(this.models, study, metric))
         if study.published:
-            sections.heading("Published figures")
-        _beside(study)
+            sections.folded_on_phone("Published figures", partial(_beside, study), key="metrics_published")
+        else:
+            _beside(study)
     _made(studies, "ablations")
 
 
@@ -59,6 +61,8 @@ def sweeps(this: MetricsChoices) -> None:
     """Variants along a number."""
     studies = [study for study in this.models.studies.found.values() if study.axis is not None]
     st.caption(_ALIKE)
+    if studies and widgets.on_phone():  # one below the other, they are twelve screens
+        studies = [_chosen(studies)]
     if ranked := [study for study in studies if views.ranked(study)]:
         with guard.watch("the sweeps"):
             _ranked(this.models, ranked, _metric(this))
@@ -75,10 +79,15 @@ def sweeps(this: MetricsChoices) -> None:
 
 def _chosen(studies: list[Study]) -> Study:
     """The one that the address names, else the first."""
-    titles = {study.name: md(study.title) for study in studies}
-    if len(titles) == 1:
+    if len(studies) == 1:
         return studies[0]
-    name = choice.segmented("Study", "study", titles, studies[0].name, key=f"metrics_study_of_{len(titles)}", wrap=True)
+    key = f"metrics_study_of_{len(studies)}"
+    if len(studies) > 6:
+        titles = {study.name: study.title for study in studies}
+        name = choice.selected("Study", "study", titles, studies[0].name, key=key)
+    else:
+        titles = {study.name: md(study.title) for study in studies}
+        name = choice.segmented("Study", "study", titles, studies[0].name, key=key, wrap=True)
     return next(study for study in studies if study.name == name)
 
 
@@ -122,7 +131,7 @@ def _ablation(study: Study, metric: str, counted: list[views.Counted]) -> None:
         columns=_COLUMNS,
     )
     st.table(
-        views.grid(study, table, metric, counted), border="horizontal", hide_index=True,
+        views.grid(study, table, metric, counted, widgets.on_phone()), border="horizontal", hide_index=True,
         alt=f"{clean(study.title)}: {metric} of every variant, with 95% intervals.",
     )  # fmt: skip
     st.caption(md(f"{views.how_sure(study, table)} Open marker: not significant against {clean(baseline)}.", 1_000))

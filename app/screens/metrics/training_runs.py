@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pandas as pd
 import streamlit as st
 
@@ -56,16 +58,17 @@ def _curves(this: MetricsChoices) -> None:
     else:
         st.caption("These runs had no validation: only the loss is shown.")
     if table["loss"].notna().any():
-        sections.heading("Loss")
-        st.caption("Each model in units of its own.")
-        st.plotly_chart(
-            export.shared_figure(
-                figures.losses, table, along, ALONG[along], this.titles, this.looks, widgets.on_phone()
-            ),
-            key="metrics_losses",
-            alt=f"Training loss of every model along {ALONG[along]}; the table above has the numbers.",
-            config=export.config("training loss"),
-        )
+        sections.folded_on_phone("Loss", partial(_losses, this, table, along), key="metrics_loss")
+
+
+def _losses(this: MetricsChoices, table: pd.DataFrame, along: str) -> None:
+    st.caption("Each model in units of its own.")
+    st.plotly_chart(
+        export.shared_figure(figures.losses, table, along, ALONG[along], this.titles, this.looks, widgets.on_phone()),
+        key="metrics_losses",
+        alt=f"Training loss of every model along {ALONG[along]}; the table above has the numbers.",
+        config=export.config("training loss"),
+    )
 
 
 def made(models: Zoo) -> None:
@@ -76,12 +79,9 @@ def made(models: Zoo) -> None:
         rows.append(
             {
                 "Model": md(bundle.manifest.title),
-                "Commit": md((made.commit or "unknown")[:10]),
-                "Device": md(made.device),
                 "Time": span(made.seconds, 1)
                 if carried is None
                 else f"not trained on this dataset; {span(made.seconds, 1)} on {md(carried.title)}",
-                "Seed": str(made.seed),
                 "Epochs": "counted once"
                 if not made.epochs
                 else f"{made.epochs:,}, as validation had selected"
@@ -89,6 +89,9 @@ def made(models: Zoo) -> None:
                 else f"{made.epochs:,} (best {made.best_epoch:,}{still})",
                 "Fitted on": made.fitted_on,
                 "Parameters": f"{made.parameters:,}",
+                "Device": md(made.device).replace(" ", "\u00a0"),
+                "Seed": str(made.seed),
+                "Commit": md((made.commit or "unknown")[:10]),
             }
         )
     table = pd.DataFrame(rows)

@@ -93,7 +93,7 @@ def _work(draft: Draft) -> None:
     """Does what is to be done next, with how far it is; the page that follows shows what came of it."""
     todo, draft.todo = draft.todo, None
     assert todo is not None
-    with st.container(border=True, key=draft.key("work")):
+    with st.container(border=True, key="upload_work"):
         bar = st.progress(0.0, text=md(draft.doing))
         # Any click draws the page anew, which ends the work.
         st.button("Cancel", key=draft.key("cancel"), icon=":material/close:")

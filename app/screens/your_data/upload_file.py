@@ -106,7 +106,7 @@ def show(draft: Draft, kind: FileKind) -> None:
     else:
         guess = draft.guesses.get(kind)
         with st.container(horizontal=True, vertical_alignment="center", gap="small", key=draft.key("file", kind)):
-            st.markdown(f":material/description: **{md(draft.names[kind], 60)}**", width="content")
+            st.markdown(f"**{md(draft.names[kind], 60)}**", width="content")
             st.button(
                 "Another file",
                 key=draft.key("other", kind),
