@@ -179,14 +179,22 @@ def test_a_recipe_may_validate_some_users_alone_whom_the_seed_decides(dataset: D
     assert len(chosen[0]) == 5 and chosen[0] == chosen[1] != chosen[2]
 
 
-def test_a_user_with_too_many_items_for_a_graph_is_named(
-    dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("model", ["lightgcn", "bpr-mf"])
+def test_a_user_with_too_many_items_is_named_without_a_word_of_graphs(
+    model: str, dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("engine.models.graph.MOST_ITEMS", 2)
     names = pq.read_table(dataset.path / "users.parquet")["user_id"].to_pylist()
     with pytest.raises(SeqscopeError, match=r"user '.*' has") as refusal:
-        train(recipe("lightgcn"), dataset, tmp_path / "run", device="cpu")
-    assert str(refusal.value).split("'")[1] in names
+        train(recipe(model), dataset, tmp_path / "run", device="cpu")
+    assert str(refusal.value).split("'")[1] in names and "graph" not in str(refusal.value)
+
+
+def test_what_learns_from_pairs_says_nothing_of_graphs(
+    dataset: Dataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train(recipe("bpr-mf", training={"epochs": 1}), dataset, tmp_path / "run", device="cpu")
+    assert "graph" not in capsys.readouterr().err
 
 
 # --- what a folder refuses
