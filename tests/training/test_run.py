@@ -16,7 +16,7 @@ import torch
 
 from engine.cli import main
 from engine.data.dataset import Dataset
-from engine.errors import SeqscopeError
+from engine.errors import OtherRun, SeqscopeError
 from engine.evaluation import metrics
 from engine.evaluation.ranks import full_ranks
 from engine.training import checkpoint
@@ -246,6 +246,12 @@ def test_restart_replaces_a_damaged_run_and_begins_where_there_is_none(
         record = train(recipe("popularity"), small_dataset, folder, device="cpu", restart=True)
         assert record["recipe"]["family"] == "popularity"
     assert not (run / "ranks.parquet").exists()
+
+
+def test_a_training_whose_best_model_is_gone_does_not_pass_for_finished(small_dataset: Dataset, run: Path) -> None:
+    (run / "best.safetensors").unlink()
+    with pytest.raises(OtherRun, match=r"best\.safetensors is missing.*--restart"):
+        train(SASREC, small_dataset, run, device="cpu")
 
 
 def test_restart_other_goes_on_with_the_same_and_replaces_what_is_another_or_damaged(
