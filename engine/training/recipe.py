@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from engine.cards import added
+from engine.console import note
 from engine.data.ragged import LONGEST
 from engine.errors import SeqscopeError, UsageError
 from engine.plugins import folders
@@ -244,6 +245,7 @@ def read(name: str, dataset: str, recipe: str | None, overrides: list[str], tabl
         raw = tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: {error}") from None
+    given = set[str]()
     for text in overrides:
         key, sign, value = text.partition("=")
         table, dot, entry = key.strip().partition(".")
@@ -253,6 +255,9 @@ def read(name: str, dataset: str, recipe: str | None, overrides: list[str], tabl
             )
         if not isinstance(raw.setdefault(table, {}), dict):
             raise UsageError(f"{path}: {table} is not a table of settings")
+        if key.strip() in given:
+            note(f"--set {key.strip()} is given more than once; the later one counts: {value.strip()}")
+        given.add(key.strip())
         raw[table][entry] = _value(value.strip())
     raw["name"] = path.stem
     return raw

@@ -75,6 +75,13 @@ def test_overrides() -> None:
     assert found.model.max_length == 200  # the rest is the recipe's
 
 
+def test_of_a_setting_that_is_given_twice_the_later_one_counts_and_a_line_says_so(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert load("sasrec", "ml-1m", None, ["model.dim=32", "model.dim = 16", "training.seed=2"]).model.dim == 16
+    assert capsys.readouterr().err == "--set model.dim is given more than once; the later one counts: 16\n"
+
+
 @pytest.mark.parametrize(
     ("override", "said"),
     [
