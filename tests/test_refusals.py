@@ -212,6 +212,7 @@ FILES = {
     "baselines": ("baselines", "--dataset", "data/log", "--to", "{file}"),
     "baselines, runs": ("baselines", "--dataset", "data/log", "--runs", "{file}", "--to", "exports/new"),
     "embed": ("embed", "--dataset", "data/log", "--to", "{file}"),
+    "embed, cache": ("embed", "--dataset", "data/log", "--cache", "{file}"),
     "study": ("study", "plan.toml", "--dataset", "data/log", "--to", "{file}"),
     "study, runs": ("study", "plan.toml", "--dataset", "data/log", "--runs", "{file}", "--to", "exports/new"),
     "report": ("report", "{sample}", "--to", "{file}"),

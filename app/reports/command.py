@@ -131,7 +131,7 @@ def _make(args: argparse.Namespace, path: Path | None) -> int:
     from app.reports.build import build
     from app.reports.files import FORMS, files
     from app.reports.html import Kind
-    from engine.files import expect_no_file, replacing
+    from engine.files import expect_no_file, made, replacing
     from engine.runtime import Zoo
 
     expect_no_file(args.to)
@@ -148,11 +148,11 @@ def _make(args: argparse.Namespace, path: Path | None) -> int:
         raise SeqscopeError(
             f"{args.to / there[0]} exists already. Choose another --to or --title, or replace it with --overwrite."
         )
-    args.to.mkdir(parents=True, exist_ok=True)
-    for name, content in contents.items():
-        with replacing(args.to / name) as staged:
-            staged.write_bytes(content)
-        print(args.to / name)
+    with made(args.to):
+        for name, content in contents.items():
+            with replacing(args.to / name) as staged:
+                staged.write_bytes(content)
+            print(args.to / name)
     return 0
 
 

@@ -146,6 +146,7 @@ class ImportOptions:
                 f"--encoding {self.encoding}: Python knows no such encoding. Common ones: utf-8, latin-1, cp1252, utf-16",
             ),
             (len(self.paths) > 0, "name at least one file of the log"),
+            (len({path.resolve() for path in self.paths}) == len(self.paths), "a file of the log is named twice"),
         ]
         for holds, message in checks:
             if not holds:

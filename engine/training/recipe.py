@@ -21,6 +21,7 @@ from engine.cards import added
 from engine.console import note
 from engine.data.ragged import LONGEST
 from engine.errors import SeqscopeError, UsageError
+from engine.files import load_toml
 from engine.plugins import folders
 from engine.registry import MODELS
 from engine.training.objectives import OBJECTIVES
@@ -241,10 +242,7 @@ def read(name: str, dataset: str, recipe: str | None, overrides: list[str], tabl
         raise UsageError(
             f"no recipe {recipe_name!r}; {meant}for this dataset there are {', '.join(near_by)}, or give the path of a TOML file"
         )
-    try:
-        raw = tomllib.loads(path.read_text("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: {error}") from None
+    raw = load_toml(path)
     given = set[str]()
     for text in overrides:
         key, sign, value = text.partition("=")

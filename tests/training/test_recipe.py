@@ -60,6 +60,9 @@ def test_a_recipe_has_names_and_paths(tmp_path: Path) -> None:
         assert load("sasrec", "ml-1m", name, []) == load(name, "ml-1m", None, [])
         assert load(name, "ml-1m", None, []).objective.loss == "cross-entropy"
     assert load(str(mine), "ml-1m", None, []) == found
+    mine.write_text('family = "sasrec"\ntitle = "Größe"\n', "cp1252")
+    with pytest.raises(UsageError, match=r"mine\.toml is not in UTF-8"):
+        load(str(mine), "ml-1m", None, [])
 
 
 # --- overrides
