@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from engine.cards import added
+from engine.cards import TOKENIZERS, added, names
 from engine.console import note
 from engine.data.ragged import LONGEST
 from engine.errors import SeqscopeError, UsageError
@@ -135,7 +135,8 @@ def from_dict(raw: dict[str, Any], where: str) -> Recipe:
     raw = dict(raw)
     family = raw.pop("family", None)
     if not isinstance(family, str) or family not in MODELS:
-        raise UsageError(f"{where}: family {family!r} is not a model; there are {', '.join(MODELS)}")
+        other = "it is a tokenizer, for `seqscope tokenize`" if family in names(TOKENIZERS) else ""
+        raise UsageError(f"{where}: family {family!r} is not a model; {other or 'there are ' + ', '.join(MODELS)}")
     tables = {key: raw.pop(key, {}) for key in ("model", "objective", "optimiser", "training")}
     title, name = (typed(raw.pop(key, ""), str, f"{where}: {key}") for key in ("title", "name"))
     if raw:

@@ -13,6 +13,7 @@ import pytest
 
 from engine.errors import UsageError
 from engine.registry import MODELS
+from engine.tokenizers import recipe as tokenizer_recipe
 from engine.training.recipe import RECIPES, from_dict, load
 from engine.training.run import build_model
 
@@ -63,6 +64,13 @@ def test_a_recipe_has_names_and_paths(tmp_path: Path) -> None:
     mine.write_text('family = "sasrec"\ntitle = "Größe"\n', "cp1252")
     with pytest.raises(UsageError, match=r"mine\.toml is not in UTF-8"):
         load(str(mine), "ml-1m", None, [])
+
+
+def test_a_recipe_of_the_other_kind_says_which_command_takes_it() -> None:
+    with pytest.raises(UsageError, match="for `seqscope tokenize`"):
+        load("rqvae", "ml-1m", None, [])
+    with pytest.raises(UsageError, match="for `seqscope train`"):
+        tokenizer_recipe.load("sasrec", "ml-1m", None, [])
 
 
 # --- overrides
