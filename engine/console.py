@@ -66,8 +66,10 @@ class Progress:
         now = time.monotonic()
         if note is not None:
             self.note, self.brief = note, note if brief is None else brief
-        fresh = done - self.begun
-        left = (now - self.started) * (self.total - done) / fresh if fresh > 0 else None
+        fresh, seconds = done - self.begun, now - self.started
+        # what comes first is mostly getting ready: an estimate needs a hundredth of the work, or a minute of it
+        known = fresh > 0 and (fresh >= self.total / 100 or seconds >= 60)
+        left = seconds * (self.total - done) / fresh if known else None
         if done >= self.total or now - self.noted >= EVERY:
             self.noted = now
             tell(f"{self.title} {self.brief}".strip(), done, self.total, left)

@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import tempfile
+import tomllib
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
@@ -17,7 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from engine.errors import SeqscopeError
+from engine.errors import SeqscopeError, UsageError
 
 _LOCK, _REPLACED, _MOVING, _STAGING, _OLD = ".lock", ".replaced", ".moving", ".staging-", ".old"
 _STAYS = ".stays"
@@ -36,6 +37,16 @@ def load_json(path: Path) -> Any:
         return json.loads(path.read_text("utf-8"))
     except RecursionError:
         raise ValueError("lists and objects lie too deep within each other") from None
+
+
+def load_toml(path: Path) -> dict[str, Any]:
+    """The tables of a TOML file. Raises UsageError where it is none, OSError where it cannot be read."""
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} is not in UTF-8, as TOML is; save it so") from None
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path}: {error}") from None
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -75,10 +75,16 @@ def test_the_file_is_spared_names_and_figures_of_the_log(clock: Clock, file: Pat
     )
 
 
-def test_nothing_can_be_said_before_the_first_is_done(clock: Clock, file: Path) -> None:
-    clock.now += 5
-    Progress(10, "train", stream=io.StringIO()).update(0)
-    assert read(file)["left"] is None
+@pytest.mark.parametrize(
+    ("seconds", "done", "left"), [(5, 0, None), (5, 1, None), (5, 10, 495.0), (60, 0, None), (60, 1, 59_940.0)]
+)
+def test_next_to_no_work_says_nothing_of_the_rest(
+    clock: Clock, file: Path, seconds: int, done: int, left: float | None
+) -> None:
+    progress = Progress(1_000, "evaluate", stream=io.StringIO())
+    clock.now += seconds
+    progress.update(done)
+    assert read(file)["left"] == left
 
 
 def test_work_goes_on_where_it_cannot_be_written(clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,12 +55,17 @@ REFUSED = {
     "tokenize, restart refused": (
         "tokenize", "letter", "--dataset", "data/log", "--out", "runs/log/random", "--restart",
     ),
+    "train, finish what is thrown away": (
+        "train", "popularity", "--dataset", "data/log", "--finish", "--restart",
+    ),
     "evaluate, no run": ("evaluate", "runs/nothing"),
     "evaluate, other data": ("evaluate", "runs/log/popularity", "--dataset", "data/catalogue"),
     "evaluate, no generator": ("evaluate", "runs/log/popularity", "--beam", "50"),
     "export, not evaluated": ("export", "runs/log/popularity", "--to", "exports/new"),
     "export, bad name": ("export", "runs/log/random", "--to", "exports/new", "--name", "A B"),
     "export, other data": ("export", "runs/log/random", "--to", "exports/new", "--dataset", "data/catalogue"),
+    "export, title of two lines": ("export", "runs/log/random", "--to", "exports/new", "--title", "A\nB"),
+    "data import, title of two lines": ("data", "import", "log.csv", "--out", "made/here", "--title", "A\nB"),
     "embed, bad name": ("embed", "--dataset", "data/log", "--encoder", "minilm", "--to", "exports/new", "--name", "A B"),
     "embed, unknown column": ("embed", "--dataset", "data/log", "--fields", "nothing", "--export", "made/words"),
     "study, unknown": ("study", "nothing", "--dataset", "data/log", "--to", "exports/new"),
@@ -136,6 +141,33 @@ def test_nothing_is_left_behind(words: tuple[str, ...], called: Callable[..., in
     assert called(words) in (1, 2)
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("train", "sasrec", "--dataset", "exports/data"), "exports/data has no log (interactions.parquet is missing)"),
+        (("evaluate", "moved/popularity"), "made of data/moved, which is not there"),
+        (("export", "moved/random", "--to", "exports/new"), "made of data/moved, which is not there"),
+    ],
+)
+def test_data_that_is_not_there_is_told_from_data_that_is_damaged(
+    words: tuple[str, ...],
+    message: str,
+    workplace: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "exports" / "data").mkdir(parents=True)
+    shutil.copy(workplace / "data" / "log" / "dataset.json", tmp_path / "exports" / "data")
+    shutil.copytree(workplace / "runs" / "log", tmp_path / "moved")
+    for name in ("popularity", "random"):
+        record = tmp_path / "moved" / name / "run.json"
+        record.write_text(record.read_text("utf-8").replace('"data/log"', '"data/moved"'), "utf-8")
+    assert main(list(words)) == 1
+    assert message in capsys.readouterr().err
+
+
 PIPES = {
     "data import": ("data", "import", "pipe", "--out", "data/new"),
     "data import, items": ("data", "import", "log.csv", "--items", "pipe", "--out", "data/new"),
@@ -180,6 +212,7 @@ FILES = {
     "baselines": ("baselines", "--dataset", "data/log", "--to", "{file}"),
     "baselines, runs": ("baselines", "--dataset", "data/log", "--runs", "{file}", "--to", "exports/new"),
     "embed": ("embed", "--dataset", "data/log", "--to", "{file}"),
+    "embed, cache": ("embed", "--dataset", "data/log", "--cache", "{file}"),
     "study": ("study", "plan.toml", "--dataset", "data/log", "--to", "{file}"),
     "study, runs": ("study", "plan.toml", "--dataset", "data/log", "--runs", "{file}", "--to", "exports/new"),
     "report": ("report", "{sample}", "--to", "{file}"),

@@ -88,12 +88,13 @@ def run(
     titles: bool = False,
     columns: Mapping[str, str] | None = None,
     restart: bool = False,
+    overwrite: bool = False,
     bounds: Bounds | None = None,
     told: Callable[[str], None] = lambda words: None,
 ) -> Summary:
-    """Writes `out`. names: of models; None: all. titles: a column more. restart: forgets what an earlier run left.
-    bounds: where the histories are somebody else's. told: hears how the file was read and which models are left out. Where a
-    bundle turns out to be damaged only when it is used, the others begin anew without it.
+    """Writes `out`. names: of models; None: all. titles: a column more. restart: forgets what an earlier run left. overwrite:
+    replaces a file that is there. bounds: where the histories are somebody else's. told: hears how the file was read and which
+    models are left out. Where a bundle turns out to be damaged only when it is used, the others begin anew without it.
 
     Raises SeqscopeError where something is asked for that cannot be had, or no model is left.
     """
@@ -107,6 +108,8 @@ def run(
         expect_file(Path(source))
         if out.exists() and out.samefile(source):
             raise SeqscopeError(f"{out} is the file of the histories itself. Write the lists to another file.")
+    if out.exists() and not overwrite:
+        raise SeqscopeError(f"{out} exists already. Choose another --to, or replace it with --overwrite.")
     batch = _Batch(models, source, out, k, titles, columns or {}, restart, bounds, told)
     began = time.monotonic()
     chosen, refused = _chosen(models, names)

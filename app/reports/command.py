@@ -39,6 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--to", type=Path, metavar="PATH", help="folder of the report's files; of a batch, its .parquet or .csv"
     )
+    parser.add_argument("--overwrite", action="store_true", help="replace files that are there already")
     parser.add_argument("--models", nargs="+", metavar="NAME", help="default: all")
     parser.add_argument("-k", type=int, default=None, metavar="N", help="length of the lists (default: 10)")
     parser.add_argument(
@@ -130,7 +131,7 @@ def _make(args: argparse.Namespace, path: Path | None) -> int:
     from app.reports.build import build
     from app.reports.files import FORMS, files
     from app.reports.html import Kind
-    from engine.files import expect_no_file, replacing
+    from engine.files import expect_no_file, made, replacing
     from engine.runtime import Zoo
 
     expect_no_file(args.to)
@@ -142,11 +143,16 @@ def _make(args: argparse.Namespace, path: Path | None) -> int:
     base = args.link or (args.address if "://" in (args.address or "") else None)
     link = _page(base, address.query(request, models.path.name, choices))
     report = build(models, request, address=link, tell=_tell)
-    args.to.mkdir(parents=True, exist_ok=True)
-    for name, content in files(report, args.forms or FORMS, figures).items():
-        with replacing(args.to / name) as staged:
-            staged.write_bytes(content)
-        print(args.to / name)
+    contents = files(report, args.forms or FORMS, figures)
+    if not args.overwrite and (there := [name for name in contents if (args.to / name).exists()]):
+        raise SeqscopeError(
+            f"{args.to / there[0]} exists already. Choose another --to or --title, or replace it with --overwrite."
+        )
+    with made(args.to):
+        for name, content in contents.items():
+            with replacing(args.to / name) as staged:
+                staged.write_bytes(content)
+            print(args.to / name)
     return 0
 
 
@@ -262,6 +268,7 @@ def _batch(args: argparse.Namespace, path: Path, source: str) -> int:
             titles=args.titles,
             columns=columns,
             restart=args.restart,
+            overwrite=args.overwrite,
             bounds=Bounds.of_environment() if args.bounded else None,
             told=lambda words: print(words, file=sys.stderr),
         )

@@ -15,7 +15,7 @@ import duckdb
 
 from app.store.attributes import caption
 from app.uploads.limits import UploadLimits
-from engine.tabular.columns import DECIMAL, INTEGER, RESERVED
+from engine.tabular.columns import COMMA_DECIMAL, DECIMAL, INTEGER, RESERVED
 from engine.tabular.database import has_html, sql, value, without_html, write_parquet
 from engine.tabular.problems import CONTROLS, MAX_TITLE
 from engine.tabular.reading import Reading, Role, UploadColumn
@@ -48,7 +48,8 @@ def write_items(con: duckdb.DuckDBPyConnection, reading: Reading, folder: Path, 
             text = cell
             if value(con, f"SELECT count(*) FROM kept WHERE {has_html(cell)}"):
                 text = f"CASE WHEN {has_html(cell)} THEN {without_html(cell)} ELSE {cell} END"
-            expression = f"CAST(left({_one_line(text)}, {limits.cell}) AS {_type(con, cell)})"
+            text, kind = f"left({_one_line(text)}, {limits.cell})", _type(con, cell)
+            expression = f"CAST(replace({text}, ',', '.') AS {kind})" if kind != "VARCHAR" else text
         elif column.role == "list" and value(con, f"SELECT count({_list(cell, column, limits)}) FROM kept"):
             expression = _list(cell, column, limits)
         else:  # another role, or nothing in it
@@ -150,9 +151,9 @@ def _one_line(cell: str) -> str:
 
 def _type(con: duckdb.DuckDBPyConnection, cell: str) -> str:
     """What all values of a column are: BIGINT, DOUBLE or VARCHAR."""
-    tests = ", ".join(f"bool_and(regexp_full_match({cell}, {sql(form)}))" for form in (INTEGER, DECIMAL))
-    whole, number = con.execute(f"SELECT {tests} FROM kept").fetchall()[0]
-    return "BIGINT" if whole else "DOUBLE" if number else "VARCHAR"
+    tests = ", ".join(f"bool_and(regexp_full_match({cell}, {sql(form)}))" for form in (INTEGER, DECIMAL, COMMA_DECIMAL))
+    whole, *numbers = con.execute(f"SELECT {tests} FROM kept").fetchall()[0]
+    return "BIGINT" if whole else "DOUBLE" if any(numbers) else "VARCHAR"
 
 
 def _flags(columns: list[UploadColumn], cell_of: dict[str, str]) -> str:

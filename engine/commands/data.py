@@ -210,7 +210,7 @@ def _import(args: argparse.Namespace) -> int:
     stage("reading the log and the catalogue")
     options = chosen(
         args, paths=tuple(args.paths), header=not args.no_header, split=_split(args),
-        delimiter=args.delimiter.replace("\\t", "\t") if args.delimiter else args.delimiter,
+        delimiter=args.delimiter and args.delimiter.replace("\\t", "\t").replace("\x01", "␁"),
     )  # fmt: skip
     return show(import_dataset, options, args)
 

@@ -59,6 +59,8 @@ def run(args: argparse.Namespace) -> int:
     recipe = load(args.model, dataset.info.name, args.recipe, args.set)
     folder = args.out or Path("runs") / dataset.info.name / recipe.name
     selection = None
+    if args.finish and args.restart:
+        raise UsageError("--finish keeps the best model so far, and --restart throws it away; leave one out")
     if args.refit:
         if args.finish:
             raise UsageError("--finish: a refit has as many epochs as were selected, and no earlier end; leave it out")

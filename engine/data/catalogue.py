@@ -16,7 +16,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from engine.tabular.columns import DECIMAL, INTEGER, RESERVED
+from engine.tabular.columns import COMMA_DECIMAL, DECIMAL, INTEGER, RESERVED
 from engine.tabular.database import BLANKS, has_html, without_html
 from engine.tabular.findings import Findings
 from engine.tabular.problems import CONTROLS, MAX_ID, MAX_TITLE, warning_words
@@ -121,7 +121,8 @@ def attribute_table(ids: list[str], titles: list[str], attributes: dict[str, lis
 def typed(values: list[Any]) -> pa.Array:
     """Lists become list<string>, whole numbers int64, other numbers float64, truth values bool, all else text.
 
-    Digits in text become numbers where all values of the column are plain numbers; one with a leading zero (007) keeps it text.
+    Digits in text become numbers where all values of the column are plain numbers, or all are such as 12,99; one with a leading
+    zero (007) keeps it text.
     """
     present = [value for value in values if value is not None]
     if any(isinstance(value, list) for value in present):
@@ -133,6 +134,8 @@ def typed(values: list[Any]) -> pa.Array:
         return pa.array([None if v is None else int(v) for v in values], pa.int64())
     if present and all(_number(value) for value in present):
         return pa.array([None if v is None else float(v) for v in values], pa.float64())
+    if present and all(isinstance(value, str) and re.fullmatch(COMMA_DECIMAL, value) for value in present):
+        return pa.array([None if v is None else float(v.replace(",", ".")) for v in values], pa.float64())
     return pa.array([None if v is None else as_text(v) for v in values], pa.string())
 
 

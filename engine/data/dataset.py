@@ -231,6 +231,10 @@ class Dataset:
         self.info = DatasetInfo.read(self.path / "dataset.json")
         try:
             table = pq.read_table(self.path / "interactions.parquet", columns=["user", "item", "timestamp", "role"])
+        except FileNotFoundError:
+            raise SeqscopeError(
+                f"{self.path} has no log (interactions.parquet is missing), as exports have none. Name the imported dataset."
+            )
         except (OSError, ValueError, KeyError) as error:
             raise SeqscopeError(
                 f"{self.path / 'interactions.parquet'} cannot be read ({error}). Import the dataset again."

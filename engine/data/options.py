@@ -139,12 +139,14 @@ class ImportOptions:
             (self.k_core is None or self.k_core >= 0, "--k-core cannot be negative; 0 turns it off"),
             (self.min_history >= 1, "--min-history starts at 1"),
             (min(self.seed, self.split.seed) >= 0, "--seed starts at 0"),
+            (len((self.title or "").splitlines()) < 2, "--title: write it on one line"),
             (self.delimiter is None or len(self.delimiter) > 0, "--delimiter cannot be empty"),
             (
                 self.encoding is None or _is_encoding(self.encoding),
                 f"--encoding {self.encoding}: Python knows no such encoding. Common ones: utf-8, latin-1, cp1252, utf-16",
             ),
             (len(self.paths) > 0, "name at least one file of the log"),
+            (len({path.resolve() for path in self.paths}) == len(self.paths), "a file of the log is named twice"),
         ]
         for holds, message in checks:
             if not holds:

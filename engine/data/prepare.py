@@ -140,6 +140,10 @@ def _import(options: ImportOptions, workshop: Workshop, folder: Path) -> ImportR
 
     reading = source.open(options, workshop)
     items_file = open_items(options.items, options, workshop) if options.items else reading.items
+    columns = options.columns
+    of_items = {"item-id-column": columns.item_id, "title-column": columns.title, "list-column": options.list_columns}
+    if items_file is None and (given := [flag for flag, value in of_items.items() if value]):
+        raise UsageError(f"--{given[0]} says something of the item file, and none is read: name it with --items")
     item_map = read_item_map(workshop, options.item_map, options.encoding) if options.item_map else None
     size = sum(path.stat().st_size for path in reading.log.files)
     if size > LARGE:

@@ -47,6 +47,16 @@ def read_record(run: Path) -> dict[str, Any]:
     return dict(record)
 
 
+def dataset_of(run: Path, record: Mapping[str, Any]) -> Path:
+    """Where the dataset of a run is, by its record. Raises SeqscopeError where it is not there."""
+    path = Path(record["dataset_path"])
+    if not path.exists():
+        raise SeqscopeError(
+            f"{run} was made of {path}, which is not there. Name the folder where it is now with --dataset."
+        )
+    return path
+
+
 def fault(record: Any, kinds: Mapping[str, tuple[type, ...]]) -> str:
     """What is wrong with a record whose entries are to be of these kinds; "" for nothing."""
     if not isinstance(record, dict):

@@ -78,6 +78,8 @@ def check_name_and_title(name: str, title: str | None) -> None:
         raise UsageError(f"--name {name}: use lowercase letters, digits, dashes and underscores")
     if title and len(title) > TITLE:
         raise UsageError(f"--title: {len(title)} characters; pages have room for {TITLE}")
+    if len((title or "").splitlines()) > 1:
+        raise UsageError("--title: write it on one line")
 
 
 def check_bundle_name(name: str, title: str | None) -> None:

@@ -32,6 +32,7 @@ from engine.bundle.tokenizers import (
 from engine.data.dataset import Dataset
 from engine.data.identifiers import LEVELS, NONE, TABLE, Identifiers
 from engine.errors import SeqscopeError, first_line
+from engine.evaluation.record import dataset_of
 from engine.export import umap_map
 from engine.export.staging import TITLE, USERS, check_name_and_title, exported, provenance, read_back
 from engine.files import expect_file, read_json
@@ -74,7 +75,7 @@ def export_tokenization(
     report = read_report(run)
     if not report:
         raise SeqscopeError(f"{run / REPORT} is missing or damaged. Run `seqscope tokenize` again, as before.")
-    data = Dataset(dataset or Path(record["dataset_path"]))
+    data = Dataset(dataset or dataset_of(run, record))
     if data.info.fingerprint != record["fingerprint"] or len(table) != data.num_items:
         raise SeqscopeError(
             f"{run} has identifiers of another state of {data.path}. Run `seqscope tokenize` again, with --restart."

@@ -65,11 +65,13 @@ class Graph:
         )
         for kind, count in (("users", np.count_nonzero(counts)), ("items", np.count_nonzero(graph.degrees))):
             if count < 2:
-                raise ValueError(f"a graph needs two {kind} with training interactions at least, and there is {count}")
+                raise ValueError(
+                    f"learning who prefers which item takes two {kind} with training events at least, and there is {count}"
+                )
         most = int(counts.argmax())
         if counts[most] > MOST_ITEMS:
             raise ValueError(
-                f"user {user_name(most)} has {counts[most]:,} different items, and a graph takes {MOST_ITEMS:,} a user at most. "
+                f"user {user_name(most)} has {counts[most]:,} different items, and at most {MOST_ITEMS:,} a user are taken. "
                 "Leave that user out of the log"
             )
         return graph

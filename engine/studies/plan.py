@@ -35,7 +35,6 @@ What a paper has of these variants goes into a table for each metric and log, an
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Annotated
 
@@ -44,6 +43,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from engine.bundle.errors import complaints
 from engine.bundle.manifest import Name, Order, Strict
 from engine.errors import UsageError
+from engine.files import load_toml
 from engine.runtime.studies import Published
 
 PLANS = Path(__file__).resolve().parent
@@ -140,10 +140,7 @@ def called(run: str) -> str:
 
 def load(path: Path) -> Plan:
     """Raises UsageError where the file is no plan."""
-    try:
-        raw = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(f"{path}: {error}") from None
+    raw = load_toml(path)
     try:
         return Plan.model_validate({"name": path.stem, **raw})
     except ValidationError as error:

@@ -67,6 +67,8 @@ RESERVED = ("item", "item_id", "title", "popularity")
 INTEGER = r"0|-?[1-9]\d{0,17}"
 """Texts that are whole numbers; 007 is a text."""
 DECIMAL = r"-?(0|[1-9]\d{0,14})(\.\d{1,15})?"
+COMMA_DECIMAL = r"-?(0|[1-9]\d{0,14})(,\d{1,2})?"
+"""A comma before three digits may part thousands, and one before more of them two ids: such texts stay texts."""
 
 
 def plain_name(name: str) -> str:

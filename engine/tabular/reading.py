@@ -45,8 +45,10 @@ ENCODINGS: dict[str, str] = {
 }  # fmt: skip
 """Encodings that may be chosen, as Python and as people call them."""
 DELIMITERS: dict[str, str] = {
-    ",": "comma", "\t": "tab", ";": "semicolon", "|": "vertical bar |", "::": "double colon ::", " ": "blanks",
+    ",": "comma", "\t": "tab", ";": "semicolon", "|": "vertical bar |", "::": "double colon ::", " ": "blanks", "^": "caret ^",
+    "␁": "Ctrl-A (Hive)",
 }  # fmt: skip
+"""SOH stands in lines by its picture (engine/tabular/text.py)."""
 QUOTES: dict[str, str] = {'"': 'double "', "'": "single '", "": "none"}
 SEPARATORS: dict[str, str] = {"|": "vertical bar |", ",": "comma", ";": "semicolon", "/": "slash /", " ": "blank"}
 UNITS: dict[str, int] = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}

@@ -4,9 +4,9 @@ UTF-8 proves itself: text in another encoding is hardly ever valid UTF-8. Nothin
 matters for are weighed by charset-normalizer among the few encodings that catalogues come in, and shown to be looked at.
 
 Plain lines are UTF-8, end in line feeds alone, have no byte order mark and nothing that DuckDB would stumble over. The number of
-a line is that of an editor. Bytes that are none of the encoding become �, and are remembered with their place; NUL (and SOH, at
-which nothing else ever is cut) becomes its Unicode picture, ␀. A few kilobytes of gzip can hold gigabytes of zeros; what is
-unpacked is counted while it is.
+a line is that of an editor. Bytes that are none of the encoding become �, and are remembered with their place; NUL and SOH
+become their Unicode pictures, ␀ and ␁. A few kilobytes of gzip can hold gigabytes of zeros; what is unpacked is counted while it
+is.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from engine.tabular.reading import ENCODINGS, MB, UNLIMITED, Limits, ReadingChoi
 MAX_LINE = 1 << 20
 """Characters."""
 _TO_PICTURES = {0: "␀", 1: "␁"}
-_CONTROLS = bytes(code for code in range(32) if code not in b"\t\n\v\f\r\x1b")
+_CONTROLS = bytes(code for code in range(32) if code not in b"\x01\t\n\v\f\r\x1b")
 _MARK = "\ufdd0"  # no character at all: stands for bytes that are none of the encoding until their line is known
 _SEPARATOR = re.compile(r'\A"?sep=[^\r\n]"?(?=[\r\n])')  # Excel's first line
 _MOST_FAULTS = 1_000
@@ -116,8 +116,13 @@ class _Pass:
     def run(self, source: Path, gzipped: bool) -> Iterator[bytes]:
         try:
             yield from self._decode(source, gzipped)
-        except UnicodeError as error:  # UTF-16 without the mark that tells which of two it is
-            raise Refused(f"The file cannot be read in this encoding ({error}). Choose another one.")
+        except UnicodeError as error:
+            why = f"({error}). Choose another one"
+            if "BOM" in str(error):
+                why = (
+                    "without a byte order mark at its beginning. Choose that for a given order, utf-16-le or utf-16-be"
+                )
+            raise Refused(f"The file cannot be read in this encoding {why}.")
 
     def _decode(self, source: Path, gzipped: bool) -> Iterator[bytes]:
         codecs.register_error("seqscope", self._fault)

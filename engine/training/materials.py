@@ -232,15 +232,15 @@ class _Graph(Kind):
     @classmethod
     def gather(cls, recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
         material = cls.of_run(recipe, dataset, folder)
-        graph, kind, note = material.value, MODELS[recipe.family], str(material.value)
-        if issubclass(kind, GraphRecommender):
-            needed = kind.bytes_needed(recipe.model, graph)
-            try:
-                graph.check_bytes(needed)
-            except ValueError as error:
-                raise SeqscopeError(f"{dataset.path}: {error}.") from None
-            note += f"; training takes about {needed / 2**20:,.0f} MB"
-        return replace(material, note=note)
+        graph, kind = material.value, MODELS[recipe.family]
+        if not issubclass(kind, GraphRecommender):
+            return material
+        needed = kind.bytes_needed(recipe.model, graph)
+        try:
+            graph.check_bytes(needed)
+        except ValueError as error:
+            raise SeqscopeError(f"{dataset.path}: {error}.") from None
+        return replace(material, note=f"{graph}; training takes about {needed / 2**20:,.0f} MB")
 
     @classmethod
     def of_run(cls, recipe: Recipe, dataset: Dataset, folder: Path) -> Material:

@@ -17,9 +17,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from engine.cards import added
+from engine.cards import TOKENIZERS, added, names
+from engine.console import note
 from engine.data.ragged import LONGEST
 from engine.errors import SeqscopeError, UsageError
+from engine.files import load_toml
 from engine.plugins import folders
 from engine.registry import MODELS
 from engine.training.objectives import OBJECTIVES
@@ -133,7 +135,8 @@ def from_dict(raw: dict[str, Any], where: str) -> Recipe:
     raw = dict(raw)
     family = raw.pop("family", None)
     if not isinstance(family, str) or family not in MODELS:
-        raise UsageError(f"{where}: family {family!r} is not a model; there are {', '.join(MODELS)}")
+        other = "it is a tokenizer, for `seqscope tokenize`" if family in names(TOKENIZERS) else ""
+        raise UsageError(f"{where}: family {family!r} is not a model; {other or 'there are ' + ', '.join(MODELS)}")
     tables = {key: raw.pop(key, {}) for key in ("model", "objective", "optimiser", "training")}
     title, name = (typed(raw.pop(key, ""), str, f"{where}: {key}") for key in ("title", "name"))
     if raw:
@@ -240,10 +243,8 @@ def read(name: str, dataset: str, recipe: str | None, overrides: list[str], tabl
         raise UsageError(
             f"no recipe {recipe_name!r}; {meant}for this dataset there are {', '.join(near_by)}, or give the path of a TOML file"
         )
-    try:
-        raw = tomllib.loads(path.read_text("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: {error}") from None
+    raw = load_toml(path)
+    given = set[str]()
     for text in overrides:
         key, sign, value = text.partition("=")
         table, dot, entry = key.strip().partition(".")
@@ -253,6 +254,9 @@ def read(name: str, dataset: str, recipe: str | None, overrides: list[str], tabl
             )
         if not isinstance(raw.setdefault(table, {}), dict):
             raise UsageError(f"{path}: {table} is not a table of settings")
+        if key.strip() in given:
+            note(f"--set {key.strip()} is given more than once; the later one counts: {value.strip()}")
+        given.add(key.strip())
         raw[table][entry] = _value(value.strip())
     raw["name"] = path.stem
     return raw

@@ -26,7 +26,7 @@ from engine.data.ragged import LONGEST
 from engine.errors import OtherRun, SeqscopeError, UsageError
 from engine.evaluation.protocols import history_excluded, main
 from engine.evaluation.ranks import frozen, with_vectors
-from engine.evaluation.record import expect_run_folder, read_record
+from engine.evaluation.record import dataset_of, expect_run_folder, read_record
 from engine.evaluation.tables import COST, ELSEWHERE, EVALUATION
 from engine.files import claimed, contents, read_json, write_json
 from engine.machine import keep_memory, now
@@ -362,7 +362,7 @@ def open_run(
     try:
         record = read_record(folder)
         recipe = settled(from_dict(dict(record["recipe"]), str(path)), record.get("chosen"))
-        data = Dataset(dataset or record["dataset_path"])
+        data = Dataset(dataset or dataset_of(folder, record))
     except (FileNotFoundError, NotADirectoryError):
         begun = (folder / "checkpoint.safetensors").exists()
         hint = (

@@ -60,7 +60,7 @@ def test_wrong_use(bench: Bench) -> None:
         ("--split", "users", "--held-out-users", "inf", 1), ("--valid-share", 0.5), ("--fold-in", 0.5), ("--quantiles", 0.1, 0.2),
         ("--min-rating", "nan"), ("--min-rating", "inf"), ("--report", log), ("--items", log, "--list-column", "nope"),
         ("--split", "users", "--held-out-users", 1.5, 1), ("--split", "time", "--valid-from", "9" * 5_000),
-        ("--time-column", "-", "--time-unit", "ms"),
+        ("--time-column", "-", "--time-unit", "ms"), (log,), ("--title-column", "item"), ("--list-column", "item"),
     ):  # fmt: skip
         bench.fails(log, *words, code=2)
     assert bench.run("import", log, "--out", bench.folder / "Not A Name") == 2 and "lowercase" in bench.err

@@ -244,10 +244,22 @@ def test_tables_of_every_form_are_one_dataset(bench: Bench) -> None:
     bench.write("recbole.inter", tabs.replace("user\titem\ttime", "user_id:token\titem_id:token\ttimestamp:float"))
     bench.write("log.jsonl", "\n".join(map(json.dumps, values)))
     bench.write("names.csv", LOG.replace("user,item,time", "Reviewer-ID,ASIN,unixReviewTime"))
+    bench.write("caret.csv", LOG.replace(",", "^"))
+    hive = bench.write("hive.csv", LOG.replace(",", "\x01"))
     bench.write("order.csv", "\n".join(",".join(reversed(line.split(","))) for line in LOG.split()))
-    for name in ("log.parquet", "text.parquet", "recbole.inter", "log.jsonl", "names.csv", "order.csv"):
+    for name in (
+        "log.parquet",
+        "text.parquet",
+        "recbole.inter",
+        "log.jsonl",
+        "names.csv",
+        "caret.csv",
+        "hive.csv",
+        "order.csv",
+    ):
         assert bench.load(bench.folder / name).info.fingerprint == plain, name
         assert "columns guessed from their names" in bench.err
+    assert bench.load(hive, "--delimiter", "\x01").info.fingerprint == plain
     bare = bench.write("bare.csv", "".join(f"{row[2]},x,{row[1]},{row[0]}\n" for row in rows))
     columns = ("--user-column", 4, "--item-column", 3, "--time-column", 1)
     assert bench.load(bare, "--source", "table", "--no-header", *columns).info.fingerprint == plain

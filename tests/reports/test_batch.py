@@ -220,6 +220,9 @@ def test_what_cannot_be_written_is_refused_before_anything_is_answered(
     models: Zoo, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answered = counted(monkeypatch)
+    (tmp_path / "work.csv").write_text("of months", "utf-8")
+    with pytest.raises(SeqscopeError, match=r"work\.csv exists already"):
+        batch.run(models, source, tmp_path / "work.csv", names=NAMES)
     (tmp_path / "o.csv").mkdir()
     with pytest.raises(SeqscopeError, match=r"o\.csv is a folder"):
         batch.run(models, source, tmp_path / "o.csv", names=NAMES)
@@ -238,10 +241,10 @@ def test_a_damaged_model_is_told_and_not_taken_for_one_that_never_was(
     models, words = Zoo.open(copied), list[str]()
     batch.run(models, source, tmp_path / "o.parquet", k=1, told=words.append)
     assert "alpha/index.npy: the file has 0 bytes" in words[0] and "Left out" in words[0] and len(words) == 2
-    summary = batch.run(models, source, tmp_path / "o.parquet", names=["alpha", "popular"], k=1)
+    summary = batch.run(models, source, tmp_path / "o2.parquet", names=["alpha", "popular"], k=1)
     assert "left out: alpha/index.npy: the file has 0 bytes" in str(summary)
     with pytest.raises(SeqscopeError, match=r"“alpha” of \S+ cannot be opened: alpha/index\.npy: the file has 0 bytes"):
-        batch.run(models, source, tmp_path / "o.parquet", names=["alpha"])
+        batch.run(models, source, tmp_path / "o3.parquet", names=["alpha"])
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["when it is read", "in the middle"])
@@ -398,4 +401,4 @@ def test_the_command_has_bounds_where_they_are_asked_for(
     words = ["batch", str(hostile), str(source), "--to", str(tmp_path / "o.csv"), "--models", "popular"]
     assert run(parser.parse_args(words)) == 0
     with pytest.raises(SeqscopeError, match="at most 100 are taken"):
-        run(parser.parse_args([*words, "--bounded"]))
+        run(parser.parse_args([*words, "--overwrite", "--bounded"]))

@@ -138,6 +138,22 @@ def test_a_batch_refuses_what_says_something_of_a_report_alone(
     assert not list(tmp_path.iterdir())
 
 
+def test_what_is_there_is_replaced_where_that_is_said(
+    hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = made(hostile, tmp_path / "r"), tmp_path / "o.csv"
+    out.touch()
+    path.write_text("", "utf-8")
+    for words in (
+        ["report", str(hostile), "--history", "toy-9", "--to", str(tmp_path / "r")],
+        ["report", "batch", str(hostile), "people", "--models", "alpha", "--to", str(out)],
+    ):
+        assert main(words) == 1 and "exists already" in capsys.readouterr().err
+        assert not path.stat().st_size or not out.stat().st_size
+        assert main([*words, "--overwrite"]) == 0
+    assert path.stat().st_size and out.stat().st_size
+
+
 def test_schema(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", "--schema"]) == 0
     committed = (root / "docs" / "report.schema.json").read_text("utf-8")

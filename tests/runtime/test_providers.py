@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -122,6 +125,14 @@ def test_loading_looks_in_the_wheels(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     monkeypatch.setattr(providers.ctypes, "CDLL", load)
     assert providers._load("libx.so.1") and not providers._load("liby.so.1")
     assert tried == ["libx.so.1", str(tmp_path / "cu13" / "lib" / "libx.so.1"), "liby.so.1"]
+
+
+def test_onnx_runtime_reports_to_nobody(tmp_path: Path) -> None:
+    """Its telemetry begins with the import, and leaves the number by which it knows this machine in the cache."""
+    without = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
+    code = "import engine.runtime"
+    subprocess.run([sys.executable, "-c", code], check=True, env=without | {"XDG_CACHE_HOME": str(tmp_path)})
+    assert not list(tmp_path.rglob("deviceid"))
 
 
 def test_small_graphs_run_on_one_thread(zoo_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,6 +74,8 @@ def test_other_encodings(tmp_path: Path) -> None:
     with pytest.raises(Refused, match=r"byte 0xFF is not UTF-8.*--encoding .*utf-16"):
         head(path)
     assert head(path, "utf-16") == ["사용자,항목"]
+    with pytest.raises(Refused, match=r"without a byte order mark at its beginning\..*utf-16-le or utf-16-be"):
+        head(made(tmp_path, "사용자,항목\n".encode("utf-16-le"), "bare.csv"), "utf-16")
     with pytest.raises(Refused, match="Line 1: byte 0xEA is not UTF-8"):
         head(made(tmp_path, "한국".encode()[:-1]))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -68,6 +69,20 @@ def test_new_items_stand_beside_the_known_ones(
     assert json.loads((out / "report.json").read_text("utf-8"))["items"] == 31
     assert main(["export", str(out), "--to", str(tmp_path / "exports")]) == 0
     assert len(Zoo.open(tmp_path / "exports").tokenizations["carried"].identifiers) == 31
+
+
+def test_a_catalogue_of_other_titles_is_another_whatever_the_log(
+    dataset: Dataset, fitted: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(dataset.path, tmp_path / "data")
+    items = pq.read_table(dataset.path / "items.parquet").sort_by("item")
+    titles = [*items["title"].to_pylist()[:-1], "Something else altogether"]
+    items = items.set_column(items.column_names.index("title"), "title", pa.array(titles, pa.string()))
+    pq.write_table(items, tmp_path / "data" / "items.parquet")
+    out = tmp_path / "out"
+    assert main(["tokenize", "--from", str(fitted), "--dataset", str(tmp_path / "data"), "--out", str(out)]) == 0
+    before, after = Identifiers.read(fitted).codes, Identifiers.read(out).codes
+    assert np.array_equal(before[:-1], after[:-1]) and not np.array_equal(before[-1], after[-1])
 
 
 def test_an_encoder_trained_on_the_first_catalogue_reads_the_other(

@@ -13,6 +13,7 @@ import pytest
 
 from engine.errors import UsageError
 from engine.registry import MODELS
+from engine.tokenizers import recipe as tokenizer_recipe
 from engine.training.recipe import RECIPES, from_dict, load
 from engine.training.run import build_model
 
@@ -60,6 +61,16 @@ def test_a_recipe_has_names_and_paths(tmp_path: Path) -> None:
         assert load("sasrec", "ml-1m", name, []) == load(name, "ml-1m", None, [])
         assert load(name, "ml-1m", None, []).objective.loss == "cross-entropy"
     assert load(str(mine), "ml-1m", None, []) == found
+    mine.write_text('family = "sasrec"\ntitle = "Größe"\n', "cp1252")
+    with pytest.raises(UsageError, match=r"mine\.toml is not in UTF-8"):
+        load(str(mine), "ml-1m", None, [])
+
+
+def test_a_recipe_of_the_other_kind_says_which_command_takes_it() -> None:
+    with pytest.raises(UsageError, match="for `seqscope tokenize`"):
+        load("rqvae", "ml-1m", None, [])
+    with pytest.raises(UsageError, match="for `seqscope train`"):
+        tokenizer_recipe.load("sasrec", "ml-1m", None, [])
 
 
 # --- overrides
@@ -73,6 +84,13 @@ def test_overrides() -> None:
     assert found.optimiser.lr == 1.0
     assert isinstance(found.optimiser.lr, float)
     assert found.model.max_length == 200  # the rest is the recipe's
+
+
+def test_of_a_setting_that_is_given_twice_the_later_one_counts_and_a_line_says_so(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert load("sasrec", "ml-1m", None, ["model.dim=32", "model.dim = 16", "training.seed=2"]).model.dim == 16
+    assert capsys.readouterr().err == "--set model.dim is given more than once; the later one counts: 16\n"
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import torch
 
 from engine.cli import main
 from engine.data.dataset import Dataset
-from engine.errors import SeqscopeError
+from engine.errors import OtherRun, SeqscopeError
 from engine.evaluation import metrics
 from engine.evaluation.ranks import full_ranks
 from engine.training import checkpoint
@@ -179,14 +179,22 @@ def test_a_recipe_may_validate_some_users_alone_whom_the_seed_decides(dataset: D
     assert len(chosen[0]) == 5 and chosen[0] == chosen[1] != chosen[2]
 
 
-def test_a_user_with_too_many_items_for_a_graph_is_named(
-    dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("model", ["lightgcn", "bpr-mf"])
+def test_a_user_with_too_many_items_is_named_without_a_word_of_graphs(
+    model: str, dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("engine.models.graph.MOST_ITEMS", 2)
     names = pq.read_table(dataset.path / "users.parquet")["user_id"].to_pylist()
     with pytest.raises(SeqscopeError, match=r"user '.*' has") as refusal:
-        train(recipe("lightgcn"), dataset, tmp_path / "run", device="cpu")
-    assert str(refusal.value).split("'")[1] in names
+        train(recipe(model), dataset, tmp_path / "run", device="cpu")
+    assert str(refusal.value).split("'")[1] in names and "graph" not in str(refusal.value)
+
+
+def test_what_learns_from_pairs_says_nothing_of_graphs(
+    dataset: Dataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train(recipe("bpr-mf", training={"epochs": 1}), dataset, tmp_path / "run", device="cpu")
+    assert "graph" not in capsys.readouterr().err
 
 
 # --- what a folder refuses
@@ -238,6 +246,12 @@ def test_restart_replaces_a_damaged_run_and_begins_where_there_is_none(
         record = train(recipe("popularity"), small_dataset, folder, device="cpu", restart=True)
         assert record["recipe"]["family"] == "popularity"
     assert not (run / "ranks.parquet").exists()
+
+
+def test_a_training_whose_best_model_is_gone_does_not_pass_for_finished(small_dataset: Dataset, run: Path) -> None:
+    (run / "best.safetensors").unlink()
+    with pytest.raises(OtherRun, match=r"best\.safetensors is missing.*--restart"):
+        train(SASREC, small_dataset, run, device="cpu")
 
 
 def test_restart_other_goes_on_with_the_same_and_replaces_what_is_another_or_damaged(

@@ -83,14 +83,15 @@ def test_what_is_held_out_of_shuffled_ties_is_counted_as_it_is_imported(desk: De
 
 
 def test_attributes_keep_their_types(desk: Desk) -> None:
-    items = "item_id,title,year,price,genres,popularity\n" + "".join(
-        f"i{n},T {n},{1990 + n},{n}.5,Drama|War,high\n" for n in range(1, 5)
+    items = "item_id,title,year,price,euros,genres,popularity\n" + "".join(
+        f'i{n},T {n},{1990 + n},{n}.5,"{n},5",Drama|War,high\n' for n in range(1, 5)
     )
     desk.check(items, LOG)
     dataset = imported(desk.last / "clean", "--time-column", "time")
     schema = pq.read_schema(dataset.path / "items.parquet")
-    kinds = [str(schema.field(name).type) for name in ("year", "price", "genres", "popularity_")]
-    assert kinds == ["int64", "double", "list<element: string>", "string"] and dataset.info.left_out == {}
+    kinds = [str(schema.field(name).type) for name in ("year", "price", "euros", "genres", "popularity_")]
+    assert kinds == ["int64", "double", "double", "list<element: string>", "string"] and dataset.info.left_out == {}
+    assert pq.read_table(dataset.path / "items.parquet")["euros"].to_pylist() == [1.5, 2.5, 3.5, 4.5]
 
 
 def test_a_log_without_times_keeps_its_order(desk: Desk) -> None:

@@ -186,12 +186,12 @@ class TestFind:
         monkeypatch.setattr("engine.text.bert.PACKAGE", "no_such_package")
         items = stored.read_items(write_items(tmp_path, {"title": ENGLISH}))
         assert find("auto", items=items, cache=tmp_path / "cache").name == "scratch"
-        with pytest.raises(SeqscopeError, match="--encoder scratch"):
+        with pytest.raises(SeqscopeError, match="the encoder scratch"):
             find("minilm")
 
     @pytest.mark.parametrize("name", ["../secret words", "https://example.org/x", ""])
     def test_what_cannot_be_a_name_is_refused(self, name: str) -> None:
-        with pytest.raises(UsageError, match="neither minilm"):
+        with pytest.raises(UsageError, match=r"^'.*' is no text encoder: neither minilm"):
             find(name)
 
     def test_a_missing_package_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from engine.tabular.parquet import describe
 from engine.tabular.reading import UNLIMITED, Reading, Role, UploadColumn
 from engine.tabular.text import content_kind, named
 
-DELIMITERS = (",", "\t", ";", "|")
+DELIMITERS = (",", "\t", ";", "|", "^", "␁")
 _OPTIONS: dict[Role, str] = {
     "user": "user", "item": "item", "time": "time", "clock": "clock", "weight": "rating", "quantity": "quantity",
 }  # fmt: skip
@@ -66,8 +66,8 @@ def find_delimiter(path: Path, lines: list[str], workshop: Workshop) -> str:
     best = dialect.delimiter(lines, DELIMITERS).value
     if len(Splitter(best, '"').split(lines[0]) or lines) < 2:
         raise SeqscopeError(
-            f"{path}: only one column was found; the first line is {lines[0].strip()[:80]!r}, without comma, tab, ; or |. "
-            'Name the delimiter with --delimiter; for "user item" lines use --source user-item.'
+            f"{path}: only one column was found; the first line is {lines[0].strip()[:80]!r}, without comma, tab, ;, |, ^ or "
+            'Ctrl-A. Name the delimiter with --delimiter; for "user item" lines use --source user-item.'
         )
     if best != ",":
         workshop.say(f"{path.name}: fields are separated by {_name(best)}")
@@ -130,7 +130,8 @@ def _one_column(path: Path, delimiter: str, first: str) -> str:
 
 
 def _name(delimiter: str) -> str:
-    return {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "|", " ": "blanks"}.get(delimiter, repr(delimiter))
+    names = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "|", "^": "^", " ": "blanks", "␁": "Ctrl-A"}
+    return names.get(delimiter, repr(delimiter))
 
 
 def _open(options: ImportOptions, workshop: Workshop) -> Opened:
