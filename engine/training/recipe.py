@@ -32,9 +32,11 @@ GROUP = "seqscope.recipes"
 """Entry points of other packages: anything → a package with recipes, laid out as engine/recipes."""
 
 POSITIVE = 1e-12
+WIDEST = 1 << 16
+"""Of a layer. Beyond it a training is not refused for want of memory, but ended by the system without a word."""
 LIMITS: dict[str, tuple[float, float]] = {
     # networks
-    "dim": (1, math.inf), "blocks": (0, 1024), "layers": (1, 1024), "heads": (1, math.inf), "inner": (1, math.inf),
+    "dim": (1, WIDEST), "blocks": (0, 1024), "layers": (1, 1024), "heads": (1, WIDEST), "inner": (1, WIDEST),
     "hidden_layers": (0, 1), "experts": (1, 1024), "offset_precision": (0, math.inf),
     "dropout": (0, 0.99), "input_dropout": (0, 0.99), "attention_dropout": (0, 0.99), "message_dropout": (0, 0.99),
     "node_dropout": (0, 0.99), "adaptor_dropout": (0, 0.99), "without_times": (0, 1), "period": (0, 36_525),
@@ -47,7 +49,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     "recent_share": (0, 1), "popularity": (-100, 100), "kept": (1, 1_000_000), "rules": (0, math.inf),
     "neighbours": (1, math.inf), "shrinkage": (0, math.inf), "regularisation": (POSITIVE, math.inf), "text": (0, math.inf),
     "latest": (POSITIVE, 1),
-    "head_dim": (1, math.inf), "user_tokens": (0, math.inf), "beam": (1, 10_000), "rank": (1, 4096),
+    "head_dim": (1, WIDEST), "user_tokens": (0, math.inf), "beam": (1, 10_000), "rank": (1, 4096),
     # objectives
     "temperature": (POSITIVE, math.inf), "per_user": (0, math.inf), "masked_weight": (0, math.inf),
     "attributes_weight": (0, math.inf), "masked_items_weight": (0, math.inf), "masked_attributes_weight": (0, math.inf),
@@ -63,7 +65,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     "epochs": (1, math.inf), "batch_size": (1, math.inf), "validate_every": (1, math.inf),
     "patience": (0, math.inf), "seed": (0, (1 << 63) - 1), "valid_users": (1, math.inf), "checkpoint_seconds": (0, math.inf),
     # tokenizers
-    "levels": (1, 16), "codes": (2, 1 << 20), "hidden": (1, math.inf), "commitment": (0, math.inf), "beta": (0, math.inf),
+    "levels": (1, 16), "codes": (2, 1 << 20), "hidden": (1, WIDEST), "commitment": (0, math.inf), "beta": (0, math.inf),
     "dead_after": (0, math.inf), "rounds": (0, math.inf), "iterations": (1, math.inf), "epsilon": (0, math.inf),
     "clusters": (1, math.inf), "words": (1, 1 << 20), "least": (1, math.inf), "leaf": (1, math.inf), "depth": (1, 60),
     "length": (1, 60), "scale": (0, math.inf),

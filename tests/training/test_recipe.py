@@ -115,7 +115,7 @@ def test_a_bad_override_is_named(override: str, said: str) -> None:
 IMPOSSIBLE: dict[str, dict[str, list[Any]]] = {
     "sasrec": {
         "model.heads": [0, 3], "model.dropout": [-0.1, 1.0, "nan"], "model.max_length": [0, 10_001],
-        "model.blocks": [1_000_000_000],
+        "model.blocks": [1_000_000_000], "model.dim": [100_000_000],
         "optimiser.lr": [0, "nan", "inf"], "optimiser.beta1": [1.0], "training.epochs": [0], "training.valid_users": [-1],
     },
     "bert4rec": {"model.heads": [3], "model.max_length": [1], "objective.mask_share": [0, 1.1], "objective.step": [-0.1]},
