@@ -65,6 +65,7 @@ def test_a_run_holds_what_the_formats_say(
     (out / "report.json").write_text("[]")
     assert main(command("rqvae", dataset, out, *words)) == 0
     assert json.loads((out / "report.json").read_text("utf-8")) == report
+    record = json.loads((out / "run.json").read_text("utf-8"))
     assert main(command("rqvae", dataset, out, *words, "--set", "training.seed=2")) == 1
     assert "other settings" in capsys.readouterr().err
     assert main(command("rqvae", dataset, out, *words, "--restart-other")) == 0
