@@ -65,17 +65,8 @@ def start(
             files = os.path.relpath(jobs / job / FILES, workplace)
             source = f"{files}/{uploads[0]}" if uploads else PEOPLE
             words = ["report", "batch", os.path.relpath(zoo, workplace) if is_own else os.path.abspath(zoo), source]
-            words += [
-                "--to",
-                f"{files}/{_output(form)}",
-                "--overwrite",
-                "--bounded",
-                "--memory",
-                str(MEMORY),
-                "-k",
-                str(k),
-            ]
-            words += ["--models", *models, *(["--titles"] if titles else [])]
+            words += ["--to", f"{files}/{_output(form)}", "--bounded", "--memory", str(MEMORY), "-k", str(k)]
+            words += ["--overwrite", "--models", *models, *(["--titles"] if titles else [])]
             words += [f"--{role}-column={column}" for role, column in (columns or {}).items()]
             request = kinds.JobRequest(job, workplace, jobs, name="", title="", owner=owner, dataset=dataset)
             return kinds.batch(request, words, short=few)

@@ -95,13 +95,12 @@ def _table(this: MetricsChoices) -> None:
     counted = len(this.rows) > len(floor.learned(this.rows, this.families))
     order = f"{'models that need no training first, then by' if counted else 'by'} {this.metric}"
     st.caption(f"{this.basis()} · {order}")
+    visible = min(len(table), 12.5) if widgets.on_phone() else len(table)  # half a row says that there are more below
     widgets.table(
         table.style.apply(_bold, axis=None, best=list(zip(best["model"], best["metric"], strict=True)), rows=this.rows),
         column_config=columns,
         row_height=_ROW,
-        height=round(
-            _ROW * (min(len(table), 12.5 if widgets.on_phone() else len(table)) + 1) + 8
-        ),  # half a row: more below
+        height=round(_ROW * (visible + 1) + 8),
         alt=f"Metrics of {count(len(metrics.models_of(this.rows)), 'model')} at {this.k}, with 95% intervals.",
         key="metrics_table",
     )
