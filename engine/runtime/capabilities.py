@@ -36,7 +36,7 @@ def cannot(manifest: Manifest, capability: str) -> str | None:
     """None where the model can, else why not, in a sentence a page can show. See `Bundle.cannot`, which knows two more."""
     reasons = manifest.capabilities.reasons
     if capability == "probability":
-        return reasons.get(capability) or no_probability(manifest.family)
+        return reasons.get(capability) or no_probability(manifest.family, manifest.training.recipe.get("objective"))
     if capability == "rollout":
         return cannot(manifest, "attention") or no_rollout(manifest)
     default = _unordered(manifest.encoder.max_length) if capability == "reads_order" else _REASONS[capability]

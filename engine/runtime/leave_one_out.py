@@ -5,7 +5,8 @@ the item rises. What can be compared is the item's rank among the other items; p
 
 A softmax over scores is a probability of the next item for whatever was trained with cross-entropy over items. Negatives drawn
 uniformly (BCE, BPR, gBCE, sampled softmax) have the same optimum up to a constant, so their softmax is an estimate too, though
-too sure of itself (Petrov & Macdonald, RecSys 2023). Counts are divided by their sum.
+too sure of itself (Petrov & Macdonald, RecSys 2023). Where negatives are drawn by popularity, the optimum is the logarithm of a
+probability over theirs; that of TOP1, BPR-max and the hinge is no logarithm at all. Counts are divided by their sum.
 """
 
 from __future__ import annotations
@@ -125,19 +126,28 @@ def log_probability(bundle: Bundle, scores: Float32, item: int, candidates: npt.
 
 _COUNTS = frozenset({"popularity", "recent-popularity", "markov"})
 _DISTANCES = frozenset({"attrec", "cml"})
+_ORDERS = ("hinge", "top1", "top1-max", "bpr-max")
 
 
-def no_probability(family: str) -> str | None:
-    """Why a family of models gives no probabilities; None where it does."""
+def no_probability(family: str, objective: object) -> str | None:
+    """Why a model gives no probabilities; None where it does. objective: that table of its recipe, of which nothing is known."""
     if family in _DISTANCES:
         return "Its scores are distances, trained with a margin to be in the right order; they are no probabilities."
+    settings = objective if isinstance(objective, dict) else {}
+    loss = settings.get("loss", "hinge" if "margin" in settings else "")  # of windows, whose default is not written
+    if loss == "cross-entropy":  # which takes no negatives, nor an activation
+        return None
+    if loss in _ORDERS or settings.get("activation", "linear") != "linear":
+        return "Its scores were trained to be in the right order; they are no probabilities."
+    if settings.get("batch_negatives") or (settings.get("shared_negatives") and settings.get("popularity_power")):
+        return "It learnt from negatives drawn by popularity: its scores say how much likelier an item is than usual."
     return None
 
 
 def probabilities(family: str, scores: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """float64 [..., items], summing to 1 over items, of one model's scores [..., items]; −inf: no candidate, probability 0.
 
-    Not for generators, whose scores are log-probabilities already, nor for families that have `no_probability`.
+    Not for generators, whose scores are log-probabilities already, nor for models that have `no_probability`.
     """
     values = np.asarray(scores, np.float64)
     if family in _COUNTS:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
 from engine.runtime import QuestionError, Zoo, probabilities
-from tests.runtime.bundles import TOYS, Toy
+from tests.runtime.bundles import TOYS, Toy, make_zoo, retrain
 
 RNG = np.random.default_rng(2)
 
@@ -69,3 +72,28 @@ def test_what_can_be_asked(zoo: Zoo) -> None:
     for history, item in (([], 3), ([1, 2], 40)):
         with pytest.raises(QuestionError):
             alpha.leave_one_out(history, item)
+
+
+@pytest.mark.parametrize(
+    ("objective", "reason"),
+    [
+        ({"loss": "cross-entropy", "activation": "tanh"}, None),
+        ({"loss": "sampled-softmax", "activation": "tanh"}, "order"),
+        ({"loss": "sampled-softmax", "shared_negatives": 256}, None),
+        ({"loss": "sampled-softmax", "shared_negatives": 256, "popularity_power": 0.5}, "popularity"),
+        ({"loss": "bpr", "batch_negatives": True}, "popularity"),
+        ({"loss": "bpr-max", "shared_negatives": 256}, "order"),
+        ({"loss": "top1"}, "order"),
+        ({"margin": 0.5}, "order"),
+        ({"margin": 0.5, "loss": "bce"}, None),
+        ({"loss": ["top1"]}, None),
+        (["top1"], None),
+    ],
+)
+def test_what_learnt_an_order_alone_gives_no_probabilities(tmp_path: Path, objective: Any, reason: str | None) -> None:
+    path = make_zoo(tmp_path, TOYS[:1])
+    retrain(path / "alpha", recipe={"objective": objective})
+    bundle = Zoo.open(path).bundles["alpha"]
+    why = bundle.cannot("probability")
+    assert why is None if reason is None else reason in str(why)
+    assert np.isnan(bundle.leave_one_out([1, 2], 3).log_probability) == (why is not None)
