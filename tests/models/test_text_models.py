@@ -75,6 +75,20 @@ def test_unisrec_weighs_its_experts_by_chance_where_it_learns() -> None:
     torch.testing.assert_close(model.table, model.eval().table)
 
 
+@pytest.mark.parametrize(("loss", "negatives"), [("bce", 1), ("gbce", ITEMS), ("cross-entropy", 1)])
+def test_targets_and_negatives_are_rows_of_one_table(
+    monkeypatch: pytest.MonkeyPatch, loss: Any, negatives: int
+) -> None:
+    """Each time that it is made, chance draws another."""
+    model, tables = build("unisrec").train(), []
+    made = model.made
+    monkeypatch.setattr(model, "made", lambda items: tables.append(items) or made(items))
+    events, offsets = log()
+    objective = NextItem(NextItemConfig(loss=loss, negatives=negatives), model, events, offsets, batch_size=9)
+    objective.loss(model, objective.draw(torch.arange(1), torch.Generator()))
+    assert sum(items is None for items in tables) == 1
+
+
 def test_fdsa_is_that_of_the_paper() -> None:
     model = build("fdsa", least=1)
     config, said = model.config, MATERIALS["attributes"]

@@ -148,22 +148,22 @@ class NextItem(Objective):
             first, second = (states[real] for states in hidden_of(inputs.repeat(2, 1), **twice).chunk(2))
             table = model.table[: self.num_items]
             return losses.consistent_cross_entropy(first, second, table, bias, targets[real], self.config.consistency)
-        hidden = hidden_of(inputs, **beside)
+        hidden, table = hidden_of(inputs, **beside), model.table
         if self.together:
-            return self._loss_together(hidden, targets, batch[2][0], model.table, bias)
+            return self._loss_together(hidden, targets, batch[2][0], table, bias)
         hidden = hidden[real]  # [targets, dim]
         target_items = targets[real]
         if not self.sampled:
-            return losses.cross_entropy(hidden, model.table[: self.num_items], bias, target_items)
+            return losses.cross_entropy(hidden, table[: self.num_items], bias, target_items)
         negatives = batch[2][real]
-        positive = (hidden * F.embedding(target_items, model.table)).sum(-1)
+        positive = (hidden * F.embedding(target_items, table)).sum(-1)
         # scores of all items are fewer numbers than the vectors of the negatives
         if self.num_items <= negatives.shape[1] * hidden.shape[1]:
             rows = (0, 0, 0, -len(hidden) % 64)  # for every new shape oneDNN writes a new program
-            scores = F.pad(hidden, rows) @ F.pad(model.table, (0, 0, 0, -len(model.table) % 32)).T
+            scores = F.pad(hidden, rows) @ F.pad(table, (0, 0, 0, -len(table) % 32)).T
             negative = scores.gather(1, F.pad(negatives, rows))[: len(hidden)].float()
         else:
-            negative = (hidden.unsqueeze(1) * F.embedding(negatives, model.table)).sum(-1)
+            negative = (hidden.unsqueeze(1) * F.embedding(negatives, table)).sum(-1)
         if bias is not None:
             positive, negative = positive + looked_up(bias, target_items), negative + looked_up(bias, negatives)
         return self._loss_of(positive, negative, torch.ones_like(negative, dtype=torch.bool))
