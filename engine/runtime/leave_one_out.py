@@ -139,7 +139,10 @@ def no_probability(family: str, objective: object) -> str | None:
         return None
     if loss in _ORDERS or settings.get("activation", "linear") != "linear":
         return "Its scores were trained to be in the right order; they are no probabilities."
-    if settings.get("batch_negatives") or (settings.get("shared_negatives") and settings.get("popularity_power")):
+    of_batch = (
+        settings.get("batch_negatives") or settings.get("stage") == "pre-train"
+    )  # Recformer, by items of its batch
+    if of_batch or (settings.get("shared_negatives") and settings.get("popularity_power")):
         return "It learnt from negatives drawn by popularity: its scores say how much likelier an item is than usual."
     return None
 

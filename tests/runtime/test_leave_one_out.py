@@ -82,6 +82,8 @@ def test_what_can_be_asked(zoo: Zoo) -> None:
         ({"loss": "sampled-softmax", "shared_negatives": 256}, None),
         ({"loss": "sampled-softmax", "shared_negatives": 256, "popularity_power": 0.5}, "popularity"),
         ({"loss": "bpr", "batch_negatives": True}, "popularity"),
+        ({"stage": "pre-train"}, "popularity"),
+        ({"stage": "frozen"}, None),
         ({"loss": "bpr-max", "shared_negatives": 256}, "order"),
         ({"loss": "top1"}, "order"),
         ({"margin": 0.5}, "order"),
