@@ -238,7 +238,9 @@ def _of_codes(studies: list[Study]) -> None:
         columns=_COLUMNS,
     )  # fmt: skip
     words = "; ".join(f"{MEASURES[name].title.lower()}: {MEASURES[name].words}" for name in names)
-    st.caption("Diamond: the recipe's own value, or the study's. Dots: seeds; the line is their mean. A row has one scale.")
+    st.caption(
+        "Diamond: the recipe's own value, or the study's. Dots: seeds; the line is their mean. A row has one scale."
+    )
     st.caption(md(f"{words[:1].upper()}{words[1:]}.", 2_000))
 
 
