@@ -236,8 +236,8 @@ def sentence(model: str, attention: WordAttention, weights: Float, shares: Parts
     where = "" if place == first else f" of {quoted(shares.titles[place])}"
     called = f"the name of the attribute {md(word.attribute)}" if word.key else md(word.attribute)
     text = (
-        f"{md(model)} gave the most to {quoted(shares.titles[first])} ({in_percent(shares.totals[first])} of its weight), and of all "
-        f"words the most to {quoted(word_text(word))} ({called}{where}, {in_percent(weights.max())})."
+        f"{md(model)} gave the most to {quoted(shares.titles[first])} ({in_percent(shares.totals[first])} of its weight), and "
+        f"of all words the most to {quoted(word_text(word))} ({called}{where}, {in_percent(weights.max())})."
     )
     if len(shares.attributes) > 1:
         sums = shares.weights.sum(axis=0)
