@@ -377,7 +377,7 @@ def effect_words(table: pd.DataFrame, item: str) -> str:
     changes = moves(valid)
     if not changes.any():
         if not valid["score"].any():
-            return f"Removing any one event changes nothing for {name}: the model does not read them."
+            return f"Removing any one event changes nothing for {name}, neither its rank nor its score."
         text = f"{name} stays {now} without any one event."
         beside = "log_probability" if valid["log_probability"].notna().all() else "score"
         most = valid.loc[valid[beside].idxmax()]

@@ -201,6 +201,8 @@ def test_what_does_the_most_costs_the_most_places_and_gates_in_words() -> None:
     assert "Alien** raises **Dune** the most" in text and "3rd → 41st" in text
     assert "Brazil** lowers it" in text and "3rd → 2nd" in text
     assert "stays 3rd" in views.effect_words(table.assign(rank_without=3.0), "Dune")
+    # a chain reads the event, too, and may know of no way from it to the item
+    assert "neither its rank nor its score" in views.effect_words(table.assign(rank_without=3.0, score=0.0), "Dune")
     names = called("Alien", "Brazil", "Clue")
     words = views.gate_words("HGN", np.array([0.2, 0.9, 0.5]), names)
     assert "furthest open for **Brazil** (0.90)" in words and "least for **Alien** (0.20)" in words
