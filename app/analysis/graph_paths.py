@@ -77,7 +77,7 @@ def sentence(branches: Sequence[Branch], item: int, titles: Titles, model: str, 
         added = listed([f"{judge.signed(value, '+.3f')} {of}" for of, value in zip(parts, rounded, strict=True)])
         score = f" Its score, {judge.signed(sum(parts.values()), '.3f')}, is the sum of {added}."
     if not ways:
-        return f"Nobody in the log has {aimed} together with an item of this history: no path of three steps leads there.{score}"
+        return f"Nobody in the log has {aimed} together with an item that is read: no path of three steps leads there.{score}"
     # an item of the history is explained by the others, where they lead to it, not by the walk from it and back
     sums = any(step.adds for _, step in ways)
     best, step = max(ways, key=lambda way: (way[0].item != item, (way[1].adds or 0.0) if sums else way[1].weight))

@@ -215,6 +215,14 @@ def test_the_flow_of_every_model_goes_from_the_history_to_its_list(models: Zoo, 
     assert last[1].title == "Item-to-item" and "whole history" not in step[2].detail  # of which it reads one item
 
 
+def test_a_score_of_nothing_is_of_the_items_that_are_read(root: Path) -> None:
+    films = Zoo.open(root / "exports" / "films")
+    led_to = int(recommend.top_k(films, "item-knn", (0,), 1).items[0])  # by an item that is not among the latest two
+    parts = recommend.contributions(films, "item-knn", (0, 1, 2), led_to)
+    assert parts is not None and not parts.events.any()
+    assert recommend.sum_words("Item-kNN", parts, ["a", "b", "c"]).endswith("no item that it reads leads there.")
+
+
 def test_a_network_that_scores_every_item_is_no_table_of_counts(tmp_path: Path) -> None:
     path = make_zoo(tmp_path, (TOYS[3],)) / "popular"
     training = json.loads((path / "manifest.json").read_text("utf-8"))["training"]

@@ -132,6 +132,8 @@ def test_where_paths_so_long_add_nothing_the_sentence_is_of_their_weight() -> No
     ]
     words = graph_paths.sentence(branches, 9, TITLES, "Alpha")
     assert "with the largest weight: Item 2 ← 5 users" in words and "0.000 from paths that end in it" in words
+    nobody = [branch._replace(steps=[]) for branch in branches]
+    assert "together with an item that is read: no path" in graph_paths.sentence(nobody, 9, TITLES, "Alpha")
 
 
 @pytest.mark.parametrize("model", ["alpha", "gamma"])
