@@ -110,6 +110,8 @@ def _dense(bundle: Bundle) -> list[FlowStep]:
         sees = "those before it" if about.attention.causal else "all others"
         network = f"{count(about.attention.layers, 'layer')} of {count(about.attention.heads, 'head')}"
         second = FlowStep("Self-attention", f"{network}; each item looks at {sees}.")
+    elif about.sentence is not None and not about.training.parameters:
+        second = FlowStep("Sum", "The weighted sum of the vectors of the items that are read; nothing is learned.")
     else:
         second = FlowStep("Encoder", "A learned encoding of the items that are read.")
     return [
