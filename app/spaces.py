@@ -79,6 +79,13 @@ class Place:
         return f"{self.area} {self.owner.digest}"
 
     @property
+    def geometry(self) -> str:
+        """How its vectors are compared: "cosine", at length 1, or "euclidean"."""
+        if isinstance(self.owner, Bundle):
+            return self.owner.manifest.index.geometry
+        return self.owner.about.geometry if isinstance(self.owner, Space) else "euclidean"
+
+    @property
     def how(self) -> Projection | None:
         """How its map was made at export."""
         if isinstance(self.owner, Bundle):
@@ -186,10 +193,8 @@ def near(place: Place, item: int, k: int) -> Neighbours:
 def plane(models: Zoo, place: Place) -> Plane:
     """The principal components of the vectors that a map shows, of items or codes. Raises SeqscopeError where there are none."""
     owner = place.owner
-    if isinstance(owner, Bundle):
-        return pca(owner.vectors, owner.manifest.index.geometry)
-    if isinstance(owner, Space):
-        return pca(owner.vectors, owner.about.geometry)
+    if isinstance(owner, (Bundle, Space)):
+        return pca(owner.vectors, place.geometry)
     if not place.of_codes:
         vectors = owner.latents
     else:
@@ -199,7 +204,7 @@ def plane(models: Zoo, place: Place) -> Plane:
             vectors = codebooks[table["level"].to_numpy(), table["code"].to_numpy()]
     if vectors is None:
         raise SeqscopeError("This export has no vectors to project. Export the tokenizer again.")
-    return pca(vectors, "euclidean")
+    return pca(vectors, place.geometry)
 
 
 @cached(32, by=lambda models, place: (str(models.path), place.digest))

@@ -29,6 +29,7 @@ from engine.runtime import (
     rollout,
     spearman,
 )
+from engine.writing import in_percent
 
 Float = npt.NDArray[np.floating]
 View = Literal["mean", "head", "rollout"]
@@ -199,7 +200,7 @@ def row_words(model: str, shares: Float, called: Names) -> str:
         return ""
     over = count(int(height) + 1, "item") + (" in a row" if height else "")
     return (
-        f"Of what the filters of {md(model)} over {over} keep, {shares[height, at]:.0%} comes from "
+        f"Of what the filters of {md(model)} over {over} keep, {in_percent(shares[height, at])} comes from "
         f"{'the row that ends with ' if height else ''}{quoted(called.titles[at])}."
     )
 
@@ -228,12 +229,12 @@ def sentence(model: str, weights: Float, called: Names, pooled: bool, *, plain: 
             f"{names[first]}, {weights[first]:.1%} where an even share is {even:.1%}."
         )
     text = (
-        f"{who} looked most at {names[first]} ({weights[first]:.0%} of its weight), "
-        f"then at {names[second]} ({weights[second]:.0%})."
+        f"{who} looked most at {names[first]} ({in_percent(weights[first])} of its weight), "
+        f"then at {names[second]} ({in_percent(weights[second])})."
     )
     latest = [place for place, number in enumerate(called.numbers) if number != "next"][-3:]
     if len(called) > 6 and len(latest) == 3:
-        text += f" The latest three items hold {weights[latest].sum():.0%} together."
+        text += f" The latest three items hold {in_percent(weights[latest].sum())} together."
     return text
 
 
@@ -262,7 +263,7 @@ def sums(weights: Float, shown: int) -> str:
         outside = float(np.nansum(weights[-shown:, :-shown], axis=1).mean())
         text += (
             f" Shown are the latest {shown} of {count(len(weights), 'position')}; "
-            f"{outside:.0%} of the weight lies on earlier ones, outside the picture."
+            f"{in_percent(outside)} of the weight lies on earlier ones, outside the picture."
         )
     return text
 
@@ -376,7 +377,7 @@ def effect_words(table: pd.DataFrame, item: str) -> str:
     changes = moves(valid)
     if not changes.any():
         if not valid["score"].any():
-            return f"Removing any one event changes nothing for {name}: the model does not read them."
+            return f"Removing any one event changes nothing for {name}, neither its rank nor its score."
         text = f"{name} stays {now} without any one event."
         beside = "log_probability" if valid["log_probability"].notna().all() else "score"
         most = valid.loc[valid[beside].idxmax()]
@@ -426,13 +427,12 @@ def distance_words(profile: Profile, model: str) -> str:
     near = [at for at in preceding if profile.back[at] <= 3]
     ratio = last[near].mean() / max(profile.even[near].mean(), 1e-12)
     who = f"Over {count(profile.people, 'user')}, the last layer of {md(model)}"
+    latest = {1: "the latest item", 2: "the latest two items"}.get(len(near), "the latest three items")
+    share = in_percent(round(last[near].sum(), 9))
     if 0.8 <= ratio <= 1.25:
-        return f"{who} gives the latest three items about as much as an even spread would ({last[near].sum():.0%} together)."
+        return f"{who} gives {latest} about as much as an even spread would ({share}{' together' * (len(near) > 1)})."
     more = "more" if ratio > 1 else "less"
-    return (
-        f"{who} gives the latest three items {last[near].sum():.0%} of its weight, "
-        f"{more} than an even spread would ({profile.even[near].sum():.0%})."
-    )
+    return f"{who} gives {latest} {share} of its weight, {more} than an even spread would ({profile.even[near].sum():.0%})."
 
 
 def distances(profile: Profile) -> pd.DataFrame:

@@ -14,6 +14,7 @@ from app.analysis.attention import Float, Names, almost_even, names, quoted
 from app.analysis.cache import cached, of_model
 from app.text import clean, count, md, percent
 from engine.runtime import Agreement, CrossAttention, Trace, Zoo
+from engine.writing import in_percent
 
 LISTED = 20  # prefixes per step in the table that were not followed
 WIDTHS = (1, 5, 10, 20, 50)
@@ -152,7 +153,7 @@ def words(tree: BeamTree, title: str, width: int, constrained: bool) -> str:
             f"{width} that are kept."
         )
     if constrained and trace.mass:
-        text += f" Pruned prefixes hold {1 - trace.mass[-1]:.0%} of the probability mass."
+        text += f" Pruned prefixes hold {in_percent(round(1 - trace.mass[-1], 9))} of the probability mass."
     if ends:
         first = ends[0]
         share = float(np.exp(trace.scores[first]))
@@ -268,7 +269,7 @@ def sentence(model: str, item: str, shares: Float, called: Names, *, plain: bool
         text += f"at {names[0]}, the only one there is."
     else:
         first, second = np.argsort(-mean, kind="stable")[:2]
-        most, next_most = (f"{mean[at] / max(total, 1e-12):.0%}" for at in (first, second))
+        most, next_most = (in_percent(mean[at] / max(total, 1e-12)) for at in (first, second))
         text += (
             f"almost evenly at {count(len(mean), 'item')}: the most at {names[first]}, {most} of what it gave to the history."
             if almost_even(mean)

@@ -66,8 +66,8 @@ def in_markdown(title: str, about: bool) -> str:
 
 
 def sentence(branches: Sequence[Branch], item: int, titles: Titles, model: str, say: Say = in_markdown) -> str:
-    """The path to the item that adds most, in words; of a score that is no sum over paths, the one of most weight. model: what
-    it is called, as it fits there."""
+    """The path to the item that adds most, in words; where none adds anything (of two layers or fewer, or of a score that is no
+    sum over paths), the one of most weight. model: what it is called, as it fits there."""
     aimed = say(titles[item], True)
     ways = [(branch, step) for branch in branches for step in branch.steps if step.item == item]
     parts = score_parts(branches, item)
@@ -77,11 +77,12 @@ def sentence(branches: Sequence[Branch], item: int, titles: Titles, model: str, 
         added = listed([f"{judge.signed(value, '+.3f')} {of}" for of, value in zip(parts, rounded, strict=True)])
         score = f" Its score, {judge.signed(sum(parts.values()), '.3f')}, is the sum of {added}."
     if not ways:
-        return f"Nobody in the log has {aimed} together with an item of this history: no path of three steps leads there.{score}"
+        return f"Nobody in the log has {aimed} together with an item that is read: no path of three steps leads there.{score}"
     # an item of the history is explained by the others, where they lead to it, not by the walk from it and back
-    best, step = max(ways, key=lambda way: (way[0].item != item, (way[1].adds or 0.0) if score else way[1].weight))
+    sums = any(step.adds for _, step in ways)
+    best, step = max(ways, key=lambda way: (way[0].item != item, (way[1].adds or 0.0) if sums else way[1].weight))
     another = "from another item " * any(branch.item == item != best.item for branch, _ in ways)
-    measure = "contribution" if score else "weight"
+    measure = "contribution" if sums else "weight"
     words = (
         f"The path {another}to {aimed} with the largest {measure}: {say(titles[best.item], False)} ← "
         f"{count(step.people, 'user')} in common → {say(titles[item], False)}."

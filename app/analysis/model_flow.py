@@ -31,6 +31,8 @@ def steps(models: Zoo, name: str, history: tuple[int, ...], top: TopK) -> list[F
     read = tuple(history[place] for place in bundle.used(history))
     if about.generator is not None:
         middle = _generative(models, bundle, read, len(top.items))
+    elif about.index.kind == "identity" and about.training.parameters:
+        middle = [FlowStep("Network", f"A learned network scores each of {about.num_items:,} items.")]
     elif about.index.kind == "identity":
         item = int(top.items[0]) if len(top.items) else None
         middle = _counted(bundle, read, None if item is None else contributions(models, name, history, item))
@@ -108,8 +110,10 @@ def _dense(bundle: Bundle) -> list[FlowStep]:
         sees = "those before it" if about.attention.causal else "all others"
         network = f"{count(about.attention.layers, 'layer')} of {count(about.attention.heads, 'head')}"
         second = FlowStep("Self-attention", f"{network}; each item looks at {sees}.")
+    elif about.sentence is not None and not about.training.parameters:
+        second = FlowStep("Sum", "The weighted sum of the vectors of the items that are read; nothing is learned.")
     else:
-        second = FlowStep("Encoder", "A learned encoding of the whole history.")
+        second = FlowStep("Encoder", "A learned encoding of the items that are read.")
     return [
         first,
         second,

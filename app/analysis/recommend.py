@@ -461,7 +461,7 @@ def sum_words(title: str, parts: Contributions, events: Sequence[str], most: int
     named += [*parts.parts.items(), ("the item’s own bias", parts.prior)]
     largest = max(abs(value) for _, value in named)
     if not largest:
-        return f"{title} has nothing for it: no item of the history leads there."
+        return f"{title} has nothing for it: no item that it reads leads there."
     digits = max(0, 3 - math.floor(math.log10(largest)))
     rounded = adding_up([value for _, value in named], digits)
     added = [

@@ -61,7 +61,8 @@ def verdicts(study: Study, results: pd.DataFrame, metric: str) -> str:
     """What may be claimed, in Markdown. results: of `table`."""
     baseline = md(study.variant(study.baseline).title)
     if study.axis is not None:
-        baseline += ", the recipe's own,"
+        set_for_all = (setting.partition("=")[0] for setting in study.settings.get(study.axis.run, ()))
+        baseline += f", the {'study' if study.axis.setting in set_for_all else 'recipe'}'s own,"
     said = []
     for verdict in ("better", "worse"):
         part = results[results["verdict"] == verdict]

@@ -17,6 +17,7 @@ from app.text import clean, count, listed, md, short, whole_rank
 from engine.bundle.index import ranks_among
 from engine.runtime import Word, WordAttention, Zoo
 from engine.runtime.text import plain
+from engine.writing import in_percent
 
 Float = npt.NDArray[np.floating]
 
@@ -235,12 +236,12 @@ def sentence(model: str, attention: WordAttention, weights: Float, shares: Parts
     where = "" if place == first else f" of {quoted(shares.titles[place])}"
     called = f"the name of the attribute {md(word.attribute)}" if word.key else md(word.attribute)
     text = (
-        f"{md(model)} gave the most to {quoted(shares.titles[first])} ({shares.totals[first]:.0%} of its weight), and of all "
-        f"words the most to {quoted(word_text(word))} ({called}{where}, {weights.max():.0%})."
+        f"{md(model)} gave the most to {quoted(shares.titles[first])} ({in_percent(shares.totals[first])} of its weight), and "
+        f"of all words the most to {quoted(word_text(word))} ({called}{where}, {in_percent(weights.max())})."
     )
     if len(shares.attributes) > 1:
         sums = shares.weights.sum(axis=0)
-        named = [f"{md(name)} {sums[at]:.0%}" for at, name in enumerate(shares.attributes)]
+        named = [f"{md(name)} {in_percent(sums[at])}" for at, name in enumerate(shares.attributes)]
         text += f" By attribute: {listed(named)}."
     return text
 
@@ -252,7 +253,7 @@ def note(attention: WordAttention, weights: Float, layer: int | None, head: int 
     taken += f", mean over {count(heads, 'head')}" if head is None else f", head {head + 1} of {heads}"
     return (
         f"Attention of [CLS], whose state makes the prediction, to each word: {taken}. "
-        f"{max(0.0, 1 - float(weights.sum())):.0%} goes to itself. Stroke: an item's weight if all words got the "
+        f"{in_percent(max(0.0, 1 - float(weights.sum())))} goes to itself. Stroke: an item's weight if all words got the "
         "same. Attention is not an explanation."
     )
 

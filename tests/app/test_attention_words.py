@@ -128,6 +128,16 @@ def test_the_samples_reader_cuts_long_lists_of_genres(models: Zoo) -> None:
     assert word_attention.cut_words(models, READER, (aliens,)) == {(aliens, "genres")}
 
 
+def test_next_to_nothing_is_not_called_nothing() -> None:
+    words = tuple(Word(place, place, "word", name, False) for place, name in enumerate(("title", "genres")))
+    weights = np.array([0.993, 0.003])
+    found = WordAttention(words, weights[None, None].astype(np.float32))
+    parts = word_attention.parts(found, weights, ["a", "b"], ("title", "genres"))
+    assert "(99% of its weight)" in (words_of_it := word_attention.sentence("M", found, weights, parts))
+    assert "By attribute: title 99% and genres <1%." in words_of_it
+    assert "<1% goes to itself" in word_attention.note(found, weights, None, None)
+
+
 @pytest.mark.parametrize("title", HOSTILE[:2])
 def test_hostile_words_and_titles_are_text(title: str) -> None:
     words = (Word(0, 7, title, title, False),)

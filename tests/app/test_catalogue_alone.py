@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.analysis import model_card
+from app.analysis import model_card, model_flow, recommend
 from engine import cli
 from engine.data.prepare import fill_catalogue
 from engine.runtime import Zoo
@@ -110,3 +110,13 @@ def test_every_page_opens_and_assumes_nobody(alone: Path, open_app: Open, page: 
     assert not [text for text in texts if any(word in text for word in WRONG)]
     for panel in panels(test):
         assert panel["attributes"] and not panel["standing"]  # nobody took anything, so nothing is popular
+
+
+def test_vectors_that_nothing_was_learned_from_are_no_learned_encoding(alone: Path) -> None:
+    models = Zoo.open(alone / "shop")
+    flows = {
+        name: [step.detail for step in model_flow.steps(models, name, (1, 2), recommend.top_k(models, name, (1, 2), 3))]
+        for name in models.bundles
+    }
+    assert [name for name, details in flows.items() if "nothing is learned" in " ".join(details)] == ["text-neighbours"]
+    assert not any("A learned encoding" in detail for detail in flows["text-neighbours"])

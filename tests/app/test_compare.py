@@ -209,9 +209,27 @@ def test_the_flow_of_every_model_goes_from_the_history_to_its_list(models: Zoo, 
         attends = models.bundles[answer.name].manifest.attention is not None
         assert attends == any(step.title == "Self-attention" for step in flow)
     films = Zoo.open(root / "exports" / "films")
-    tops = {name: recommend.top_k(films, name, (1, 2), 30) for name in ("markov", "tiger")}
-    last, wide = (model_flow.steps(films, name, (1, 2), top) for name, top in tops.items())
+    tops = {name: recommend.top_k(films, name, (1, 2), 30) for name in ("markov", "tiger", "transrec")}
+    last, wide, step = (model_flow.steps(films, name, (1, 2), top) for name, top in tops.items())
     assert last[0].detail == "The last of 2 items." and wide[3].detail.startswith("Width 30, ")  # of a list of 30
+    assert last[1].title == "Item-to-item" and "whole history" not in step[2].detail  # of which it reads one item
+
+
+def test_a_score_of_nothing_is_of_the_items_that_are_read(root: Path) -> None:
+    films = Zoo.open(root / "exports" / "films")
+    led_to = int(recommend.top_k(films, "item-knn", (0,), 1).items[0])  # by an item that is not among the latest two
+    parts = recommend.contributions(films, "item-knn", (0, 1, 2), led_to)
+    assert parts is not None and not parts.events.any()
+    assert recommend.sum_words("Item-kNN", parts, ["a", "b", "c"]).endswith("no item that it reads leads there.")
+
+
+def test_a_network_that_scores_every_item_is_no_table_of_counts(tmp_path: Path) -> None:
+    path = make_zoo(tmp_path, (TOYS[3],)) / "popular"
+    training = json.loads((path / "manifest.json").read_text("utf-8"))["training"]
+    seal(path, family="neumf", training=training | {"parameters": 7})
+    models = Zoo.open(path.parent)
+    flow = model_flow.steps(models, "popular", (1, 2), recommend.top_k(models, "popular", (1, 2), 3))
+    assert [step.title for step in flow] == ["History", "Network", "List"]
 
 
 # --- the page

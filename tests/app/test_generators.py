@@ -142,6 +142,8 @@ def test_free_to_write_anything_it_counts_what_nobody_has(models: Zoo) -> None:
     trace = models.bundles["writer"].trace(HISTORY, 20, constrained=False)
     nobody_has = sum(not len(trace.items[row]) for row in ended(trace))
     assert found.invalid == nobody_has > 0
+    for width, pruned in ((20, "<1%"), (99, "0%")):
+        assert f"hold {pruned} of" in beam_search.words(grown(models, "writer", width), "Writer", width, True)
     flat = dataclasses.replace(found, trace=dataclasses.replace(trace, scores=trace.scores - 9))
     assert "has 0.0%" not in beam_search.words(flat, "Writer", 20, False)
     words = beam_search.words(found, "Writer", 20, False)

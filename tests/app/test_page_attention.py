@@ -73,6 +73,30 @@ def test_weights_that_differ_by_a_factor_are_not_called_even(weights: list[float
     assert ("almost evenly" in beam_search.sentence("M", "z", np.array([weights]), names)) == even
 
 
+def test_next_to_nothing_is_not_called_nothing_nor_nearly_all_of_it_all() -> None:
+    weights, names = np.array([0.997, 0.003]), called("a", "b")
+    for words in (views.sentence("M", weights, names, False), beam_search.sentence("M", "z", weights[None], names)):
+        assert "(>99% of" in words and "(<1%)" in words
+    assert "<1% of the weight lies on earlier ones" in views.sums(np.array([[1, np.nan], [0.003, 0.997]]), 1)
+    kept = [np.array([[0.0, 0.003], [0.997, 0.0]])]
+    assert "keep, >99% comes from" in views.row_words("M", views.best_rows([*kept, kept[0][1:]]), names)
+
+
+@pytest.mark.parametrize(
+    ("weights", "latest"),
+    [
+        ([0.2, 0.8], "the latest item 80%"),
+        ([0.2, 0.3, 0.5], "the latest two items 80%"),
+        ([0.3] * 4, "three items about"),
+    ],
+)
+def test_the_mean_over_users_names_as_many_latest_items_as_it_sums(weights: list[float], latest: str) -> None:
+    size = len(weights)  # the oldest position stands before the items that are counted
+    back = (9, *range(size - 1, 0, -1))
+    profile = views.Profile(5, 5, back, np.array(weights)[None, None], np.zeros((1, size, size)), np.full(size, 0.25))
+    assert f"gives {latest}" in views.distance_words(profile, "M").replace("the latest three", "three")
+
+
 def test_hostile_titles_are_text_in_sentences_and_figures() -> None:
     names, weights = called(*HOSTILE), np.linspace(0.9, 0.1, len(HOSTILE))
     for title in HOSTILE:
@@ -177,6 +201,8 @@ def test_what_does_the_most_costs_the_most_places_and_gates_in_words() -> None:
     assert "Alien** raises **Dune** the most" in text and "3rd → 41st" in text
     assert "Brazil** lowers it" in text and "3rd → 2nd" in text
     assert "stays 3rd" in views.effect_words(table.assign(rank_without=3.0), "Dune")
+    # a chain reads the event, too, and may know of no way from it to the item
+    assert "neither its rank nor its score" in views.effect_words(table.assign(rank_without=3.0, score=0.0), "Dune")
     names = called("Alien", "Brazil", "Clue")
     words = views.gate_words("HGN", np.array([0.2, 0.9, 0.5]), names)
     assert "furthest open for **Brazil** (0.90)" in words and "least for **Alien** (0.20)" in words

@@ -11,7 +11,7 @@ import pytest
 from app.analysis import graph_paths, model_card
 from app.figures import graph_paths as graph_figures
 from engine.runtime import BundleError, Zoo
-from engine.runtime.graph_paths import Branch
+from engine.runtime.graph_paths import Branch, Step
 from tests.app.conftest import Open
 from tests.runtime.bundles import TOYS, make_zoo, seal, some_log, with_graph
 
@@ -122,6 +122,18 @@ def test_a_sentence_names_the_path_that_adds_most_and_a_walk_back_is_none(zoo: Z
     assert any(step.item == branch.item for branch in branches for step in branch.steps)
     shown = graph_paths.strongest(branches, TITLES, 100)
     assert shown and all(path.start != path.end for path in shown)
+
+
+def test_where_paths_so_long_add_nothing_the_sentence_is_of_their_weight() -> None:
+    # of one or two layers: walks of three steps reach the item, and are no part of its score
+    branches = [
+        Branch(start, 0.5, 3, 1.0, 0.1, [Step(9, people, weight, 0.0)], 0, 0.0, 0.0)
+        for start, people, weight in ((1, 2, 0.1), (2, 5, 0.4))
+    ]
+    words = graph_paths.sentence(branches, 9, TITLES, "Alpha")
+    assert "with the largest weight: Item 2 ← 5 users" in words and "0.000 from paths that end in it" in words
+    nobody = [branch._replace(steps=[]) for branch in branches]
+    assert "together with an item that is read: no path" in graph_paths.sentence(nobody, 9, TITLES, "Alpha")
 
 
 @pytest.mark.parametrize("model", ["alpha", "gamma"])

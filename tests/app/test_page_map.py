@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -336,7 +337,8 @@ def test_every_space_is_in_the_one_list_or_said_to_have_no_map(shown: Path) -> N
 def test_pca_is_another_map_of_the_same_space(shown: Path) -> None:
     page = opened(space="alpha", projection="pca", beside="codes.rqvae")
     assert len(charts(page)) == 2
-    assert "PCA of 40 vectors: the axes explain" in plain(page) and "trustworthiness" not in plain(page)
+    assert "PCA of 40 vectors at length 1: the axes explain" in plain(page) and "trustworthiness" not in plain(page)
+    assert re.search(r"PCA of \d+ vectors: the axes explain", plain(page))  # codes, which are compared as they are
     models = zoo.open_zoo("toys")
     place = spaces.mapped(models, "pca.alpha")
     assert place is not None and place.area == "pca.alpha" and spaces.mapped(models, "pca.nothing") is None

@@ -73,6 +73,14 @@ def test_seeds_that_disagree_and_an_interval_that_contains_zero_are_no_claim(fou
     assert "One seed each" in studies.how_sure(far, studies.table(far, METRIC))
 
 
+@pytest.mark.parametrize(
+    ("settings", "whose"), [([], "recipe"), (["model.dimension=3"], "recipe"), (["model.dim=2"], "study")]
+)
+def test_a_sweep_says_whose_value_its_baseline_has(found: dict[str, Study], settings: list[str], whose: str) -> None:
+    width = found["width"].model_copy(update={"settings": {"toy": settings}})
+    assert f"than 2, the {whose}'s own, in NDCG@10" in studies.verdicts(width, studies.table(width, METRIC), METRIC)
+
+
 def test_the_grid_says_verdicts_differences_and_what_codes_were_measured(found: dict[str, Study]) -> None:
     grid = studies.grid(found["pieces"], studies.table(found["pieces"], METRIC), METRIC)
     assert list(grid.columns) == ["Variant", METRIC, "Difference", "Verdict"]

@@ -46,7 +46,10 @@ def test_a_bundle_knows_its_protocol_and_the_split_is_told_as_it_was_made(folder
     assert values.mean() == pytest.approx(bundle.manifest.metrics[bundle.protocol]["Recall@20"], abs=1e-6)
     report = build(zoo, Asked(history=[], parts=["metrics"], models=["popularity"]))
     assert report.metrics is not None
-    for text in (cards.data_card(zoo.info)["Split"], protocol_words(report.metrics, report)):
+    card = cards.data_card(zoo.info)
+    assert card["Held out"] == "10 items of 10 users to validate, 30 items of 30 users to test"
+    assert card["Time"].startswith("none, and no order")
+    for text in (card["Split"], protocol_words(report.metrics, report)):
         assert "by users" in text and "last event" not in text
     assert "30 users with held-out items" in protocol_words(report.metrics, report)
     alone = report.metrics.model_copy(update={"people": 1, "left_out": 1})

@@ -16,6 +16,7 @@ from app.reports.build import build
 from app.reports.document import PARTS, Asked, Report
 from app.reports.files import tables
 from app.reports.parts import attention, codes, effects, lists
+from app.reports.parts import map as map_part
 from app.reports.parts.graph import Paths
 from app.reports.parts.metrics import verdict
 from app.reports.summary import says_so, summary
@@ -197,6 +198,16 @@ def test_a_map_is_coloured_by_single_genres_where_the_catalogue_has_them_in_one_
     made = build(Zoo.open(copied), Asked(history=HISTORY, rows=True, parts=["map"])).map
     assert made is not None and made.column == "Genres"
     assert set(made.groups) <= {"wood", "tin", "plush", map_colouring.NOTHING}
+
+
+def test_a_map_of_some_of_its_items_says_that_those_marked_were_not_drawn_at_random(
+    models: Zoo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(map_part, "POINTS", 9)
+    report = build(models, Asked(history=HISTORY, parts=["map"]))
+    assert report.map is not None and 9 <= len(report.map.x) < report.map.total == 40
+    words = f"{len(report.map.x)} of 40 items, drawn at random but for those that are marked"
+    assert words in html.render(report, "static").decode()
 
 
 def test_without_rows_nothing_of_the_data_leaves_but_what_is_told(models: Zoo) -> None:

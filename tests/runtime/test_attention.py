@@ -103,6 +103,7 @@ def test_means_entropy_and_distance() -> None:
     np.testing.assert_allclose(mean_over_heads(attention, 1), attention.weights[1].mean(0))
     weights = np.nan_to_num(attention.weights)
     bits, apart = entropy(attention), mean_distance(attention)
+    assert not np.signbit(bits).any()  # the first position has no choice: 0 bits, not -0
     assert bits.shape == apart.shape == (3, 2, 4)
     for layer, head, row in np.ndindex(3, 2, 4):
         shares = weights[layer, head, row]

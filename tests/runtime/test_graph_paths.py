@@ -81,6 +81,7 @@ def test_the_explained_item_stands_first_where_people_lead_to_it(graph: Interact
     made = [
         vectors(graph, layers).branches(HISTORY, 5) for layers in (2, 3)
     ]  # two layers add nothing along such a path
+    assert {str(step.adds) for branch in made[0] for step in branch.steps} == {"0.0"}  # and no -0.0, which tables show
     for branches in (*made, walked(graph, HISTORY, 5)):
         first = {branch.item: branch.steps[0].item for branch in branches}
         assert first[1] == first[4] == 5 != first[2]

@@ -138,7 +138,9 @@ class MapPart(Part[Map]):
         if content.cannot is not None:
             return [quiet(f"{title}: {clean(content.cannot)}")]
         few = len(content.x) < content.total
-        drawn = f"{len(content.x):,} of {content.total:,} items, drawn at random" if few else f"{content.total:,} items"
+        drawn = f"{content.total:,} items"
+        if few:
+            drawn = f"{len(content.x):,} of {drawn}, drawn at random but for those that are marked"
         coloured = f", coloured by {content.column.lower()}" if content.column else ""
         text = (
             f"{_space(content, report)}: {drawn}{coloured}. {clean(content.method, 100)}; trustworthiness "

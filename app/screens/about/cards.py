@@ -32,7 +32,7 @@ def data_card(info: DatasetInfo) -> dict[str, str]:
     users = f"{counts.get('users', 0):,}{', **simulated**' if info.simulated else ', real'}"
     log = {
         "Events": f"{counts.get('events', 0):,}, of which {counts.get('train', 0):,} for training",
-        "Held out": f"{counts.get('valid', 0):,} to validate, {counts.get('test', 0):,} to test",
+        "Held out": f"{_held_out(info, 'valid')} to validate, {_held_out(info, 'test')} to test",
         "Per user": (
             f"{lengths.get('min', 0):,.0f} to {lengths.get('max', 0):,.0f} events, median {lengths.get('median', 0):,.0f}, "
             f"mean {lengths.get('mean', 0):,.1f}"
@@ -143,7 +143,14 @@ def cannot(bundle: Bundle) -> list[str]:
     return [f"**{words[0].upper()}{words[1:]}** — {md(reason, 1_000)}" for words, reason in reasons.items() if reason]
 
 
+def _held_out(info: DatasetInfo, part: str) -> str:
+    users = info.counts.get(part, 0)
+    return f"{info.split.get(f'{part}_items', users):,} items of {count(users, 'user')}" if info.sets else f"{users:,}"
+
+
 def _time(times: Mapping[str, Any]) -> str:
+    if times.get("unit") == "none":
+        return "none, and no order: a user's items are a set"
     if times.get("unit") == "order" or times.get("first") is None or times.get("last") is None:
         return "the order of events alone"
     first, last = (day(times[end]) for end in ("first", "last"))

@@ -209,7 +209,8 @@ def quality(models: Zoo, place: Place, drawn: int, every: int, singular: str) ->
     if place.projection == "pca":
         first, second = spaces.plane(models, place).shares
         words = (
-            f"PCA of {count(drawn, 'vector')}: the axes explain {percent(first)} and {percent(second)} of their variance. "
+            f"PCA of {count(drawn, 'vector')}{' at length 1' * (place.geometry == 'cosine')}: the axes explain "
+            f"{percent(first)} and {percent(second)} of their variance. "
             "What is far apart here is far apart in the space; what is close here need not be close there."
         )
         st.caption(md(words, 1_000))

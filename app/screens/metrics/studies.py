@@ -205,7 +205,7 @@ def _ranked(models: Zoo, studies: list[Study], metric: str) -> None:
     )
     seeds = {len(study.variants[0].outcomes) for study in studies}
     st.caption(
-        "Diamond: the recipe's own value, with which the others are compared. Pale: not significantly different. "
+        "Diamond: the recipe's own value, or the study's, with which the others are compared. Pale: not significantly different. "
         + ("All panels have one scale. " if len(studies) > 1 else "")
         + "Intervals: 95%, over users"
         + (
@@ -238,7 +238,9 @@ def _of_codes(studies: list[Study]) -> None:
         columns=_COLUMNS,
     )  # fmt: skip
     words = "; ".join(f"{MEASURES[name].title.lower()}: {MEASURES[name].words}" for name in names)
-    st.caption("Diamond: the recipe's own value. Dots: seeds; the line is their mean. A row has one scale.")
+    st.caption(
+        "Diamond: the recipe's own value, or the study's. Dots: seeds; the line is their mean. A row has one scale."
+    )
     st.caption(md(f"{words[:1].upper()}{words[1:]}.", 2_000))
 
 
