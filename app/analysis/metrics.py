@@ -51,6 +51,11 @@ def metrics_of(protocol: str) -> tuple[str, ...]:
     return tuple(sorted(judge.names(protocol), key=lambda name: name != judge.HEADLINE))
 
 
+def cutoffs(items: int) -> list[int]:
+    """The ks that say something of so many items: where there are no more than k, each is a hit."""
+    return [k for k in judge.CUTOFFS if k < items] or [min(judge.CUTOFFS)]
+
+
 def protocols(tables: Mapping[str, pa.Table | None]) -> list[str]:
     """Every protocol that some model was evaluated under, full rankings first. What a model reaches that is told more is no
     protocol of its own, but a row (`ranked`)."""
