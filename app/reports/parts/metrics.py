@@ -224,7 +224,9 @@ class MetricsPart(Part[Metrics]):
 
     def compare(self, report: Report, then: Metrics, now: Metrics) -> Iterator[Checked]:
         if then.k > now.k == analysis.cutoffs(report.dataset.items)[-1]:
-            yield Checked("metrics", None, f"at {then.k} every item of this catalogue is a hit; they are at {now.k} now")
+            yield Checked(
+                "metrics", None, f"at {then.k} every item of this catalogue is a hit; they are at {now.k} now"
+            )
             return
         if report.schema_version != 1:
             others = then.verdict is not None and _compared(then.verdict) != _compared(now.verdict)
@@ -268,7 +270,7 @@ PART = MetricsPart()
 
 @cached(100, by=of_content)
 def measure(models: Zoo, names: tuple[str, ...], protocol: str | None, k: int) -> Metrics | None:
-    """None where no model that is shown was evaluated. k: of the lists; that of the metrics is the highest cut-off of the page up to it."""
+    """None where no model that is shown was evaluated. k: of the lists; the metrics have the page's highest cut-off up to it."""
     possible = evaluation.protocols(models, names)
     if not possible:
         return None
