@@ -77,6 +77,7 @@ REFUSED = {
         "zero-shot", "{sample}/recformer", "--dataset", "data/log", "--to", "exports/new", "--name", "A B",
     ),
     "zero-shot, items by number": ("zero-shot", "{sample}/sasrec", "--dataset", "data/log", "--to", "exports/new"),
+    "data import, report over a file": ("data", "import", "log.csv", "--out", "made/here", "--report", "items.csv"),
     "catalogue, no file": ("catalogue", "import", "nothing.csv", "--out", "made/here"),
     "catalogue, no id": ("catalogue", "import", "data/log.txt", "--out", "made/here"),
     "data import, no user": ("data", "import", "items.csv", "--out", "made/here"),
