@@ -39,6 +39,8 @@ REFUSED = {
     "train, empty path": ("train", "popularity", "--dataset", "data/log", "--out", ""),
     "train, into the dataset": ("train", "popularity", "--dataset", "data/log", "--out", "data/log"),
     "train, into another dataset": ("train", "popularity", "--dataset", "data/log", "--out", "data/bare", "--restart"),
+    "train, among datasets": ("train", "popularity", "--dataset", "data/log", "--out", "data"),
+    "tokenize, among runs": ("tokenize", "random", "--dataset", "data/log", "--out", "runs/log", "--restart"),
     "tokenize, into the dataset": ("tokenize", "random", "--dataset", "data/log", "--out", "data/log", "--restart"),
     "tokenize, from a file": ("tokenize", "--from", "log.csv", "--dataset", "data/log"),
     "export, into a run": ("export", "runs/log/random", "--to", "runs/log/random"),
