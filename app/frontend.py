@@ -43,7 +43,7 @@ class Frontend:
             await Response(_content(name), media_type=kind, headers={"cache-control": _FOR_EVER})(scope, receive, send)
         elif "text/html" in headers.get("accept", ""):
             plain = [(key, value) for key, value in scope["headers"] if key != b"accept-encoding"]
-            await self._app({**scope, "headers": plain}, receive, _with_modules(send))
+            await self._app({**scope, "headers": plain}, receive, _with_modules(send, deep="/" in name[1:]))
         else:
             await self._app(scope, receive, send)
 
@@ -78,8 +78,9 @@ def modules_of_widgets() -> tuple[str, ...]:
     return tuple(needed)
 
 
-def _with_modules(send: Send) -> Send:
-    """Names them in the head of Streamlit's page; any other answer goes as it is."""
+def _with_modules(send: Send, deep: bool) -> Send:
+    """Names them in the head of Streamlit's page; any other answer goes as it is. deep: of an address of more than a page's
+    name, where that page would not find its scripts and stay blank: it is not found itself."""
     links = "".join(
         f'<link rel="modulepreload" crossorigin href="./static/js/{name}">\n' for name in modules_of_widgets()
     ).encode()
@@ -97,7 +98,10 @@ def _with_modules(send: Send) -> Send:
             if message.get("more_body"):
                 return
             if b"./static/js/" in body:
-                body = body.replace(b"</head>", links + b"</head>", 1)
+                if deep:
+                    start["status"], body = 404, b"<title>Seqscope</title>There is no such page."
+                else:
+                    body = body.replace(b"</head>", links + b"</head>", 1)
                 MutableHeaders(raw=start["headers"])["content-length"] = str(len(body))
             await send(start)
             message = {"type": "http.response.body", "body": body}

@@ -2,6 +2,10 @@
 
 import sys
 
-from engine.cli import main
+try:
+    from engine.cli import main
 
-sys.exit(main())
+    sys.exit(main())
+except KeyboardInterrupt:  # before there is anything that is interrupted
+    print("seqscope: interrupted", file=sys.stderr)
+    sys.exit(130)

@@ -76,6 +76,12 @@ def expect_file(path: Path) -> None:
         raise SeqscopeError(f"{path} {kind}.")
 
 
+def expect_permitted(path: Path) -> None:
+    """Raises PermissionError where a file may not be read, of which safetensors says that it is missing."""
+    with suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        path.open("rb").close()
+
+
 @contextmanager
 def replacing(path: Path, *, durable: bool = True) -> Iterator[Path]:
     """A path beside `path` to write to; it takes the place of `path` when the block ends without an error.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import runpy
 import subprocess
 import sys
 import textwrap
@@ -70,6 +71,21 @@ class TestExitCodes:
         stub(run)
         assert cli.main(["stub"]) == code
         assert capsys.readouterr().err == (said and f"seqscope: {said}\n")
+
+    def test_an_interruption_while_modules_are_read_is_one_line(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        class Interrupting:
+            @staticmethod
+            def find_spec(name: str, *_: object) -> None:
+                if name == "engine.cli":
+                    raise KeyboardInterrupt
+
+        monkeypatch.delitem(sys.modules, "engine.cli")
+        monkeypatch.setattr(sys, "meta_path", [Interrupting, *sys.meta_path])
+        with pytest.raises(SystemExit, match="130"):
+            runpy.run_module("engine", run_name="__main__")
+        assert capsys.readouterr().err == "seqscope: interrupted\n"
 
     @pytest.mark.parametrize(
         ("argv", "said"),

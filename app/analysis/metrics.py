@@ -51,6 +51,11 @@ def metrics_of(protocol: str) -> tuple[str, ...]:
     return tuple(sorted(judge.names(protocol), key=lambda name: name != judge.HEADLINE))
 
 
+def cutoffs(items: int) -> list[int]:
+    """The ks that say something of so many items: where there are no more than k, each is a hit."""
+    return [k for k in judge.CUTOFFS if k < items] or [min(judge.CUTOFFS)]
+
+
 def protocols(tables: Mapping[str, pa.Table | None]) -> list[str]:
     """Every protocol that some model was evaluated under, full rankings first. What a model reaches that is told more is no
     protocol of its own, but a row (`ranked`)."""
@@ -189,12 +194,23 @@ class Compared(NamedTuple):
 def compared(pairs: Mapping[str, tuple[Values, Values]], with_intervals: bool = True) -> dict[str, Compared]:
     """By the paired bootstrap, of the first minus the second. pairs: values of the same users in the same order. with_intervals:
     False where verdicts and p alone are needed, which most differences have without a draw (`judge.paired`)."""
-    samples = max(SAMPLES, ENOUGH * len(pairs))
+    samples = _samples(len(pairs))
     with ThreadPoolExecutor(cores()) as pool:  # numpy draws without holding Python's lock
         test = functools.partial(judge.paired, seed=SEED, samples=samples, with_interval=with_intervals)
         tests = list(pool.map(lambda pair: test(*pair), pairs.values()))
     adjusted = judge.holm([test.p for test in tests])
     return {name: Compared(test, p) for name, test, p in zip(pairs, tests, adjusted, strict=True)}
+
+
+def _samples(comparisons: int) -> int:
+    return max(SAMPLES, ENOUGH * comparisons)
+
+
+def adjusted(comparisons: int) -> str:
+    """What the adjusted p of so many comparisons is, in words: p of one is 2 / (samples + 1) at least."""
+    samples = _samples(comparisons)
+    least = min(1.0, 2 * comparisons / (samples + 1))
+    return f"p adjusted by Holm for {count(comparisons, 'comparison')}, with {samples:,} samples {least:.3f} at least"
 
 
 def standing(people: Mapping[str, judge.Ranks], metrics: Sequence[str]) -> pd.DataFrame:

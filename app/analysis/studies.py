@@ -10,7 +10,7 @@ import pandas as pd
 
 from app.analysis import floor
 from app.analysis.cache import cached, of_digest
-from app.analysis.metrics import SAMPLES, SEED, compared
+from app.analysis.metrics import SAMPLES, SEED, adjusted, compared
 from app.text import clean, count, listed, md, span
 from engine.runtime import Study, judge
 from engine.runtime.studies import MEASURES, SECONDS, Published, over_people
@@ -85,7 +85,7 @@ def how_sure(study: Study, results: pd.DataFrame) -> str:
     """What intervals say and what they do not, in a sentence. results: of `table`."""
     people = count(study.people or 0, "user")
     seeds = len(study.variants[0].outcomes)
-    words = f"Paired over the same {people}, 95% bootstrap; p adjusted by Holm for {count(len(results) - 1, 'comparison')}. "
+    words = f"Paired over the same {people}, 95% bootstrap; {adjusted(len(results) - 1)}. "
     if seeds == 1:
         return words + "One seed each: the intervals do not cover the variance between trainings."
     apart = results["spread"].max()

@@ -6,7 +6,7 @@ that there is no such thing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Literal, NoReturn
@@ -27,6 +27,7 @@ from app.store.server import open_store
 from app.text import clean, count, editable, md
 from engine.errors import SeqscopeError
 
+_SHOWN = 30  # rows of a list: five hundred would take seconds
 _TAKEN = "saved_taken"  # (kind, name) that is to be replaced, if the visitor says so
 
 
@@ -76,8 +77,11 @@ def _dialog(page: str, pages: Mapping[str, Any]) -> None:
                 "Nothing is saved yet. A history is a list of items; a comparison is a page with all that is chosen on it. "
                 "Reports are saved on the page Report."
             )
-        _list(store, who.id, "Histories", histories, pages)
-        _list(store, who.id, "Comparisons", comparisons, pages)
+        find = ""
+        if max(len(histories), len(comparisons)) > _SHOWN:
+            find = st.text_input("Find by name", key="saved_find", type="search", max_chars=MAX_NAME, live="300ms")
+        for title, some in (("Histories", histories), ("Comparisons", comparisons)):
+            _list(store, who.id, title, [entry for entry in some if find.strip().lower() in entry.name.lower()], pages)
 
 
 # --- saving
@@ -150,15 +154,15 @@ def ask_to_replace(taken: str, name: str, on_replace: Callable[..., None], *args
 # --- what is there
 
 
-def _list(
-    store: Store, who: str, title: str, saved: list[History] | list[Comparison], pages: Mapping[str, Any]
-) -> None:
+def _list(store: Store, who: str, title: str, saved: Sequence[History | Comparison], pages: Mapping[str, Any]) -> None:
     if not saved:
         return
     st.markdown(f"**{title}**")
     titles = zoo.datasets()
-    for entry in saved:
+    for entry in saved[:_SHOWN]:
         row(store, who, entry, partial(_entry, entry, titles, pages))
+    if len(saved) > _SHOWN:
+        st.caption(f"The latest {_SHOWN} of {len(saved)}.")
 
 
 def _entry(entry: History | Comparison, titles: Mapping[str, str], pages: Mapping[str, Any]) -> None:

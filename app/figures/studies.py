@@ -33,7 +33,12 @@ def differences(results: pd.DataFrame, singles: Mapping[str, Sequence[float]], m
         difference_dot(fig, place, label(row.title), row, (row.lowest, row.highest), COLOUR, 12, 1.5)
     fig.add_vline(x=0, line={"width": 1, "color": QUIET})
     named_rows(fig, [label(short(title, 30)) for title in part["title"]])
-    fig.update_xaxes(title=f"{metric} minus that of {label(short(baseline, 24))}", tickformat="+.3f", nticks=6)
+    fig.update_xaxes(
+        title=f"{metric} minus that of {label(short(baseline, 24))}",
+        tickformat="+.3f",
+        labelalias={"+0.000": "0.000"},
+        nticks=6,
+    )
     return laid_out(fig, 84 + 40 * len(part))
 
 
@@ -152,7 +157,13 @@ def beside(table: pd.DataFrame, here: str, there: str, narrow: bool) -> go.Figur
     )
     fig.add_vline(x=0, line={"width": 1, "color": QUIET})
     named_rows(fig, [label(short(title, 30)) for title in part["title"]])
-    fig.update_xaxes(tickformat="+.3~g", ticksuffix=" %", nticks=5, title="difference to its own baseline")
+    fig.update_xaxes(
+        tickformat="+.3~g",
+        ticksuffix=" %",
+        labelalias={"+0 %": "0 %"},
+        nticks=5,
+        title="difference to its own baseline",
+    )
     fig.update_annotations(font_size=12)
     return laid_out(fig, 2 * each + 40 if narrow else each + 20, margin={"l": 8, "r": 12, "t": 28, "b": 44})
 

@@ -323,6 +323,10 @@ class Training(Strict):
     started: str
 
 
+SAMPLE = 2_000
+"""Points of a map over which its trustworthiness is averaged where it has more."""
+
+
 class Projection(Strict):
     """How map.parquet was made, and how far it can be trusted."""
 

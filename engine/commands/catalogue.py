@@ -32,7 +32,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     made.add_argument("--about", metavar="TEXT", help="where the catalogue comes from, in a sentence")
     made.add_argument("--licence", metavar="TEXT", help="terms of the data, in a sentence")
     made.add_argument("--strict", action="store_true", help="stop at bad rows, after reporting all; write nothing")
-    made.add_argument("--report", type=Path, metavar="FILE.csv", help="write every bad row there")
+    made.add_argument(
+        "--report", type=Path, metavar="FILE.csv", help="write every bad row there, over a list of before"
+    )
     made.add_argument("--memory", default="2GB", help="for DuckDB; default: 2GB")
 
 

@@ -199,7 +199,9 @@ def _configure_import(actions: argparse._SubParsersAction[argparse.ArgumentParse
     rows.add_argument(
         "--strict", action="store_true", help="stop at bad rows, after reporting all of them; write nothing"
     )
-    rows.add_argument("--report", type=Path, metavar="FILE.csv", help="write every bad row there")
+    rows.add_argument(
+        "--report", type=Path, metavar="FILE.csv", help="write every bad row there, over a list of before"
+    )
     rows.add_argument("--memory", default="2GB", help="for DuckDB, the rest goes to disk beside --out; default: 2GB")
 
 

@@ -1,7 +1,7 @@
 """Make the embedded datasets (real ratings of films; simulated viewers of films) or procedural data of any size for load tests.
 
-  seqscope sample films --from DIR --out data/films         real ratings, from their raw table
-  seqscope sample build --out data/sample                   simulated viewers; the same seed gives the same dataset
+  seqscope sample films --from DIR --overwrite              real ratings, from their raw table
+  seqscope sample build --overwrite                         simulated viewers; the same seed gives the same dataset
   seqscope sample procedural --items 1000000 --events 20000000 --out data/procedural
 
 What `build` plants in the log is told in docs/sample.md, what the ratings are in docs/films.md.
@@ -13,6 +13,7 @@ import argparse
 import time
 from pathlib import Path
 
+from engine.commands import options
 from engine.console import Progress, duration
 from engine.data.write import refuse_existing
 from engine.errors import UsageError
@@ -44,21 +45,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
     procedural.add_argument("--items", type=int, required=True, help="items in the catalogue (at least 100)")
     procedural.add_argument("--events", type=int, required=True, help="events in the log")
     procedural.add_argument("--seed", type=int, default=0, help="same seed, same dataset (default: %(default)s)")
-    procedural.add_argument("--overwrite", action="store_true", help="replace the dataset in --out")
+    for action in (build, films, procedural):
+        options.overwrite(action)
 
 
 def run(args: argparse.Namespace) -> int:
     if args.seed < 0:
         raise UsageError(f"--seed must not be negative, not {args.seed}")
+    if args.action == "build" and args.viewers < 1:
+        raise UsageError(f"--viewers must be at least 1, not {args.viewers}")
+    refuse_existing(args.out, args.overwrite)
     started = time.monotonic()
     if args.action == "films":
         info = build_films(args.raw, args.catalogue, args.out, args.seed)
     elif args.action == "build":
-        if args.viewers < 1:
-            raise UsageError(f"--viewers must be at least 1, not {args.viewers}")
         info = build_sample(args.films or args.out / FILMS, args.out, Story(viewers=args.viewers), args.seed)
     else:
-        refuse_existing(args.out, args.overwrite)
         story, bar = ProceduralStory(items=args.items, events=args.events), Progress(args.events, "simulated events")
         info = build_procedural(args.out, story, args.seed, overwrite=args.overwrite, progress=bar.update)
     counts = info.counts

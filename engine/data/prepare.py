@@ -41,7 +41,7 @@ from engine.files import expect_file
 from engine.machine import now
 from engine.tabular.columns import scale_words
 from engine.tabular.database import connect_file, rows_left_out
-from engine.tabular.findings import Finding, Findings
+from engine.tabular.findings import HEAD, Finding, Findings
 from engine.tabular.problems import warning_words
 from engine.tabular.times import MICRO
 
@@ -87,13 +87,20 @@ def import_dataset(options: ImportOptions, say: Callable[[str], None] = lambda l
 
 
 def _check_paths(options: ImportOptions) -> None:
-    """Raises SeqscopeError where the dataset cannot be called or placed so, or where a file is missing."""
+    """Raises SeqscopeError where the dataset or its report cannot be called or placed so, or where a file is missing."""
     if not NAME.fullmatch(options.name or options.out.name):
         given = (
             f"--name {options.name}" if options.name else f"--out {options.out}: the last part is the dataset's name"
         )
         raise UsageError(f"{given}; use lowercase letters, digits and single dashes")
     refuse_existing(options.out, options.overwrite)
+    report = options.report
+    if report is not None and report.is_file() and not options.overwrite:
+        with report.open("rb") as file:
+            if file.readline(len(HEAD)) not in (b"", HEAD.encode()):
+                raise SeqscopeError(
+                    f"{report} is no list of bad rows. Choose another --report, or replace it with --overwrite."
+                )
     for path in options.read:
         if not path.is_dir():
             expect_file(path)

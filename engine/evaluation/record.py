@@ -25,10 +25,16 @@ _OF_EPOCH: dict[str, tuple[type, ...]] = {
 
 
 def expect_run_folder(folder: Path) -> set[str]:
-    """The names in a folder that a run is to be written to. Raises SeqscopeError where it is that of a dataset or of bundles."""
-    names = contents(folder)
-    if others := sorted(names & {"dataset.json", "manifest.json"}):
-        raise SeqscopeError(f"{folder} is not a run: it holds a dataset or bundles ({others[0]}). Give another --out.")
+    """The names in a folder that a run is to be written to. Raises SeqscopeError where it is that of a dataset, of bundles or of
+    several such."""
+    names, others = contents(folder), ("dataset.json", "manifest.json")
+    there = sorted(names.intersection(others))
+    if "run.json" not in names:
+        there += sorted(path.parent.name for kind in (*others, "run.json") for path in folder.glob(f"*/{kind}"))
+    if there:
+        raise SeqscopeError(
+            f"{folder} is not a run: it holds datasets, bundles or runs ({there[0]}). Give another --out."
+        )
     return names
 
 

@@ -14,12 +14,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from engine.bundle.manifest import Projection
+from engine.bundle.manifest import SAMPLE, Projection
 
 SEED = 42
 NEIGHBOURS = 15
-SAMPLE = 2_000
-"""Items over which trustworthiness is averaged where the catalogue has more."""
 MOST = 20_000
 """Items that a map has. Of a larger catalogue it is made of so many, drawn at random; pages say how many are missing."""
 _EPOCH = "_nb_optimize_layout_euclidean_single_epoch"

@@ -31,7 +31,7 @@ from engine.data.dataset import Dataset
 from engine.data.identifiers import Identifiers
 from engine.errors import OtherRun, SeqscopeError, UsageError, first_line
 from engine.evaluation.record import PROVENANCE, expect_run_folder, fault
-from engine.files import claimed, load_json, read_json, replacing, write_json
+from engine.files import claimed, expect_permitted, load_json, read_json, replacing, write_json
 from engine.text.embeddings import cache_folder, read_items, write_rows
 from engine.tokenizers import teacher
 from engine.tokenizers.base import Learning, Material, Tokenizer, Vectors, tokenizers
@@ -247,7 +247,7 @@ def _stored_record(
         wrong = fault(record, PROVENANCE)
     except (FileNotFoundError, NotADirectoryError):
         return {}
-    except (OSError, ValueError) as error:
+    except ValueError as error:
         record, wrong = None, str(error)
     if isinstance(record, dict) and record.get("kind") != "tokenizer":
         raise SeqscopeError(refusal.format(folder))
@@ -280,6 +280,7 @@ def load_tokenizer(path: Path) -> Tokenizer:
         tokenizer = tokenizers()[facts.pop("family")]
         return tokenizer.restore(build_table(tokenizer.Config, facts.pop("config"), str(path)), arrays, facts)
     except (SafetensorError, OSError, KeyError, ValueError, TypeError, RuntimeError, UsageError) as error:
+        expect_permitted(path)
         raise SeqscopeError(
             f"{path} is no tokenizer that this version reads ({first_line(error)[:200]}). Run `seqscope tokenize` again."
         )

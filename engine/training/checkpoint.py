@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from engine.errors import OtherRun, first_line
-from engine.files import replacing
+from engine.files import expect_permitted, replacing
 from engine.training.optimiser import Average
 
 
@@ -136,6 +136,8 @@ def load(
 
 
 def _damaged(path: Path, error: Exception) -> OtherRun:
+    """Raises PermissionError where the file may not be read."""
+    expect_permitted(path)
     return OtherRun(
         f"{path} is damaged or from another version ({first_line(error)[:200]}). Start over with --restart."
     )

@@ -183,7 +183,9 @@ def test_against_a_baseline_with_holm_and_both_figures_have_the_same_rows() -> N
 def test_of_many_comparisons_those_that_are_sure_stay_so() -> None:
     many = people(best=0.9, **{f"worse{number}": 0.1 for number in range(60)})
     assert set(metrics.standing(many, ["HR@10"])["mark"]) == {"best", ""}
-    assert set(metrics.against(many, "best", "HR@10")["verdict"]) == {"worse"}
+    against = metrics.against(many, "best", "HR@10")
+    assert set(against["verdict"]) == {"worse"}
+    assert f"60 comparisons, with 2,400 samples {against['holm'].min():.3f} at least" in metrics.adjusted(60)
 
 
 def test_beyond_accuracy_or_the_reason() -> None:

@@ -325,3 +325,13 @@ def test_a_history_and_a_comparison_are_saved_and_opened(open_app: Open, monkeyp
     assert again.session_state["seqscope_state"].history == history.items
     assert "saved" not in again.query_params and not again.warning
     assert open_app(saved=comparison.id).session_state["seqscope_state"].k == 7
+    for number in range(40):  # of so many not all are drawn: five hundred would take seconds
+        open_store().histories.save(keys.owner(key), "toys", f"Number {number}", history.items)
+
+    def drawn() -> list[str]:
+        next(button for button in test.button if button.label == "Saved …").click().run()
+        return [button.label for button in test.button if (button.key or "").startswith("saved_go_")]
+
+    assert len(drawn()) == 30 + 1 and "The latest 30 of 41." in [caption.value for caption in test.caption]
+    test.text_input(key="saved_find").set_value(" number 7")
+    assert drawn() == ["Number 7"]

@@ -195,12 +195,14 @@ def test_dots_stand_in_the_studys_order_and_a_paper_has_a_panel_and_a_scale_of_i
     dots = [trace for trace in fig.data if trace.error_x.array is not None]
     assert [dot.marker.color for dot in dots] == [figures.COLOUR, "rgba(0,0,0,0)", "rgba(0,0,0,0)"]
     assert "<i>" not in fig.to_json()
+    assert fig.layout.xaxis.labelalias == {"+0.000": "0.000"}  # Plotly's format writes a sign before zero, too
     fig = figures.beside(studies.beside(found["pieces"], 0), "Here, NDCG@10", "ML-<b>1M, NDCG@10", True)
     here, paper = (trace for trace in fig.data if trace.mode == "markers")
     assert (here.xaxis, paper.xaxis) == ("x", "x2") and fig.layout.xaxis2.matches is None
     assert list(fig.layout.yaxis.ticktext) == ["better", "level", "torn"]
     assert list(here.marker.color) == [figures.COLOUR, "rgba(0,0,0,0)", "rgba(0,0,0,0)"]  # as the verdict has it
     assert list(paper.x[[0, 2]]) == pytest.approx([20, -50]) and np.isnan(paper.x[1])
+    assert fig.layout.xaxis.labelalias == fig.layout.xaxis2.labelalias == {"+0 %": "0 %"}
     assert "<b>" not in fig.to_json()
 
 

@@ -137,6 +137,15 @@ def test_buttons_that_are_open_or_pointed_at_are_read_in_the_dark(visit: Callabl
     accessible(page, runOnly=["color-contrast"])
 
 
+def test_an_option_that_is_cut_ends_in_an_ellipsis(visit: Callable[[str], Page]) -> None:
+    page = visit("/?ds=toys")
+    page.get_by_role("combobox", name="Dataset").click()
+    words = page.get_by_role("option").first.locator("div")
+    until(page, lambda: words.evaluate("e => [getComputedStyle(e).display, getComputedStyle(e).textOverflow]"),
+          ["block", "ellipsis"])  # fmt: skip
+    page.keyboard.press("Escape")
+
+
 def test_a_printed_page_has_the_whole_width(visit: Callable[[str], Page]) -> None:
     page = visit("/?ds=toys")
     page.emulate_media(media="print")

@@ -19,6 +19,8 @@ def test_a_users_history_opens_in_compare(visit: Callable[[str], Page]) -> None:
     page.get_by_role("button", name="u2", exact=True).click()
     page.get_by_role("heading", name="u2").wait_for()
     settle(page)
+    like = page.locator(".st-key-users_user button[kind=tertiary] p").last  # on a tablet it takes two lines
+    assert like.evaluate("words => getComputedStyle(words).textAlign") == "start"
     page.get_by_role("button", name="Open in Compare: u2").click()
     page.wait_for_url(re.compile(r"://[^/]+/(compare)?\?(.*&)?u=u2"))
     settle(page)

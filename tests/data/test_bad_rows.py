@@ -21,6 +21,7 @@ def test_strict_reports_all_and_writes_nothing(bench: Bench) -> None:
     log = bench.write("log.csv", "".join([*GOOD, *["1,2\n"] * 30, ",,\n"]))
     message = bench.fails(log, "--strict", "--report", bench.folder / "report.csv")
     assert len(reported(bench)) == 33  # three things are wrong with the last row
+    assert message == bench.fails(log, "--strict", "--report", bench.folder / "report.csv")  # which is a report already
     assert "30  row with too few fields" in message and "1  event without a user" in message
     assert message.count("  log.csv:") == 20 and "and 11 more; all are in" in message
     assert message.rstrip().endswith("31 bad rows, and nothing was written, because of --strict.")

@@ -18,7 +18,7 @@ from app import frontend
 async def behind(scope, receive, send):  # type: ignore[no-untyped-def]
     """What Streamlit would answer."""
     page = "<head><script src='./static/js/index.js'></script></head>"
-    answers = {"/": HTMLResponse(page), "/key": HTMLResponse("<head></head>")}
+    answers = {**dict.fromkeys(("/", "/metrics/more"), HTMLResponse(page)), "/key": HTMLResponse("<head></head>")}
     answer: Response = answers.get(Request(scope).url.path, PlainTextResponse("Streamlit's", 404))
     await answer(scope, receive, send)
 
@@ -42,6 +42,7 @@ def test_streamlits_page_names_all_modules_of_the_widgets_and_no_other_page_does
         for other in re.findall(r'from"./([^"]+[.]js)"', (folder / name).read_text("utf-8")):
             assert other in named or other in page, f"{name} imports {other}"
     assert get("/key").text == "<head></head>"
+    assert get("/metrics/more").status_code == 404  # its scripts would be looked for in /metrics/: a blank page
 
 
 @pytest.mark.parametrize("root", ["", "/seqscope"])

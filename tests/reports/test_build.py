@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from app.analysis import beam_search, graph_paths, map_colouring
+from app.analysis import beam_search, graph_paths, map_colouring, metrics
 from app.reports import document, html
 from app.reports.build import build
 from app.reports.document import PARTS, Asked, Report
@@ -20,6 +20,7 @@ from app.reports.parts import map as map_part
 from app.reports.parts.graph import Paths
 from app.reports.parts.metrics import verdict
 from app.reports.summary import says_so, summary
+from app.reports.verify import verify
 from app.styles import titled
 from engine.errors import SeqscopeError
 from engine.runtime import NOT_SETTLED, STILL_IMPROVING, Zoo, judge, last_row
@@ -290,6 +291,15 @@ def test_metrics_begin_with_the_floor_and_say_nothing_beyond_a_beam(copied: Path
     beware = next(line.text for line in report.summary if line.about == "Beware")
     assert f"{STILL_IMPROVING.capitalize()}: {report.titles['beta']}. {NOT_SETTLED.capitalize()}: Plain." in beware
     assert page.index("Plain</span>") < page.index("Alpha, user vectors</span>")
+
+
+def test_metrics_have_a_cut_off_that_the_page_offers(models: Zoo) -> None:
+    """Where the catalogue has no more than k items, each is a hit."""
+    report = build(models, Asked(parts=["metrics"], k=100))
+    assert report.metrics is not None and report.metrics.k == metrics.cutoffs(len(models))[-1] == 20 < len(models) < 50
+    before = report.model_copy(update={"metrics": report.metrics.model_copy(update={"k": 50})})
+    assert [entry.subject for entry in verify(before, models) if not entry.holds] == ["metrics"]
+    assert all(entry.holds is not False for entry in verify(before, models))
 
 
 def test_what_a_report_leaves_out_is_not_called_missing(copied: Path) -> None:

@@ -57,14 +57,16 @@ def test_building_again_keeps_what_is_not_derived(built: Path, capsys: pytest.Ca
     (built / "README.md").write_text("Kept.", "utf-8")
     (built / "negatives-u100-test.npy").write_bytes(b"of the dataset that was here")
     films = (built / "films.jsonl").read_bytes()
-    assert cli.main(["sample", "build", "--out", str(built), "--viewers", "200"]) == 0
+    words = ["sample", "build", "--out", str(built), "--viewers", "200"]
+    assert cli.main(words) == 1 and "--overwrite" in capsys.readouterr().err
+    assert cli.main([*words, "--overwrite"]) == 0
     assert DatasetInfo.read(built / "dataset.json").fingerprint == before
     assert before in capsys.readouterr().out
     assert (built / "README.md").read_text("utf-8") == "Kept."
     assert (built / "films.jsonl").read_bytes() == films
     assert not (built / "negatives-u100-test.npy").exists()
     (built / "README.md").unlink()
-    assert cli.main(["sample", "build", "--out", str(built), "--viewers", "200", "--seed", "1"]) == 0
+    assert cli.main([*words, "--overwrite", "--seed", "1"]) == 0
     assert DatasetInfo.read(built / "dataset.json").fingerprint != before
 
 
@@ -72,7 +74,7 @@ def test_the_committed_sample_is_what_the_generator_gives(log: Log, films: list[
     info = DatasetInfo.read(SAMPLE / "dataset.json")
     roles = leave_one_out(log.events.offsets)
     assert info.fingerprint == fingerprint([film.item_id for film in films], log.events, log.timestamps, roles), (
-        "data/sample is not what the generator gives: run `seqscope sample build --out data/sample`"
+        "data/sample is not what the generator gives: run `seqscope sample build --overwrite`"
     )
 
 

@@ -12,6 +12,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from engine.errors import SeqscopeError
+from engine.tokenizers.run import load_tokenizer
 from engine.training import checkpoint
 from engine.training.checkpoint import State
 from engine.training.optimiser import OptimiserConfig, build
@@ -69,6 +70,16 @@ def test_what_is_damaged_is_said_in_one_sentence(tmp_path: Path, how: str) -> No
     said = str(fault.value)
     assert "checkpoint.safetensors is damaged" in said and "--restart" in said
     assert "\n" not in said and len(said) < 500
+
+
+def test_what_may_not_be_read_is_not_called_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or `--restart-other` would throw it away. Of such a file safetensors says that it is missing, as it is here."""
+    path = tmp_path / "checkpoint.safetensors"
+    denied = PermissionError(13, "Permission denied", str(path))
+    monkeypatch.setattr(Path, "open", lambda *_: (_ for _ in ()).throw(denied))
+    for read in (checkpoint.read_state, lambda path: checkpoint.load(path, *pair()), load_tokenizer):
+        with pytest.raises(PermissionError):
+            read(path)
 
 
 def test_a_disk_that_takes_no_more_is_an_error_of_the_system(tmp_path: Path) -> None:

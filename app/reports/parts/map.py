@@ -18,6 +18,7 @@ from app.reports.part import Part, Source
 from app.store.attributes import tidied
 from app.styles import titled
 from app.text import clean, short
+from engine.bundle.manifest import SAMPLE
 
 if TYPE_CHECKING:
     from app.reports.document import Model, Report
@@ -142,10 +143,11 @@ class MapPart(Part[Map]):
         if few:
             drawn = f"{len(content.x):,} of {drawn}, drawn at random but for those that are marked"
         coloured = f", coloured by {content.column.lower()}" if content.column else ""
+        some = f" of {SAMPLE:,} items" if content.total > SAMPLE else ""
         text = (
             f"{_space(content, report)}: {drawn}{coloured}. {clean(content.method, 100)}; trustworthiness "
-            f"{content.trustworthiness:.3f} over {content.neighbours} neighbours. Filled numbers are the history in its order, "
-            "rings the list, best first."
+            f"{content.trustworthiness:.3f} over {content.neighbours} neighbours{some}. Filled numbers are the history in its "
+            "order, rings the list, best first."
         )
         groups = zip(content.groups, _palette(content), strict=True)
         legend = [{"sign": "●", "marker": "circle", "colour": colour, "words": clean(name)} for name, colour in groups]

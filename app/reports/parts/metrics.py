@@ -223,6 +223,11 @@ class MetricsPart(Part[Metrics]):
         ]
 
     def compare(self, report: Report, then: Metrics, now: Metrics) -> Iterator[Checked]:
+        if then.k > now.k == analysis.cutoffs(report.dataset.items)[-1]:
+            yield Checked(
+                "metrics", None, f"at {then.k} every item of this catalogue is a hit; they are at {now.k} now"
+            )
+            return
         if report.schema_version != 1:
             others = then.verdict is not None and _compared(then.verdict) != _compared(now.verdict)
             if others:
@@ -265,7 +270,7 @@ PART = MetricsPart()
 
 @cached(100, by=of_content)
 def measure(models: Zoo, names: tuple[str, ...], protocol: str | None, k: int) -> Metrics | None:
-    """None where no model that is shown was evaluated. k: of the lists; that of the metrics is the highest cut-off up to it."""
+    """None where no model that is shown was evaluated. k: of the lists; the metrics have the page's highest cut-off up to it."""
     possible = evaluation.protocols(models, names)
     if not possible:
         return None
@@ -278,7 +283,7 @@ def measure(models: Zoo, names: tuple[str, ...], protocol: str | None, k: int) -
     ranks = {row: ranks_of[row] for row in sorted(ranks_of, key=lambda row: names.index(analysis.model_of(row)))}
     if not ranks or not len(next(iter(ranks.values()))):
         return None
-    k = max((cut for cut in judge.CUTOFFS if cut <= k), default=min(judge.CUTOFFS))
+    k = max(cut for cut in analysis.cutoffs(len(models)) if cut <= k)
     standing = analysis.standing(ranks, [judge.key(name, k) for name in analysis.metrics_of(protocol)])
     exposures = {name: models.bundles[name].exposure_table() for name in names}
     beyond = analysis.beyond(exposures, ranks, protocol, k, models.popularity)

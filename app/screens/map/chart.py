@@ -24,6 +24,7 @@ from app.session.address import decode, encode
 from app.spaces import Place
 from app.store.catalogue import Catalogue
 from app.text import clean, count, md, percent
+from engine.bundle.manifest import SAMPLE
 from engine.runtime import Zoo
 
 _HEIGHT = (
@@ -221,8 +222,9 @@ def quality(models: Zoo, place: Place, drawn: int, every: int, singular: str) ->
             f"clusters are not meaningful, and the axes have no units.{missing}"
         )
         settings = ", ".join(f"{name} {value}" for name, value in how.parameters.items())
+        each = f"of {SAMPLE:,} drawn at random" if drawn > SAMPLE else "one"
         meaning = (
-            f"How far the {how.neighbours} {singular}s around each one on the map are also near it in the space itself. "
+            f"How far the {how.neighbours} {singular}s around each {each} on the map are also near it in the space itself. "
             f"{how.method}, made once at export: {settings}"
         )
         st.caption(md(words, 1_000), help=md(meaning, 600))

@@ -127,8 +127,7 @@ def choose(models: Zoo, protocols: list[str]) -> MetricsChoices:
             key=f"metrics_name{'_sets' if sets else ''}",
             help="\n\n".join(f"**{name}**: {glossary.tooltip(name)}" for name in names),
         )
-        # where the catalogue has no more than k items, each is a hit
-        cutoffs = [str(k) for k in judge.CUTOFFS if k < len(models)] or [str(min(judge.CUTOFFS))]
+        cutoffs = list(map(str, metrics.cutoffs(len(models))))
         usual = "20" if sets else "10"
         k = choice.segmented(
             "k", "at", {k: k for k in cutoffs}, usual if usual in cutoffs else cutoffs[-1],

@@ -81,7 +81,7 @@ def _against(this: MetricsChoices) -> None:
     )
     words = metrics.better_words(table, baseline, metrics.bold(this.titles))
     st.caption(
-        f"{words} Paired over the same users; p adjusted by Holm for {count(len(every), 'comparison')}. "
+        f"{words} Paired over the same users; {metrics.adjusted(len(every))}. "
         f"Diamond: the baseline. Open: not significant. {md(evaluation.over_seeds(this.models, this.protocol), 1_000)}"
     )
 

@@ -65,9 +65,13 @@ def _found(draft: Draft, checked: CheckResult) -> None:
     for words in views.stops(checked):
         st.error(md(words, 600), icon=":material/block:")
     bad, warnings = views.problem_lines(checked, "bad"), views.problem_lines(checked, "warning")
+    dropped = views.problem_lines(checked, "warning", dropped=True)
     if bad:
         st.markdown(f":material/error: **{md(count(checked.bad_rows, 'row'))} cannot be used**")
         st.markdown(_listed(bad))
+    if dropped:
+        st.markdown(":material/filter_alt: **Not used**")
+        st.markdown(_listed(dropped))
     if warnings:
         st.markdown(":material/warning: **Used, with warnings**")
         st.markdown(_listed(warnings))

@@ -12,7 +12,7 @@ from app.text import amount, clean, count, listed
 from engine.runtime import repeats
 from engine.tabular.columns import NAMES
 from engine.tabular.columns import called as called_alike
-from engine.tabular.findings import EACH, CheckResult, HeldOut
+from engine.tabular.findings import DROPPED, EACH, CheckResult, HeldOut
 from engine.tabular.problems import PROBLEMS, Kind
 from engine.tabular.reading import (
     DELIMITERS,
@@ -145,11 +145,12 @@ def usable_words(checked: CheckResult) -> str:
     return listed(facts)
 
 
-def problem_lines(checked: CheckResult, kind: Kind) -> list[tuple[str, str]]:
-    """For each problem of this kind: (1,204 × row with too few fields, in the catalogue; what to do about it). Not escaped."""
+def problem_lines(checked: CheckResult, kind: Kind, dropped: bool = False) -> list[tuple[str, str]]:
+    """For each problem of this kind: (1,204 × row with too few fields, in the catalogue; what to do about it). Not escaped.
+    dropped: True for those alone of which the rows are left out though nothing is wrong with them, False for the others."""
     lines = []
     for entry in checked.counts:
-        if entry.kind == kind:
+        if entry.kind == kind and (entry.problem in DROPPED) == dropped:
             problem = PROBLEMS[entry.problem]
             advice = " ".join(part for part in (clean(entry.note, 300), problem.fix) if part)
             lines.append((f"{entry.number:,} × {problem.words}, in the {entry.file}", advice))
