@@ -7,8 +7,6 @@ What it is given and what it makes lie with the job. Over a visitor's own datase
 other job does meanwhile; over one of the server's, which nobody changes, in its own. Nothing here needs Streamlit.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -9,8 +9,6 @@ from the disk, so that it can be cancelled and resumed.
 Nothing of it goes through Streamlit's store of media, which is one for all visitors and forgets a file with anybody's run.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import hashlib

@@ -7,8 +7,6 @@ browser draws them (app/components/dom.js), and only then tells Streamlit, whose
 same. An edit that cannot be answered so, or not soon, is drawn by the run alone.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable, Mapping

@@ -5,8 +5,6 @@
 Figures come from app.figures with data alone; how they look in light and dark is decided here.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 from collections.abc import Callable, Hashable, Mapping

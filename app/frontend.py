@@ -5,8 +5,6 @@ what it needs. And every file is opened and read anew in a pool of threads, some
 names all that the first lists need, and files that were asked for stay in memory (those of a first page are 3 MB).
 """
 
-from __future__ import annotations
-
 import mimetypes
 import re
 from functools import cache

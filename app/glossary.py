@@ -5,8 +5,6 @@
 `sections.heading`, the controls of `choice` and the tables of `export` ask for the tooltips of their labels themselves.
 """
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

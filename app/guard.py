@@ -6,8 +6,6 @@ with guard.watch("the page Compare"):
 st.button("Add", on_click=guard.callback(add, item_id))
 """
 
-from __future__ import annotations
-
 import logging
 import secrets
 from collections.abc import Callable, Iterator

@@ -19,8 +19,6 @@ A store keeps the home in which it lies (`store.home`), and so does everything t
 No path is made from a name that came from outside: owners and ids have a form of their own, which is checked here.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import re

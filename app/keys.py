@@ -12,8 +12,6 @@ every page that it sends the cookie (again, so that it does not run out while it
 which a key is brought to another browser.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import hmac

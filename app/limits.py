@@ -1,7 +1,5 @@
 """What a visitor may ask for at once, wherever it is asked: in an address, a saved history, a report."""
 
-from __future__ import annotations
-
 MAX_HISTORY = 200
 """Items of a history."""
 MAX_K = 100

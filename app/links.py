@@ -5,8 +5,6 @@ Nobody can guess one. It lives as long as the session of its page, is not change
 Whoever else asks for it gets the same 404 as for one that never was.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import re

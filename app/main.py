@@ -6,8 +6,6 @@ That folder must not be called pages/: Streamlit then takes the app for one of i
 that a link leads to without this file, and AppTest loses the sidebar from the second run on.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

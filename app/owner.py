@@ -11,8 +11,6 @@ browser   everybody else: an unguessable key in a cookie, which the server sets 
 session   without that cookie, because the browser refuses cookies or the app runs without app/serve.py: until the tab is closed
 """
 
-from __future__ import annotations
-
 import json
 import secrets
 from collections.abc import Mapping

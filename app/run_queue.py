@@ -12,8 +12,6 @@ A run is waited for `longest` seconds at most: who opens a dataset or asks a slo
 fragment alone are short and not queued.
 """
 
-from __future__ import annotations
-
 import gc
 import threading
 import time

@@ -1,7 +1,5 @@
 """How a model looks in every figure, and what an item is called: the same on every page and in every report."""
 
-from __future__ import annotations
-
 import dataclasses
 from dataclasses import dataclass
 from functools import cache, lru_cache

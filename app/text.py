@@ -11,8 +11,6 @@
 Plain places (st.text, table cells, st.selectbox options) take `clean(title)` as it is.
 """
 
-from __future__ import annotations
-
 import csv
 import functools
 import io

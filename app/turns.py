@@ -5,8 +5,6 @@ with their oldest request; their further requests come in later rounds. Used whe
 (app/uploads/runner.py), trainings estimated (app/jobs/estimate.py) and jobs begun (app/jobs/queue.py).
 """
 
-from __future__ import annotations
-
 import math
 import threading
 import time

@@ -11,8 +11,6 @@
 Nothing here needs Streamlit. A job lives on when the browser closes; when the server ends, the next one finds it.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import ipaddress

@@ -4,8 +4,6 @@ models = zoo.open_zoo(state.get().dataset)    # engine.runtime.Zoo; "no such dat
 zoo.style(models, "sasrec").colour            # the same on every page
 """
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Callable, Iterator

@@ -6,8 +6,6 @@ Histories are drawn anew: lengths as those of the dataset's people, items by pop
 time and not of people. The numbers include reading and sorting that file and writing the output.
 """
 
-from __future__ import annotations
-
 import argparse
 import subprocess
 import sys

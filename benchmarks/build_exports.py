@@ -7,8 +7,6 @@ Interrupted, it goes on with the training that was under way. A run is trained a
 which it learns from. The new folder takes the place of the old one only when every bundle has been checked.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import json

@@ -14,8 +14,6 @@ Meanwhile the health check is asked five times a second, and the server's reside
 project, to be measured in the same way; downloads are counted where it has links for them.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import contextlib

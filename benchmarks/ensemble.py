@@ -4,8 +4,6 @@ each of them. How far it lies above the best tells how much that one could learn
     python -m benchmarks.ensemble exports/films sasrec hstu bert4rec counting
 """
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

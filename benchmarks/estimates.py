@@ -8,8 +8,6 @@ Passes where both real times are within a factor of 2 of what was estimated. A m
 the two times and not at the other spoils the comparison.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import subprocess

@@ -6,8 +6,6 @@ Seconds are of processor time, which other programs on the machine change little
 training log in memory to the model, without the search that settings may have been found by.
 """
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import statistics

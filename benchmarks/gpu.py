@@ -17,8 +17,6 @@ lightgcn-gpu, ngcf-gpu: the same on gowalla in smaller batches than a CPU can af
 Without a GPU everything runs on the CPU, and the result files say so. Datasets: data/NAME (benchmarks/README.md).
 """
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import json

@@ -11,8 +11,6 @@ times the batches of an epoch. Drawing an epoch's pairs is measured apart: the p
 installed, else its Python one.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -5,8 +5,6 @@ from as many as it reads, so train it with all of them first (--set model.max_le
     python -m benchmarks.history_length runs/films/lightgcn runs/films/mult-vae [--latest 1 2 3 5 10 1000]
 """
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -11,8 +11,6 @@ or both at 0, so that nothing else differs, with three seeds each. A result name
 fingerprint.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

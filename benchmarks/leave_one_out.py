@@ -15,8 +15,6 @@ already, and the margin would need the whole tree of identifiers for each event.
 rank), is right by definition.
 """
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 from typing import NamedTuple

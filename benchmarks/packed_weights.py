@@ -6,8 +6,6 @@ Rows for docs/models.md: each number of weights kept an item, as half floats and
 all.
 """
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import itertools

@@ -4,8 +4,6 @@ A peer trains the same dataset with the sizes, lengths, batches and negatives of
 vectors of items, which are taken from our model. Its steps are its own, with the examples as it makes them.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -15,8 +15,6 @@ the sentence stands above the table.
 Refits (`seqscope train --refit`) have files, protocols and comparisons of their own.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -1,7 +1,5 @@
 """The tables of benchmarks/README.md on quality, from the results that `python -m benchmarks.quality record` kept."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import json

@@ -8,8 +8,6 @@ Results are kept in benchmarks/results/sample-story.json, those of models that w
 bootstrap intervals over viewers.
 """
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import json

@@ -10,8 +10,6 @@ item, histories of 20 items, beam 20. Codes are drawn evenly, or by Zipf's law, 
 identifiers share longer beginnings, some even all of their codes. An empty list leaves a part out.
 """
 
-from __future__ import annotations
-
 import argparse
 import tempfile
 import time

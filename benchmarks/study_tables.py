@@ -6,8 +6,6 @@
 The first needs Gowalla imported (docs/protocol.md); the second prints the tables of benchmarks/README.md.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

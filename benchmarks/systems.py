@@ -7,8 +7,6 @@ Figures of ours are read from benchmarks/results and, where nothing was recorded
 are declared below, each with its protocol and source. Where both have one dataset and protocol they can be compared.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import tomllib

@@ -13,8 +13,6 @@ each output written once, at the rate of a copy; the fastest of five each, measu
 needs less, so the second can be above 100 %.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -8,8 +8,6 @@ as many rows as the catalogue, the long log ten times: it is refused. CPU second
 clock on a machine that does other things, too.
 """
 
-from __future__ import annotations
-
 import argparse
 import gzip
 import json

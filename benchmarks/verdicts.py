@@ -3,8 +3,6 @@
 A folder is one of runs, evaluated by `seqscope evaluate`, or one of exports; its models are those of one dataset.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Callable, Mapping

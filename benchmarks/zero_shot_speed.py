@@ -7,8 +7,6 @@ two are the same. The goal: what scores them is there within three minutes on tw
 CPU seconds tell more than the clock on a machine that does other things as well.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import subprocess

@@ -23,8 +23,6 @@ A peer that is not given is left out, and the output says so. How they differ fr
 its authors' code has a command of its own (`benchmarks.graph_speed`), and so has SASRec (`benchmarks.training_speed`).
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import statistics

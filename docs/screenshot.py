@@ -1,7 +1,5 @@
 """Pictures of all pages, taken of the running app, and docs/pages.md that shows them: `make screenshot`."""
 
-from __future__ import annotations
-
 import io
 
 from PIL import Image

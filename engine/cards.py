@@ -4,8 +4,6 @@ The copy in cards.json is written by `seqscope cards --write` from the classes; 
 packages add models or tokenizers, the same command is asked once per process instead.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import subprocess

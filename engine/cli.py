@@ -4,8 +4,6 @@ through entry points (`GROUP`), so that the engine never needs to know of the ap
 Exit codes: 0 done, 1 failed (one message on standard error), 2 wrong use, 130 interrupted.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import sys

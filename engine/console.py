@@ -9,8 +9,6 @@ The environment variable SEQSCOPE_PROGRESS names that file. It is replaced as a 
 are any: what the result lacks (see `warn`).
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

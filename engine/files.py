@@ -1,7 +1,5 @@
 """Writing so that a reader sees the old file or the new one, never half of either; and reading what may be neither."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import hashlib

@@ -1,8 +1,6 @@
 """What this machine has: memory, and cores to compute on; what its environment variables set; and what makes room there for what
 matters more."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import datetime

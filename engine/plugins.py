@@ -1,8 +1,6 @@
 """What stands in the code by being declared: the classes of this project's packages, and what other packages add through entry
 points of their installation (docs/extending.md)."""
 
-from __future__ import annotations
-
 import functools
 import importlib
 import logging

@@ -1,8 +1,6 @@
 """Every model that a recipe may name: those that match vectors (engine.models), those that generate identifiers
 (engine.generation), and those of other packages (docs/extending.md)."""
 
-from __future__ import annotations
-
 from engine.cards import MODELS as GROUP
 from engine.cards import place
 from engine.models.base import Recommender

@@ -1,7 +1,5 @@
 """What a word is, in any script, and how a share is written."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 

@@ -1,7 +1,5 @@
 """What a generator does while it writes: the beam search that came to its identifiers, and its cross-attention to the history."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

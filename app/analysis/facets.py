@@ -1,7 +1,5 @@
 """The list of a catalogue: which filters there are, what a row says, what a filter is called."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 

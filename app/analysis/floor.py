@@ -3,8 +3,6 @@
 families: row of a table (app/analysis/metrics.py) → its model's family.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """Paths through people and items, and layers, of a model that learnt along a graph: in words and tables."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 

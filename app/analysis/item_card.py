@@ -1,7 +1,5 @@
 """One item: how popular it is, what is known of it, its series, and who its neighbours are in each model."""
 
-from __future__ import annotations
-
 import re
 from typing import Any, NamedTuple
 

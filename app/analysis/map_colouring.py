@@ -1,7 +1,5 @@
 """What the points of a map can be coloured by, and the columns that cannot, with the reason."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ without training is in floor.py, the verdict on it in engine/evaluation/verdict.
 A row of a table is a model, or a model that was told more than the history (`ranked`); families: row → its model's family.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,8 +1,6 @@
 """What the card of a model and of its data says: what it can do and why not, the words it knows, what is held out; and which
 models are shown until somebody chooses. Plain text."""
 
-from __future__ import annotations
-
 import datetime
 from collections import Counter
 from collections.abc import Mapping

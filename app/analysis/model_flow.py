@@ -1,7 +1,5 @@
 """How a model comes from a history to its list, step by step: what its bundle declares, with the numbers of this history."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from app.analysis.recommend import SAME_FOR_EVERYBODY, TopK, contributions

@@ -1,7 +1,5 @@
 """What people of the log had next after the end of a history: counted, whatever the models say."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The prefix tree: every prefix a node, as wide as it has items; and what its items have in common."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """What codes say of a catalogue, as functions of small arrays. codes: int [items, levels], −1 in trailing places, everywhere."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple

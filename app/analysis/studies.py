@@ -1,7 +1,5 @@
 """What changing one thing at a time does, as small tables and sentences: pure functions on studies."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 

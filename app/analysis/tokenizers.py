@@ -1,7 +1,5 @@
 """What the Semantic IDs page asks of tokenizers and models, computed once for all visitors."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 

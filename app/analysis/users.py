@@ -4,8 +4,6 @@ Rows are those of `Zoo.users`. A rank of the held-out item is of the main protoc
 held-out items, the best of their ranks.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

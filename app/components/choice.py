@@ -3,8 +3,6 @@
 A label that names a term of the glossary has its meaning as a tooltip.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

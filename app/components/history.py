@@ -1,7 +1,5 @@
 """The history that a page looks at, as chips to edit, and where histories come from: a search, examples, held-out users."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -3,8 +3,6 @@
 Sections that are closed compute nothing. Nothing that comes from the browser is believed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode

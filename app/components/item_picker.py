@@ -1,7 +1,5 @@
 """Items to choose: found by their titles, put into the history, or explained."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 On the pages Report and Your data; on all others, that what jobs make is shown as soon as it is there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import streamlit as st

@@ -9,8 +9,6 @@
 A link to one of them: `state.link_to("metrics", section="users")`. Headings within them: `sections.heading("Prefix purity")`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Literal

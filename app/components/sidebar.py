@@ -1,7 +1,5 @@
 """The sidebar on every page: which dataset, how long the lists, the link to all that is shown, and whose things these are."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from app import guard, owner

@@ -5,8 +5,6 @@ Each list is one element however long it is, so that a rerun stays quick. Titles
 What was clicked goes to `on_act` as a dictionary. Whoever handles it checks it, since it comes from outside.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Mapping

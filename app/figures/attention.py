@@ -1,7 +1,5 @@
 """Figures of attention. Titles come in escaped (`ticks`, `Names.hovers`); colours of text and ground are the page's."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The beam as a figure: steps from left to right, likely prefixes broad, those not followed faint, items at the right."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

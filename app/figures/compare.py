@@ -1,7 +1,5 @@
 """What the page Compare shows: the lists as plain data for the widget, and its figures. Titles are escaped here."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

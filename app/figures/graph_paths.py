@@ -1,7 +1,5 @@
 """The tree of paths that opens from a history, layer by layer (after figure 1 of NGCF's paper), and what each layer adds."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import groupby

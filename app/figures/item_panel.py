@@ -1,7 +1,5 @@
 """What the detail panel of an item shows, as plain data for `widgets.item_panel`: one function per section."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,8 +1,6 @@
 """Figures of the pages Metrics and Users: estimates as dots with their intervals, curves of trainings, distributions of ranks.
 A model keeps its colour, marker and dash everywhere."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

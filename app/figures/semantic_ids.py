@@ -1,7 +1,5 @@
 """Figures of the Semantic IDs page. A tokenizer keeps its colour, marker and dash in all of them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

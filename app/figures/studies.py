@@ -1,7 +1,5 @@
 """Figures of studies: differences as dots with their intervals, sweeps as lines. A sweep's values stand at equal distances."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """What figures share: quiet colours, legends, ticks and logarithmic axes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -3,8 +3,6 @@
 python -m app.jobs.fresh DATASET EXPORTS RUNS
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 import shutil

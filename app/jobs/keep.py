@@ -3,8 +3,6 @@
 python -m app.jobs.keep BROUGHT KEPT
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

@@ -10,8 +10,6 @@ waits for no GPU that a training has. How many of either are submitted at a time
 submission a job has is kept in its folder, so that a server that starts again knows it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import json

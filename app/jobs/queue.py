@@ -21,8 +21,6 @@ Of several servers with one home, one alone starts runners; when it ends, the ne
 the runners that live, and starts those again that do not.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import logging

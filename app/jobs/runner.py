@@ -4,8 +4,6 @@ It outlives the server that started it, and dies alone: what it was doing, the n
 folder is held as long as it lives. `cancel` in the folder ends the job; SIGTERM ends the runner, and leaves the job to the next.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import fcntl

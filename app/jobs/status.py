@@ -3,8 +3,6 @@
 It is replaced by renaming, so that a reader finds the one before or this one, never half of either.
 """
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Literal

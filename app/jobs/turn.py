@@ -4,8 +4,6 @@ of the dataset.
 python -m app.jobs.turn DATASET MADE SHOWN
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import secrets

@@ -1,7 +1,5 @@
 """A page's address ↔ what a report is asked for, so that a report leads back to its page and a link becomes a report."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from urllib.parse import parse_qsl, urlencode, urlsplit
 

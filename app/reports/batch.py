@@ -5,8 +5,6 @@ that was ended in the middle goes on where it was, provided that it asks the sam
 the output in one step, and the folder goes.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """A zoo and what is asked for → the report."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The figures of a report as SVG, from numbers and plain texts: bars, signed bars, dots with intervals, cells, lines, points."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence

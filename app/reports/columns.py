@@ -4,8 +4,6 @@ One event per row has a user, an item and perhaps a time; one history per row ha
 lists is the history, whatever else is in the row: targets, labels and lengths are not read.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence

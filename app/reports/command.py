@@ -9,8 +9,6 @@
 docs/report.md says what a report holds, and which files of histories are read.
 """
 
-from __future__ import annotations
-
 import argparse
 import resource
 import signal

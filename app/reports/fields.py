@@ -1,7 +1,5 @@
 """What report.json is made of: strict models, an item, a place in a history, and numbers with as many digits as a float32 has."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """The files of a report: one in each form, a CSV per table, or all in a zip; a reader sees a whole file or none."""
 
-from __future__ import annotations
-
 import datetime
 import io
 import zipfile

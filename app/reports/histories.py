@@ -16,8 +16,6 @@ Of somebody else's file a batch may ask as much as an upload may, and so many an
 passes: the command line reads one's own files.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import json

@@ -4,8 +4,6 @@ Everything is inlined, and the page's own rules (Content-Security-Policy) forbid
 script but those whose hashes stand in them. Foreign text is escaped by Jinja, in figures by `svg` and `app.text.label`.
 """
 
-from __future__ import annotations
-
 import base64
 import functools
 import hashlib

@@ -4,8 +4,6 @@ Latin, Greek, Cyrillic and Hebrew letters are in a font that comes along; others
 from the folder that SEQSCOPE_FONTS names. Letters that no font has are named on the first page.
 """
 
-from __future__ import annotations
-
 import datetime
 import json
 import os

@@ -3,8 +3,6 @@
 What is the machine's, the moment's or the author's cannot be asked again: docs/report.md names it.
 """
 
-from __future__ import annotations
-
 import datetime
 import importlib.metadata
 import platform

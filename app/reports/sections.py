@@ -1,7 +1,5 @@
 """The sections of a report in their order, for HTML and PDF alike."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import NamedTuple
 

@@ -5,8 +5,6 @@ Text and lines carry a class, so that a page may colour them by its scheme, and 
 pixels of a figure as wide as `WIDTH` unless it says so. Foreign text is escaped here.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import unicodedata

@@ -5,8 +5,6 @@ Scores, shares and effects may differ by rounding alone (`TOLERANCE`, relative w
 builds of ONNX Runtime add in another order. All else must be the same to the letter.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path

@@ -1,8 +1,6 @@
 """The pages, a folder each. Whoever wants to know which there are reads `PAGES`: a folder declares its own as `PAGE`, and other
 packages add theirs through the entry point seqscope.pages (docs/extending.md)."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any

@@ -10,8 +10,6 @@ deleted meanwhile is missing in it, row and all, after it was restored. It is re
 is there, which is kept.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

@@ -8,8 +8,6 @@ Every function of its parts takes the owner, and looks for the owner's rows alon
 What a function has returned is on the disk: it is there after SIGKILL.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path

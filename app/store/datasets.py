@@ -3,8 +3,6 @@
 The row is what counts. A folder appears, complete, before its row does, and goes after it: nobody ever sees half of one.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Callable, Mapping, Sequence

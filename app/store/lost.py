@@ -8,8 +8,6 @@ ended between the two, or when the store lost rows. `recover` brings them back: 
 that has none is made anew from its files.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence

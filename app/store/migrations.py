@@ -4,8 +4,6 @@ A step is one or more statements of SQL. It is carried out in one transaction to
 so that a store is never between two steps.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import duckdb

@@ -12,8 +12,6 @@ The digest is that of items.parquet. The place lies in the folder of a visitor's
 datasets in SEQSCOPE_HOME, or in a temporary folder where that cannot be written. Nothing is written to exports/.
 """
 
-from __future__ import annotations
-
 import argparse
 import fcntl
 import functools

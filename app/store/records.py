@@ -1,7 +1,5 @@
 """What the store keeps: one frozen record per row. Times are UTC."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import unicodedata

@@ -1,7 +1,5 @@
 """What visitors save under a name: one form for histories, comparisons and reports, which differ in what they hold."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

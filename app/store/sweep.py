@@ -5,8 +5,6 @@ what has expired, goes to lost/ first (app/store/lost.py). Folders that are olde
 stay, and `seqscope store check` names them.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -5,8 +5,6 @@ Nothing of an archive is trusted: names are read for words and shown, never used
 before, and counted while it is unpacked; an archive within it is not opened.
 """
 
-from __future__ import annotations
-
 import re
 import zipfile
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The check of one upload: catalogue, log and both beside each other. Writes findings.* and the clean files."""
 
-from __future__ import annotations
-
 import shutil
 import time
 from collections.abc import Mapping

@@ -4,8 +4,6 @@ They hold the rows that are kept, in their order, as the importer of the engine 
 attributes as whole numbers, numbers, lists of texts or text.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterable, Mapping

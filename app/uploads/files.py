@@ -7,8 +7,6 @@ waiting/items.parquet, waiting/log.parquet  the clean files, until somebody want
 clean/…                                   the same, in use
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 import shutil

@@ -1,7 +1,5 @@
 """What a file seems to be: looked at in part, said in whole. Whatever the visitor has fixed is taken as it is."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial

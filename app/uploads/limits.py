@@ -9,8 +9,6 @@ SEQSCOPE_UPLOADS           steps that run at the same time on this server, besid
 SEQSCOPE_QUOTA_ROWS        of one file (default 5,000,000; app/store/quota.py)
 """
 
-from __future__ import annotations
-
 from typing import Self
 
 from engine.machine import settings, whole_number

@@ -3,8 +3,6 @@
 The calling thread waits; `on_progress` is called in it, and whatever that raises (a page that is drawn anew, say) ends the child.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import logging

@@ -4,8 +4,6 @@ The sample has some mistakes in it, so that one sees what a check says. Its log 
 thing, and take what belongs together one after the other.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import random

@@ -3,8 +3,6 @@
 codes: int [items, levels], −1 in trailing places, everywhere.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple

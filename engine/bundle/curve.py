@@ -1,8 +1,6 @@
 """What has to be said of a training: whether validation had settled when it ended, and which events it was fitted on. Asked of
 runs, where pydantic may be missing, of bundles and of results."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Reading files nobody vouches for: only plain files inside their folder, of the announced size and content."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

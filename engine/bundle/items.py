@@ -7,8 +7,6 @@
 What is mapped costs no memory of the process but for the pages that are being looked at, and those the system may take back.
 """
 
-from __future__ import annotations
-
 import bisect
 import functools
 from collections.abc import Callable, Iterator, Sequence

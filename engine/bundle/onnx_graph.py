@@ -6,8 +6,6 @@ protocol buffer directly, since the runtime has no onnx package. Field numbers a
 (https://github.com/onnx/onnx/blob/main/onnx/onnx.proto); they are frozen by the format.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field

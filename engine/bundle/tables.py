@@ -1,7 +1,5 @@
 """Parquet tables and NumPy arrays of a bundle, checked and brought to fixed types, so that a page can rely on them."""
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import hashlib

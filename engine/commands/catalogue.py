@@ -7,8 +7,6 @@ Models that know items by their words serve such a dataset at once, and tokenize
 from what users interact with needs a log (`seqscope data import`).
 """
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Exit code 0 where the app can be served and models can be trained, else 1. --jso
 """
 # Works where half of the packages are missing, and says which.
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import importlib.metadata

@@ -5,8 +5,6 @@ the exported models, with a map. --export writes the encoder itself as an ONNX g
 nothing else.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import time

@@ -6,8 +6,6 @@ tokenize` go to <DIR>/identifiers/, and so do semantic IDs of TIGER, LETTER or M
   seqscope export Beauty.index.json --dataset data/beauty --to exports/beauty --name letter-theirs
 """
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

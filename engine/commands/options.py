@@ -1,7 +1,5 @@
 """Options that several commands take."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable
 from pathlib import Path

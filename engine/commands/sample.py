@@ -7,8 +7,6 @@
 What `build` plants in the log is told in docs/sample.md, what the ratings are in docs/films.md.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 from pathlib import Path

@@ -7,8 +7,6 @@ go to <DIR>/studies/<name>.json, where the page Metrics finds them.
   seqscope study letter-terms temperature --dataset data/sample --to exports/sample
 """
 
-from __future__ import annotations
-
 import argparse
 import shlex
 from pathlib import Path

@@ -11,8 +11,6 @@ With --from the items get the codes of a tokenizer that was fitted to another ca
   seqscope tokenize --from runs/beauty/rqvae --dataset data/beauty-2027
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 from pathlib import Path

@@ -9,8 +9,6 @@ When it has finished, the same command with --refit trains the recipe once more,
 epochs as were best; its figures never stand beside the others.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 from pathlib import Path

@@ -6,8 +6,6 @@ The bundle lies beside the dataset.json of what it was trained on. Items are rea
 found again as long as neither the bundle nor the words change. Where people of the dataset have held-out items, they are ranked.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import time

@@ -1,7 +1,5 @@
 """The catalogue: records of an item file to one table with a row per item, typed attributes and a title for everybody."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -4,8 +4,6 @@ What has come so far waits in ``NAME.part`` and is continued, also by a later ru
 the file it belongs to. The name itself appears only when all bytes are there and their checksum is right.
 """
 
-from __future__ import annotations
-
 import http.client
 import json
 import shutil

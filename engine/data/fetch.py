@@ -2,8 +2,6 @@
 
 No member of an archive leaves the folder, none is a link, and the sum of sizes is bounded."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

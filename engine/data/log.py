@@ -3,8 +3,6 @@
 All text stays in DuckDB, which moves to disk what does not fit into its memory; only numbers and the distinct ids come out.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

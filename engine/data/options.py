@@ -1,7 +1,5 @@
 """What a person can choose about an import, with its default. dataset.json keeps every choice."""
 
-from __future__ import annotations
-
 import io
 import math
 import os

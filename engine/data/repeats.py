@@ -5,8 +5,6 @@ user with the same item are dropped before the split, and the history is left ou
 repeats must not be looked for among candidates that lack its rivals.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

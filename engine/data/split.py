@@ -7,8 +7,6 @@ Mult-VAE) do; what is drawn follows from a seed and from the order of users and 
 Events are flat: user u's events are ``offsets[u]:offsets[u + 1]``, oldest first. Where several events of one user share a
 time, their order is the order of the rows that came in, and the split keeps it."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

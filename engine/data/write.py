@@ -1,7 +1,5 @@
 """Write a prepared dataset, used by every importer and by the sample generator: a folder that appears whole or not at all."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Evaluate one model on a dataset's test items and keep the ranks, from which everything else is computed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast

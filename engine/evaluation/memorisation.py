@@ -5,8 +5,6 @@ has it right after the last item of the history. Counting models read further ba
 told apart here: it came within PLACES after some item of the history.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -10,8 +10,6 @@ With several (protocols of sets), ranks are those of all items of a user, each a
     NDCG@k     both            DCG@k / ideal DCG of min(k, |T|) items
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 import sys

@@ -14,8 +14,6 @@ was told when the events of the history were, which lists of bundles and pages a
 the held-out items they are over: "cold" (in nobody's training) and "warm", "repeated" (in the user's own history) and "new".
 """
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Where held-out items stand among their candidates: the one loop behind every metric; and the candidates that are drawn."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

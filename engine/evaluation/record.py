@@ -1,7 +1,5 @@
 """run.json of a finished training, as whoever evaluates, exports, refits or compares it reads it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from pathlib import Path

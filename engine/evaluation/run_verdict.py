@@ -1,7 +1,5 @@
 """The verdict (engine/evaluation/verdict.py) on finished runs that lie side by side, for `seqscope evaluate` and benchmarks."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How sure a figure and a difference are: bootstrap over users, and over seeds; Holm's correction. Pure numpy."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

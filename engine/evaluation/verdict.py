@@ -5,8 +5,6 @@ benchmarks. Pure numpy.
 A model needs no training where it learns nothing step by step: its `objective` is "counts" (engine/models/base.py).
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Write a trained model as a bundle, exports/<dataset>/<name>/, and the dataset's side tables beside it."""
 
-from __future__ import annotations
-
 import dataclasses
 import shutil
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 The inputs and outputs are those that engine/runtime/decoder.py asks for. The check runs both graphs against PyTorch.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from pathlib import Path

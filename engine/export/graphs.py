@@ -1,7 +1,5 @@
 """PyTorch modules as ONNX graphs with a free batch and a free length."""
 
-from __future__ import annotations
-
 import logging
 import warnings
 from collections.abc import Callable

@@ -11,8 +11,6 @@ bundle: one that was trained on the catalogue goes to exports/<dataset>/words/<n
 encoders (`export_words`, which `engine.runtime.text` reads without torch).
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,8 +1,6 @@
 """Write semantic IDs, a tokenizer's run or those of a file, as exports/<dataset>/identifiers/<name>/, as
 engine.bundle.tokenizers reads it."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import shutil

@@ -3,8 +3,6 @@
 The graphs stay as they are but for their tables of words; the items are encoded by ONNX Runtime. Needs no torch.
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import shutil

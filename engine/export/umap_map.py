@@ -1,7 +1,5 @@
 """A map of the items: UMAP of the item rows (McInnes et al. 2018), with a figure for how far it can be trusted."""
 
-from __future__ import annotations
-
 import contextlib
 import operator
 import warnings

@@ -5,8 +5,6 @@ exports/<dataset>/spaces/<name>/, as engine.bundle.embedding_spaces reads them.
 A bundle is run before anybody sees it: its answers must be PyTorch's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any

@@ -5,8 +5,6 @@ A bundle's encoder and its attention are the same network with another output, a
 often the index again. ONNX Runtime and the package onnx find external data beside the graph by themselves.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from hashlib import sha256

@@ -1,7 +1,5 @@
 """What every generator is: a network that reads a history once, then writes an identifier token by token."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -9,8 +9,6 @@ language model as it came, and the items are ranked by their distance to it (3.2
 Differs: popularity and collaborative scores are not mixed into distances (3.3). docs/models.md says what else.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

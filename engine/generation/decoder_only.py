@@ -5,8 +5,6 @@ item; the network reads it from left to right and writes the next item's codes a
 are targets of one pass. LC-Rec learns six tasks with LLaMA-7B; this learns one (docs/models.md).
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

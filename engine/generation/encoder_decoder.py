@@ -10,8 +10,6 @@ what came before them; all targets of a sequence then share one pass, which trai
 Differs: AdamW, no user token unless asked for, a beam that follows prefixes of items alone. docs/models.md lists all of it.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

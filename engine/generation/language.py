@@ -5,8 +5,6 @@ those of LETTER-LC-Rec). Codes are new words. Their vectors are a table of our o
 and for writing, so a checkpoint holds that table and the adapters and nothing of the base model.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple

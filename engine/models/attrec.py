@@ -11,8 +11,6 @@ nearest, it is the same mean.
 Differs: shipped recipes have no L2 (`objective.l2`; authors' code: .001). docs/models.md lists all that differs from the paper.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """What every recommender is: an encoder of a history and an index of items."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple

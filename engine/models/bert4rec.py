@@ -8,8 +8,6 @@ Differs: there is no token-type embedding, and training never sees the validatio
 docs/models.md lists all that differs from the paper.
 """
 
-from __future__ import annotations
-
 import functools
 from dataclasses import dataclass, replace
 from typing import Literal

@@ -8,8 +8,6 @@ Differs: windows near the start of a history are padded with zeros, windows near
 drops both. Filters have no biases, as in the paper (their code has). docs/models.md lists the rest.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

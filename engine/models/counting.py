@@ -11,8 +11,6 @@ With words, what shares rare words with i is worth something, too (`CountingText
     score(h, j) = Σ_p κ(p) · (log(1 + items · C[h_p, j] / τ) + λ · t(h_p) · t(j)) + b · log p(j)
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -5,8 +5,6 @@
 X says who took what. Steck, Embarrassingly Shallow Autoencoders for Sparse Data, WWW 2019 (equations 5 to 8).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar
 

@@ -11,8 +11,6 @@ Differs: by default the 256 negatives of a target are shared by the batch (`obje
 for every target (`objective.negatives`).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -8,8 +8,6 @@
 Only the history's attributes are read: an item's row is its own vector. docs/models.md says what differs.
 """
 
-from __future__ import annotations
-
 import functools
 from collections import Counter
 from collections.abc import Collection

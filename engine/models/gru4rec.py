@@ -13,8 +13,6 @@ Differs: the reset gate is applied after U (cuDNN's unit, which the authors' PyT
 docs/models.md lists what differs in how it is trained.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -11,8 +11,6 @@ In the authors' code the weights of the instance gate are no parameters and stay
 items have a bias.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

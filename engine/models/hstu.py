@@ -15,8 +15,6 @@ is to tell the next item knows when that was; here the time of what is asked for
 layer, in place of unit length.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ n_ij people have both. Sarwar et al., Item-Based Collaborative Filtering Recomme
 TOIS 2004; shrinkage as in Ferrari Dacrema et al., RecSys 2019.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar
 

@@ -7,8 +7,6 @@ entries are kept, as half floats. So whatever such a model recommends is explain
 κ(p) · W[h_p, j] is what the p-th event gave to item j, and with the prior of j these add up to the score.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import math

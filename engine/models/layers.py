@@ -3,8 +3,6 @@
 `attend` uses a fused kernel wherever nobody looks at the weights; `attend_with_weights` writes them out.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 from collections.abc import Callable, Iterator

@@ -7,8 +7,6 @@ layers 0 … K; a score is a dot product. What is learnt is E⁰ alone.
 q = (1/|h| Σ e_i⁰ + 1/√|h| Σ (e_i⁰ + … + e_i^(K−1)) / √|N_i|) / (K + 1). Both sums are one gather from one table.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

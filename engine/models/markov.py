@@ -3,8 +3,6 @@
 Score of i after j: count(j → i) + α · popularity(i) / events. An α below 1 only orders what the counts leave tied.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -11,8 +11,6 @@ same for every item.
 the mean of their points. In TransRec such a person has τ = 0 and moves by t alone, as its paper has it (3.1).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

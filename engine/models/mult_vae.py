@@ -11,8 +11,6 @@ are sorted before they are summed: a history is a set, and its order changes no 
 differs from the paper.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar
 

@@ -11,8 +11,6 @@ of them: `variant="code"`, which the recipes take.
 Differs: the logistic function where their code has its piecewise linear approximation; the unit as in GRU4Rec.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -10,8 +10,6 @@ layer is linear in the pair, W [p' ; q'] = W_p p' + W_q q', and each half is com
 items' (engine.models.factorisation).
 """
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import dataclass
 

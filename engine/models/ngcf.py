@@ -19,8 +19,6 @@ place, where it is switched on, which the published commands do not.
 of layer l − 1. That is one gather from a table with a row per layer of every item.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal
 

@@ -6,8 +6,6 @@ Ji, Sun, Zhang & Li, A Re-visit of the Popularity Baseline in Recommender System
 before each moment that is asked for). Here the window ends where the training log does, so that there is one list.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar

@@ -11,8 +11,6 @@ Fine-tuned from there, it looks back only, and its last state is matched with th
 a column, or one of several between commas: a genre, a brand. docs/models.md says what differs.
 """
 
-from __future__ import annotations
-
 import functools
 from collections import Counter
 from collections.abc import Collection, Mapping

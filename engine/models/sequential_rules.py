@@ -9,8 +9,6 @@ Kamehkhosh, Jannach & Ludewig, A Comparison of Frequent Pattern Techniques and a
 Recommendation, RecSys workshop 2017; over a history's latest items as in Petrov et al., RecSys 2026.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 

@@ -4,8 +4,6 @@ An item's row is the vector of its text by a sentence encoder, the mean of the c
 without words has zeros. The query is the sum of decay^age · row over the latest items, at unit length: a score is a cosine.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -6,8 +6,6 @@
 Text Retrieval, 1988.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Collection

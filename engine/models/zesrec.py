@@ -7,8 +7,6 @@ The maximum a posteriori is learnt: λ/2 Σ‖ε_j‖² stands beside the softma
 any catalogue; items that nobody has been seen with have ε = 0. docs/models.md says what differs.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -3,8 +3,6 @@
 Attention shows what was mixed into the query, not why an item was recommended; pages say so and show leave-one-out beside it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

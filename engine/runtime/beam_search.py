@@ -8,8 +8,6 @@ A node below which nothing is open (one identifier alone) is never shown to the 
 certain. In a catalogue whose last level merely tells collisions apart, that is most of the tree.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a bundle can do, as far as its manifest says, and why it cannot do the rest."""
 
-from __future__ import annotations
-
 from engine.bundle.manifest import Manifest
 from engine.runtime.attention import no_rollout
 from engine.runtime.leave_one_out import no_probability

@@ -1,7 +1,5 @@
 """Models that write the identifier of the next item: decoder, prefix tree, and what can be asked of the two."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Iterator, Sequence
 

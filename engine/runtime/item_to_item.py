@@ -9,8 +9,6 @@ bytes of these apart, and as the number of its weight among 256 levels: most dis
 both shrink when they are deflated (docs/bundle.md).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

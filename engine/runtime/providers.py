@@ -5,8 +5,6 @@ have CUDA falls back with a page of errors on stderr. So the driver, a device an
 are looked for first; a session that was given CUDA says afterwards which provider it really got (`Session.provider`).
 """
 
-from __future__ import annotations
-
 import ctypes
 import functools
 import importlib.util

@@ -3,8 +3,6 @@
 Scores of different models have different units: compare places, not scores.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass

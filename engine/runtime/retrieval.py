@@ -1,7 +1,5 @@
 """What a bundle asks of its model, however that finds its answers, and the models that match a query with an index of items."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol

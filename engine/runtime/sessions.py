@@ -1,7 +1,5 @@
 """One ONNX Runtime session per graph, made on first use, shared by all threads."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The simulated log with its planted truth, and the sample, or a procedural load test, written as a prepared dataset."""
 
-from __future__ import annotations
-
 import dataclasses
 import shutil
 from collections.abc import Callable, Sequence

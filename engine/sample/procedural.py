@@ -6,8 +6,6 @@ Everything is drawn for a block of viewers at once, so that the time is linear i
 log (17 bytes an event) is held in memory.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ people are numbered in an order drawn by lot, films are called by title and year
 held-out events as well, stays behind.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import shutil
 from collections.abc import Mapping, Sequence

@@ -2,8 +2,6 @@
 on one evening or weekend, spread over the years of the log.
 """
 
-from __future__ import annotations
-
 import datetime
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """DuckDB as tables are read with it: bounded memory, a scratch folder of its own, nothing from the network."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

@@ -5,8 +5,6 @@ out for. A file of some kilobytes can hold millions of findings, so no more than
 of the others there is a number, and the line where it is one that is left out.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import sys

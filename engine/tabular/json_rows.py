@@ -1,8 +1,6 @@
 """JSON to the table `rows` (rows.py). One JSON document becomes lines of JSON objects first: a list of objects, or an object
 keyed by id (LETTER's and P5's item files). Objects in Python's own words, and what MongoDB wraps, are read as JSON."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import json

@@ -5,8 +5,6 @@ sizes in the file's description do not tell. So rows and columns are looked at f
 without keeping any.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import duckdb

@@ -5,8 +5,6 @@ bad       the row cannot be used: mend it, or go on without it
 warning   the row is used; what is changed about it, is said
 """
 
-from __future__ import annotations
-
 from typing import Literal, NamedTuple
 
 from engine.tabular.database import number

@@ -1,7 +1,5 @@
 """Which column holds what: by its name where that says it, else by its values. Uploads and imports guess so."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

@@ -3,8 +3,6 @@
 Rows that are none (ragged, not JSON, …) become findings and are not in the table. Lines are physical, as an editor counts, also
 where quoted fields hold line ends."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -9,8 +9,6 @@ become their Unicode pictures, ␀ and ␁. A few kilobytes of gzip can hold gig
 is.
 """
 
-from __future__ import annotations
-
 import codecs
 import contextlib
 import gzip

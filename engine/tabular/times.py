@@ -1,7 +1,5 @@
 """Times in any of the usual forms: which form they have, and SQL for their unix seconds (UTC where no zone is named)."""
 
-from __future__ import annotations
-
 import functools
 import re
 import string

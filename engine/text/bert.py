@@ -6,8 +6,6 @@ repackaging of the public model of sentence-transformers and names no publisher.
 they are the published ones, byte for byte; neither it nor the library it depends on is imported.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ sinkhorn    colliding items get other last codes in rounds (LC-Rec, LETTER); wha
 keep        nothing: items that share an identifier are a tie
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """k-means: plain, with limits on the size of a cluster, and level after level over what is left over, which is a tokenizer."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Self
 

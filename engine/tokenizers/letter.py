@@ -8,8 +8,6 @@ positive and is left out, where the authors' loop never ends; commitment reaches
 differs in (standardised inputs, dead codes put to use) holds too; recipes make the teacher's vectors short (docs/models.md).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 

@@ -1,8 +1,6 @@
 """Identifiers of P5 (Hua et al., How to Index Item IDs for Recommendation Foundation Models, SIGIR-AP 2023): words of titles,
 paths of categories, clusters of items that people take together."""
 
-from __future__ import annotations
-
 import unicodedata
 import warnings
 from collections import Counter

@@ -1,7 +1,5 @@
 """Random identifiers: what is left of a tokenizer when nothing is known of the items (the control in TIGER's Table 2)."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 from typing import Any, Self

@@ -1,7 +1,5 @@
 """Recipes of tokenizers: TOML like those of models, with the tables words, tokenizer, collisions, optimiser and training."""
 
-from __future__ import annotations
-
 import dataclasses
 from dataclasses import dataclass, field
 from typing import Any

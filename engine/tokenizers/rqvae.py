@@ -5,8 +5,6 @@ paper's Adagrad collapse onto a few codes); codebooks start from k-means over th
 batch; a code that nobody used for some epochs is put where an item is.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import time

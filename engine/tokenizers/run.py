@@ -8,8 +8,6 @@ report.json              engine.tokenizers.report
 checkpoint.safetensors   of tokenizers that learn by gradient
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import time

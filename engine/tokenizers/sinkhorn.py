@@ -1,7 +1,5 @@
 """Sinkhorn's balanced assignment (Cuturi 2013; at the last level of LC-Rec's and LETTER's quantiser)."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 import torch

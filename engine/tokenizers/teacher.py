@@ -4,8 +4,6 @@ The run saw training events alone and was chosen on validation. Row i is item i:
 not before them, so there is nothing to shift (LETTER's exports once were off by that one row).
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

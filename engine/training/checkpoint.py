@@ -3,8 +3,6 @@
 Tensors: ``model.<name>``, ``optimiser.<parameter>.<state>`` and ``average.<name>``; the counters are JSON in the file's metadata.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Where and how steps are computed: the device, by looking at the machine; precision and threads, by measuring."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import platform

@@ -1,7 +1,5 @@
 """Several processes: started by torchrun, joined by torch.distributed (NCCL on GPUs, gloo on CPU)."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager

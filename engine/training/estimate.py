@@ -6,8 +6,6 @@ export takes a multiple of what this program took to start, which grows with the
 stopping can only make it less, so that a total with `at_most` is an upper bound.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import os

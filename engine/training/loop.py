@@ -4,8 +4,6 @@ All randomness of a step follows from (seed, epoch, step), so a training that go
 have computed without the interruption: on a CPU bit for bit.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import functools

@@ -3,8 +3,6 @@
 Where items are scored: `hidden` float [targets, dim] against rows of `table` [items, dim].
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Optimisers, learning-rate schedules and the average of parameters, as recipes name them."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 from collections.abc import Iterator

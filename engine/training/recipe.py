@@ -4,8 +4,6 @@ A recipe has four tables: `model` (the model's configuration), `objective` (how 
 get), `optimiser` and `training`. A key that does not exist, or a value of the wrong type, is refused by name.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import difflib
 import math

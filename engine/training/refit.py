@@ -8,8 +8,6 @@ of their own (`engine.evaluation.protocols`), never beside those of models that 
 What a recipe takes from other runs stays as the selecting run had it: identifiers, weights to start from, words.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A run: one recipe on one dataset, in one folder (see docs/architecture.md). From dataset to trained model and back."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """What an epoch is made of: windows over sequences, batches of like length, and negatives, items that a user did not take."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import torch

@@ -4,8 +4,6 @@
 tokenizer is learnt from the catalogue and the weights are drawn.
 """
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 """The parts of a report, in its order: every module here that declares a `PART`, and those that other packages add through the
 entry point "seqscope.report_parts" (docs/extending.md)."""
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 from typing import Any

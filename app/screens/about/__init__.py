@@ -1,7 +1,5 @@
 """The page About."""
 
-from __future__ import annotations
-
 from app.session.pages import Page, script, section
 from engine.cards import KINDS
 

@@ -1,7 +1,5 @@
 """The cards of data and models: Markdown, foreign text escaped."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

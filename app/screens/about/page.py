@@ -1,7 +1,5 @@
 """The models, the data, and what every number and picture means, a section at a time."""
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Sequence

@@ -1,8 +1,6 @@
 """What a model makes of each of its latest items before it looks at all of them: gates that let it through, filters that weigh
 it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import streamlit as st

@@ -1,7 +1,5 @@
 """What the removal of each event of the history does to the rank of an item, which may be any of the catalogue."""
 
-from __future__ import annotations
-
 import plotly.graph_objects as go
 import streamlit as st
 

@@ -1,7 +1,5 @@
 """Attention: what a model looked at while it read the history, and what its events really do."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Attention weights: position by position, of every head, and of the codes that a generator wrote."""
 
-from __future__ import annotations
-
 from typing import cast
 
 import numpy as np

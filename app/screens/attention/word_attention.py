@@ -1,7 +1,5 @@
 """What a model that reads words looked at, by attribute and word by word; and the score of an item without its words."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from app import export, zoo

@@ -1,7 +1,5 @@
 """The page Catalogue."""
 
-from __future__ import annotations
-
 import math
 
 from app.session.address import decode, decode_values, encode, encode_values

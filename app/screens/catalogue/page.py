@@ -1,7 +1,5 @@
 """Catalogue: search and filter the items, build a history. A click on an item opens its details beside the list."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import streamlit as st
 

@@ -1,7 +1,5 @@
 """What clicks on the page Compare do. Nothing that comes from the browser is believed."""
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Callable, Mapping

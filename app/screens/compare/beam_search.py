@@ -1,7 +1,5 @@
 """Compare: the tree of codes that a generator considered until they became items; and the list that it ends with."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The page Graph."""
 
-from __future__ import annotations
-
 from app.analysis.graph_paths import carriers
 from app.session.pages import Page, Parameter, is_model, one_of, script
 

@@ -1,7 +1,5 @@
 """Graph: the paths through users and items that carry a recommendation, and what each layer adds to it."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from app import export, guard, zoo

@@ -1,7 +1,5 @@
 """The page Map."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from app import spaces

@@ -1,7 +1,5 @@
 """The figures of the page Map on the screen: what they show, which part of it is looked at, and which items are selected."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """A map of codes: the vectors of all levels of a tokenizer, who has each code, and the items of the one that is chosen."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

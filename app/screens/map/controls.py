@@ -1,7 +1,5 @@
 """What the page Map is asked for: which maps, their colours, a search, what is drawn on top. All of it is in the address."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from app import glossary, guard, spaces, zoo

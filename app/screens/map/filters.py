@@ -1,8 +1,6 @@
 """Which items the map shows: those with the values that were clicked on the attribute bars, of the selection alone where it is
 isolated. The bars beside the map count what is shown, and of it what is selected."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

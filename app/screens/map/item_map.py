@@ -1,7 +1,5 @@
 """A map of items, as a model, their words or a tokenizer's latents arrange them; below it what is selected and what is chosen."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import streamlit as st

@@ -1,7 +1,5 @@
 """Map: items as each model, their words or a tokenizer arranges them, with the history on top; and the codes of tokenizers."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from app import guard, spaces, zoo

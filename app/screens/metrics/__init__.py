@@ -1,7 +1,5 @@
 """The page Metrics."""
 
-from __future__ import annotations
-
 from app.analysis import evaluation, metrics, model_card
 from app.session.pages import Own, Page, Parameter, one_of, script, section
 from app.text import listed, short

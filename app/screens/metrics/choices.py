@@ -1,7 +1,5 @@
 """What every part of the page Metrics speaks of, and how it is chosen."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

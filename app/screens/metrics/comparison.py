@@ -1,7 +1,5 @@
 """Metrics: models with their intervals, compared with a baseline, and what is beyond accuracy."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pandas as pd

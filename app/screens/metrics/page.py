@@ -1,7 +1,5 @@
 """How good the models are, how sure that is, and for whom: the verdict and the table, then a section at a time."""
 
-from __future__ import annotations
-
 import pandas as pd
 import streamlit as st
 

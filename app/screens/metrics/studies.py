@@ -1,7 +1,5 @@
 """Metrics: ablations and hyper-parameter sweeps, from studies that change one thing at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 

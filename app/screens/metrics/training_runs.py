@@ -1,7 +1,5 @@
 """Metrics: how training went, and how every model was made."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pandas as pd

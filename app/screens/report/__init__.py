@@ -1,7 +1,5 @@
 """The page Report."""
 
-from __future__ import annotations
-
 from app.reports.address import PARAMETERS
 from app.session.pages import Page, script
 

@@ -1,7 +1,5 @@
 """Many histories at once: chosen or uploaded, answered by a job of their owner, watched here."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

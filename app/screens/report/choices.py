@@ -1,7 +1,5 @@
 """What goes into a report: chosen on the page, kept in the address."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import streamlit as st

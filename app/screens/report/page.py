@@ -1,7 +1,5 @@
 """Report: what was seen, chosen, looked at as it will be, and taken away; and lists for many histories at once."""
 
-from __future__ import annotations
-
 import datetime
 import json
 from collections.abc import Mapping

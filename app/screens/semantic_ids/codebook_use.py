@@ -1,7 +1,5 @@
 """Semantic IDs: how the codes of a level are used: items and popularity by code, inequality, and where the vectors lie."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from app import export

@@ -1,7 +1,5 @@
 """What is measured of the tokenizers side by side: as a whole and by level, collisions, and generation bias."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

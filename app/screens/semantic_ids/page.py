@@ -1,7 +1,5 @@
 """Semantic IDs: the codes that tokenizers give to items, any two side by side, a section at a time."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from app import glossary, guard, zoo

@@ -1,7 +1,5 @@
 """Semantic IDs: the tree of prefixes, a branch of it and the items of that; the path of one item, and who shares it."""
 
-from __future__ import annotations
-
 import functools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What all parts of the Semantic IDs page speak of."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass

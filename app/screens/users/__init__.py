@@ -1,7 +1,5 @@
 """The page Users."""
 
-from __future__ import annotations
-
 from app import examples
 from app.analysis import users
 from app.session.pages import Own, Page, Parameter, one_of, script, up_to

@@ -1,7 +1,5 @@
 """Users: the list, a page at a time, with the ranks of the held-out item; who is listed, in which order: all in the address."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

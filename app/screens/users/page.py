@@ -1,7 +1,5 @@
 """Users with a held-out item: where each model ranks it, on whom two models differ, and who is like whom."""
 
-from __future__ import annotations
-
 import math
 
 import streamlit as st

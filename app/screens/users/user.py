@@ -1,7 +1,5 @@
 """Users: one of them, with the history, the ranks of the held-out item in all models, and users with similar histories."""
 
-from __future__ import annotations
-
 import math
 
 import streamlit as st

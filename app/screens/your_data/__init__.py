@@ -1,7 +1,5 @@
 """The page Your data."""
 
-from __future__ import annotations
-
 from app.session.pages import Page, script
 
 PAGE = Page(

@@ -1,7 +1,5 @@
 """What each model can do with a dataset: which answer at once, which have to be trained, and why."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, NamedTuple
 

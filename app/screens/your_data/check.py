@@ -1,7 +1,5 @@
 """The check of an upload and what it found: everything at once; then it is used, with or without the bad rows, or mended."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import streamlit as st

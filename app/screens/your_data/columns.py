@@ -1,7 +1,5 @@
 """How a file is read and what its columns hold: guessed, said, and changed at will."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from app import guard

@@ -1,7 +1,5 @@
 """The jobs of a dataset on the page Your data: how far they are, looked at every other second as long as one is at work."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Your data: what the visitor brought, what models can do with it, and training on it."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import streamlit as st

@@ -1,7 +1,5 @@
 """Training on a log of the visitor's: which models, how long, what that would take, and off it goes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple

@@ -7,8 +7,6 @@ Nothing is read in this process (app/uploads). What is not finished belongs to t
 towards what its owner has, and goes when the session ends.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The files of an upload that is not finished: chosen, dropped or pasted; or a template or sample to begin with."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial

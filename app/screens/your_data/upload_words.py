@@ -1,7 +1,5 @@
 """An upload in words and tables: how it is read, what its columns are, what was found. Functions of what app.uploads says."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """One reader per public format; `SOURCES` names them, `guess_source` tells them by the layout of a log."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """``amazon``: Amazon review JSON lines with their metadata, of 2014 and 2018 (reviewerID, asin, unixReviewTime) or 2023 (user_id,
 parent_asin, timestamp in milliseconds); plain or .gz."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

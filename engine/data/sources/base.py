@@ -1,8 +1,6 @@
 """What a reader of one public format offers to the import, how it finds and reads its files, and the records of item files: CSV,
 TSV, JSON lines (also Amazon's loose ones), one JSON document, Parquet."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -4,8 +4,6 @@ of user -> items, oldest first (NAME.inter.json: LETTER, LC-Rec).
 
 Item maps are lines "number id"."""
 
-from __future__ import annotations
-
 import json
 from itertools import islice
 from pathlib import Path

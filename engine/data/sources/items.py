@@ -1,7 +1,5 @@
 """``--items FILE``: find out what the file is, and which of its columns are id and title."""
 
-from __future__ import annotations
-
 from functools import partial
 from itertools import islice
 from pathlib import Path

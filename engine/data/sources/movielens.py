@@ -1,8 +1,6 @@
 """MovieLens in its three layouts: ``ml-100k`` (u.data, u.item), ``ml-1m`` (ratings.dat, movies.dat), ``ml-20m`` (ratings.csv,
 movies.csv; also 10M's successors 25M, 32M and the "latest" sets). ``movietweetings`` has the second one in UTF-8."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from functools import partial

@@ -1,7 +1,5 @@
 """``table``: any log as CSV, TSV, JSON lines or Parquet, and any item file in one of these."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from engine.data.log import LogFiles

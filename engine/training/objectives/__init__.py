@@ -1,7 +1,5 @@
 """How training examples are made from a log, and which loss they get. One file per objective."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple

@@ -2,8 +2,6 @@
 
 # ruff: noqa: B027 (most objectives do without the hooks)
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any

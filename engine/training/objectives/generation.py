@@ -1,7 +1,5 @@
 """Objectives of models that generate: the codes of the next item, and instructions in codes and words."""
 
-from __future__ import annotations
-
 import collections
 import itertools
 from collections.abc import Iterator

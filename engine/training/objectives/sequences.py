@@ -1,7 +1,5 @@
 """Objectives on sequences of items: the next item at every position, hidden items (cloze), windows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal

@@ -1,8 +1,6 @@
 """Objectives on sets of items: pairs of an item that a user has and one that the user has not (with the item before it, too), and
 draws of one multinomial."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 
