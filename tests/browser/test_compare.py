@@ -202,6 +202,18 @@ def test_edits_quicker_than_runs_are_all_made_and_page_and_address_agree(go: Cal
     assert history(page) == left
 
 
+def test_an_edit_that_is_not_answered_yet_comes_before_the_what_if_that_is_clicked_after_it(
+    go: Callable[[str], Page],
+) -> None:
+    page = go("/?ds=toys&h=toy-1~toy-2~toy-3")
+    page.route("**/early/**", lambda route: None)
+    page.evaluate("AbortSignal.timeout = () => new AbortController().signal")
+    page.locator(".history .remove").first.click()
+    page.get_by_role("button", name="Swap last two").click(delay=100)
+    until(page, lambda: history(page), [TOYS[3], TOYS[2]])
+    page.wait_for_url(re.compile(r"[?&]h=toy-2~toy-3&.*b=toy-3~toy-2(&|$)"))
+
+
 def test_a_link_shows_others_the_same(go: Callable[[str], Page], new_page: Callable[..., Page], server: Server) -> None:
     page = go("/?ds=hostile")
     before = len(history(page))
