@@ -46,7 +46,10 @@ def test_streamlits_page_names_all_modules_of_the_widgets_and_no_other_page_does
 
 def test_streamlits_page_says_that_it_is_loading_until_its_scripts_are_there() -> None:
     page = get("/").text
-    assert re.search(r'<div id="root">.*<p>Seqscope is loading &hellip;</p></div>', page) and "<title>Seqscope</title>" in page
+    assert (
+        re.search(r'<div id="root">.*<p>Seqscope is loading &hellip;</p></div>', page)
+        and "<title>Seqscope</title>" in page
+    )
 
 
 @pytest.mark.parametrize("root", ["", "/seqscope"])
