@@ -188,8 +188,14 @@ def test_edits_quicker_than_runs_are_all_made_and_page_and_address_agree(go: Cal
         while (removes().length > left && Date.now() < end) await new Promise(requestAnimationFrame)
       }
     }""")
-    page.wait_for_url(re.compile(r"[?&]h=toy-3~toy-4~toy-5~toy-6~toy-7~toy-8~toy-9~toy-10(&|$)"))
+    edited = re.compile(r"[?&]h=toy-3~toy-4~toy-5~toy-6~toy-7~toy-8~toy-9~toy-10(&|$)")
+    page.wait_for_url(edited)
     assert history(page) == [TOYS[i] for i in range(3, 11)]
+    page.get_by_test_id("stSidebarNav").get_by_role("link", name="About").click()
+    page.get_by_role("heading", name="About", level=1).wait_for()
+    page.go_back()  # to the last edit, which was made a moment before
+    page.wait_for_url(edited)
+    settle(page)
     for _ in range(4):
         page.locator(".history .remove").first.click()
     until(page, lambda: len(history(page)) < 8, True)
