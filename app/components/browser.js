@@ -20,7 +20,7 @@ if (!window.seqscopeCanvas) {
 }
 
 // To open another page, Streamlit first writes that page's parameters behind the path of the one it leaves, as an entry of its
-// own: the back button led there, and the page had forgotten what was chosen on it.
+// own: the back button led there, and the page had forgotten what was chosen on it. Between the two nothing is pressed.
 const LEFT = 3_000 // ms from such an entry to that of the page that opens
 if (!window.seqscopeHistory) {
   window.seqscopeHistory = true
@@ -33,6 +33,7 @@ if (!window.seqscopeHistory) {
     added = leaves ? "" : to.href
     when = performance.now()
   }
+  for (const kind of ["pointerdown", "keydown"]) addEventListener(kind, () => (added = ""), true)
 }
 
 let before = null // ends what ran before: Streamlit calls this again when the data or the theme change, and does not stop it

@@ -116,7 +116,13 @@ function edit(act, tell) {
   early.turn = early.turn.then(async () => {
     const { address, parts } = early
     early.address = "" // it answers for the history that was
-    if (address && parts.lists?.root.isConnected) await drawAnswer(address, act).catch(() => {})
+    if (address && parts.lists?.root.isConnected) {
+      const over = new AbortController()
+      // of a click on something else Streamlit is told at once, and the edit came before it
+      const pressed = new Promise(done => window.addEventListener("pointerdown", done, { capture: true, signal: over.signal }))
+      await Promise.race([drawAnswer(address, act).catch(() => {}), pressed])
+      over.abort()
+    }
     const { histories } = early
     tell()
     // Streamlit keeps one edit for its next run: another one, told before that has read it, would take its place

@@ -34,6 +34,7 @@ export default function ({ data, parentElement, setStateValue }) {
   ring.hidden = true
   root.replaceChildren(...names.map(({ name }) => name), ring)
   const sizes = names.map(({ name }) => [name.offsetWidth + APART, name.offsetHeight + APART])
+  for (const { name } of names) name.hidden = true // until what they are written on is drawn
 
   // Where points of the map are on the screen, while it is dragged as well; null where nothing is drawn yet.
   const screen = () => {

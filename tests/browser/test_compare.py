@@ -188,8 +188,14 @@ def test_edits_quicker_than_runs_are_all_made_and_page_and_address_agree(go: Cal
         while (removes().length > left && Date.now() < end) await new Promise(requestAnimationFrame)
       }
     }""")
-    page.wait_for_url(re.compile(r"[?&]h=toy-3~toy-4~toy-5~toy-6~toy-7~toy-8~toy-9~toy-10(&|$)"))
+    edited = re.compile(r"[?&]h=toy-3~toy-4~toy-5~toy-6~toy-7~toy-8~toy-9~toy-10(&|$)")
+    page.wait_for_url(edited)
     assert history(page) == [TOYS[i] for i in range(3, 11)]
+    page.get_by_test_id("stSidebarNav").get_by_role("link", name="About").click()
+    page.get_by_role("heading", name="About", level=1).wait_for()
+    page.go_back()  # to the last edit, which was made a moment before
+    page.wait_for_url(edited)
+    settle(page)
     for _ in range(4):
         page.locator(".history .remove").first.click()
     until(page, lambda: len(history(page)) < 8, True)
@@ -200,6 +206,18 @@ def test_edits_quicker_than_runs_are_all_made_and_page_and_address_agree(go: Cal
     settle(page)
     shown(page)
     assert history(page) == left
+
+
+def test_an_edit_that_is_not_answered_yet_comes_before_the_what_if_that_is_clicked_after_it(
+    go: Callable[[str], Page],
+) -> None:
+    page = go("/?ds=toys&h=toy-1~toy-2~toy-3")
+    page.route("**/early/**", lambda route: None)
+    page.evaluate("AbortSignal.timeout = () => new AbortController().signal")
+    page.locator(".history .remove").first.click()
+    page.get_by_role("button", name="Swap last two").click(delay=100)
+    until(page, lambda: history(page), [TOYS[3], TOYS[2]])
+    page.wait_for_url(re.compile(r"[?&]h=toy-2~toy-3&.*b=toy-3~toy-2(&|$)"))
 
 
 def test_a_link_shows_others_the_same(go: Callable[[str], Page], new_page: Callable[..., Page], server: Server) -> None:

@@ -17,6 +17,8 @@ from tests.runtime.tokenizations import toy_codes
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
+    from tests.clients import Server
+
 PLOT = ".st-key-map_alpha .js-plotly-plot"
 CODES = ".st-key-map_codes-rqvae .js-plotly-plot"
 DRAWN = f"document.querySelector('{PLOT}')?._fullLayout?.xaxis?.range && document.querySelector('{PLOT} canvas')"
@@ -98,6 +100,18 @@ def test_the_map_fills_any_window_and_its_names_leave_each_other_room(visit: Cal
         until(page, apart, True)
     samples = "canvas => canvas.getContext('webgl').getContextAttributes().antialias"
     assert page.locator("canvas.gl-canvas-context").evaluate(samples) is False  # of the points that are drawn by now
+
+
+def test_a_map_whose_scripts_are_on_their_way_has_its_place_and_no_names(
+    new_page: Callable[..., Page], server: Server
+) -> None:
+    page = new_page()
+    page.route("**/PlotlyChart*", lambda route: None)
+    page.goto(f"{server.url}/map?ds=sample&space=sasrec")
+    names = page.locator(".st-key-map_sasrec_over span")
+    until(page, lambda: names.count() > 5, True)
+    assert page.locator(".st-key-map_maps [data-testid=stSkeleton]").evaluate("e => e.offsetHeight") > 600
+    expect(names.locator("visible=true")).to_have_count(0)
 
 
 def test_two_maps_are_linked_and_bars_filter_both(visit: Callable[[str], Page]) -> None:

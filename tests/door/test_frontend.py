@@ -17,7 +17,7 @@ from app import frontend
 
 async def behind(scope, receive, send):  # type: ignore[no-untyped-def]
     """What Streamlit would answer."""
-    page = "<head><script src='./static/js/index.js'></script></head>"
+    page = Path(get_static_dir(), "index.html").read_text("utf-8")
     answers = {**dict.fromkeys(("/", "/metrics/more"), HTMLResponse(page)), "/key": HTMLResponse("<head></head>")}
     answer: Response = answers.get(Request(scope).url.path, PlainTextResponse("Streamlit's", 404))
     await answer(scope, receive, send)
@@ -45,11 +45,22 @@ def test_streamlits_page_names_all_modules_of_the_widgets_and_no_other_page_does
     assert get("/metrics/more").status_code == 404  # its scripts would be looked for in /metrics/: a blank page
 
 
+def test_streamlits_page_says_that_it_is_loading_until_its_scripts_are_there() -> None:
+    page = get("/").text
+    assert (
+        re.search(r'<div id="root">.*<p>Seqscope is loading &hellip;</p></div>', page)
+        and "<title>Seqscope</title>" in page
+    )
+
+
 @pytest.mark.parametrize("root", ["", "/seqscope"])
 def test_a_file_is_handed_out_as_it_is_and_nothing_beside_the_folder(root: str) -> None:
     name = frontend.modules_of_widgets()[0]
     answer = get(f"{root}/static/js/{name}", root)
     assert answer.content == Path(get_static_dir(), "static", "js", name).read_bytes()
+    plain = get(f"{root}/static/js/{name}", root, **{"accept-encoding": "identity"})
+    assert plain.content == answer.content  # the other one came packed, and httpx unpacked it
+    assert [each.headers.get("content-encoding") for each in (answer, plain)] == ["gzip", None]
     assert "immutable" in answer.headers["cache-control"] and "javascript" in answer.headers["content-type"]
     for other in ("/static/js/none.js", "/static/../index.html", "/static/%2e%2e/index.html", "/static/"):
         assert get(root + other, root).text == "Streamlit's", other

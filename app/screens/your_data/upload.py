@@ -45,7 +45,7 @@ def _show(owner: str, use: Use, *, later: Path | None = None, of: str = "") -> N
     if not draft.names:
         most = draft.limits.upload // MB
         forms = "CSV, TSV, JSON or Parquet, plain, packed with gzip or both in a ZIP; files of RecBole, MovieLens and LETTER"
-        alone = "" if draft.of else " A log with the items' titles needs no catalogue."
+        alone = "" if draft.of else " A log alone will do; without titles the ids of its items stand in."
         st.caption(md(f"{forms}. Up to {most:,} MB each.{alone}"))
     for kind, place in zip(draft.kinds, st.columns(len(draft.kinds), gap="large"), strict=True):
         with place, guard.watch(f"the {kind}"):
