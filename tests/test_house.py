@@ -4,8 +4,6 @@ A goal that is not reached yet is marked with what was counted last. The mark is
 and from then on it holds.
 """
 
-from __future__ import annotations
-
 import ast
 import graphlib
 import re

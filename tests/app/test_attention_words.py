@@ -1,7 +1,5 @@
 """Words that a model looked at: sums by item and attribute with known answers, an item's own words, and the page."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What is open of datasets: opened once, closed when others need the memory, and a failure is not tried again at each visit."""
 
-from __future__ import annotations
-
 import gc
 import threading
 import time

@@ -1,7 +1,5 @@
 """Public sets: terms first, checksums always, archives that cannot leave their folder."""
 
-from __future__ import annotations
-
 import dataclasses
 import gzip
 import hashlib

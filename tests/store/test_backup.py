@@ -1,7 +1,5 @@
 """Backups: everything comes back, from a running server too, and nothing else gets in."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """What a check finds: every kind of problem, at its line, all at once; and what the clean files hold."""
 
-from __future__ import annotations
-
 import base64
 import csv
 import json
