@@ -211,7 +211,7 @@ def _texts(
                 rule("mixed", f"{cell} IS NOT NULL AND NOT {number}")
     for problem, cells in broken.items():
         note = f"{limits.cell:,} characters are kept." if problem == "cell_long" else ""
-        findings.insert_cells("catalogue", problem, cells, note)
+        findings.insert_cells(problem, cells, note)
 
 
 def _repeated_items(
