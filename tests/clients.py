@@ -7,8 +7,6 @@ with clients.running(exports, home) as server:                  # the app as `ma
         answer = await anna.http.get("/_stcore/health")         # with her cookies
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

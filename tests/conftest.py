@@ -1,7 +1,5 @@
 """Fixtures that every test may use."""
 
-from __future__ import annotations
-
 import os
 import sys
 import tempfile

@@ -1,7 +1,5 @@
 """Torch's exporter made quicker for tests, to the same bytes: importing this module does it."""
 
-from __future__ import annotations
-
 import functools
 import sys
 import traceback

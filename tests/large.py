@@ -1,7 +1,5 @@
 """Exports with a large catalogue and no model: made by DuckDB, in a second for 200,000 items."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import duckdb

@@ -5,8 +5,6 @@ article numbers, which are drawn without any pattern. So within an order the nex
 everything. A few articles are bought again, and some customers end with a cancellation: an order `C…` of negative quantity.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 from datetime import datetime, timedelta

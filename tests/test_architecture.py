@@ -1,7 +1,5 @@
 """docs/architecture.md beside the folders: its tree names all packages, and "Where is …?" leads to where things are defined."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The tables of benchmarks/README.md, from the results that are kept."""
 
-from __future__ import annotations
-
 import json
 import re
 import time

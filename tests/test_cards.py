@@ -1,7 +1,5 @@
 """Declarations of models and tokenizers: the copy of the app is up to date, and what is lacking is said by name."""
 
-from __future__ import annotations
-
 import typing
 from dataclasses import dataclass, make_dataclass
 from importlib.metadata import EntryPoint

@@ -1,7 +1,5 @@
 """The console command: exit codes, help, and what training may import."""
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import runpy

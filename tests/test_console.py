@@ -1,7 +1,5 @@
 """Progress: what a terminal, a pipe and a program that looks on get of it."""
 
-from __future__ import annotations
-
 import io
 import json
 import threading

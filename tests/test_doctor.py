@@ -1,7 +1,5 @@
 """`seqscope doctor`: what is found, what is missing, and the exit code that follows from it."""
 
-from __future__ import annotations
-
 import json
 import stat
 from pathlib import Path

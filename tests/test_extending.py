@@ -1,7 +1,5 @@
 """The recipes of docs/extending.md, carried out as they stand there, in a package beside this one."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

@@ -1,7 +1,5 @@
 """Programs that are forked from a process which has imported modules already."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

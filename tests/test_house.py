@@ -4,8 +4,6 @@ A goal that is not reached yet is marked with what was counted last. The mark is
 and from then on it holds.
 """
 
-from __future__ import annotations
-
 import ast
 import graphlib
 import re
@@ -57,7 +55,7 @@ def imports() -> grimp.ImportGraph:
     return grimp.build_graph("engine", "app", cache_dir=None, exclude_type_checking_imports=True)
 
 
-@not_yet("76,631")
+@not_yet("76,638")
 def test_the_code_is_small() -> None:
     assert sum(map(lines, CODE)) <= 46_000
 
@@ -71,7 +69,7 @@ def test_no_module_is_long() -> None:
     assert {path.relative_to(ROOT).as_posix(): lines(path) for path in CODE if lines(path) > 600} == {}
 
 
-@not_yet("45,714")
+@not_yet("45,183")
 def test_the_tests_are_shorter_than_what_they_test() -> None:
     assert sum(map(lines, TESTS)) <= 32_000
 

@@ -1,7 +1,5 @@
 """What `make install` installs, and with what."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

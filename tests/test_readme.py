@@ -1,7 +1,5 @@
 """The commands of the README, run as they stand."""
 
-from __future__ import annotations
-
 import pkgutil
 import re
 import shlex

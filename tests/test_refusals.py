@@ -1,7 +1,5 @@
 """What is refused leaves nothing behind, and takes nothing away: every command that writes."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable, Iterator

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from app.analysis.cache import cached, of_model
+from app.analysis.cache import cached, of_model, of_model_and_tables
 from app.text import clean, count, label, md, ordinal, short
 from engine.runtime import (
     AttentionMap,
@@ -465,7 +465,7 @@ def matches(models: Zoo, model: str, history: tuple[int, ...]) -> list[Float]:
     return [*models.bundles[model].matches(history)]
 
 
-@cached(50, by=of_model, spinner="Reading the histories of a sample of users …")
+@cached(50, by=of_model_and_tables, spinner="Reading the histories of a sample of users …")
 def profile(models: Zoo, model: str) -> Profile | None:
     """The mean over a sample of the zoo's people; None where nobody has a history that is long enough."""
     return measure(models, models.bundles[model])

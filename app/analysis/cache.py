@@ -120,6 +120,11 @@ def of_model(models: Zoo, model: str, *more: Hashable) -> Hashable:
     return (model, models.bundles[model].digest, *more)
 
 
+def of_model_and_tables(models: Zoo, model: str, *more: Hashable) -> Hashable:
+    """As `of_model`, of what is read of the dataset's items or users, too."""
+    return (models.tables, of_model(models, model, *more))
+
+
 def of_content(models: Zoo, *more: Hashable) -> Hashable:
     """The content of the dataset and of all bundles, and the other arguments: a new export is asked anew."""
     return (str(models.path), models.tables, *(bundle.digest for bundle in models.bundles.values()), *more)

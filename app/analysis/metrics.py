@@ -150,14 +150,14 @@ def held_out_words(info: DatasetInfo) -> list[str]:
     return repeats.about_held_out(info.held_out, info.held_out_items, info.options)
 
 
-def beam_words(title: str, protocol: str, metrics: Mapping[str, Mapping[str, float]], items: int) -> str:
+def beam_words(protocol: str, metrics: Mapping[str, Mapping[str, float]], items: int) -> str:
     """Where the ranks of a model that writes codes come from, in a sentence; metrics: its manifest's."""
     if naming.parse(protocol).sampled:
-        return f"{title}: exact scores of the sampled items’ semantic IDs."
+        return "exact scores of the sampled items’ semantic IDs."
     width = judge.beam_width(metrics, protocol)
     if width is None:
-        return f"{title}: exact ranks by the probability of the semantic ID, over all {count(items, 'item')}."
-    words = f"{title}: ranks from a beam that keeps {count(width, 'prefix', 'prefixes')} at each step."
+        return f"exact ranks by the probability of the semantic ID, over all {count(items, 'item')}."
+    words = f"ranks from a beam that keeps {count(width, 'prefix', 'prefixes')} at each step."
     share = metrics.get(protocol, {}).get(f"outside@{width}")
     if share is not None:
         outside = in_percent(share)

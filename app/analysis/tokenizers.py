@@ -25,7 +25,7 @@ POPULARITY = "popularity"
 
 
 def _of_column(models: Zoo, items: pa.Table, tokenization: Tokenization, column: str) -> Hashable:
-    return (str(models.path), tokenization.digest, column)
+    return (stamp(models), tokenization.digest, column)
 
 
 @cached(64, by=of_digest)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from app.analysis.attention import quoted
-from app.analysis.cache import cached, of_model
+from app.analysis.cache import cached, of_model, of_model_and_tables
 from app.text import clean, count, listed, md, short, whole_rank
 from engine.bundle.index import ranks_among
 from engine.runtime import Word, WordAttention, Zoo
@@ -282,7 +282,7 @@ def word_attention(models: Zoo, model: str, history: tuple[int, ...]) -> WordAtt
     return models.bundles[model].word_attention(history)
 
 
-@cached(100, by=of_model)
+@cached(100, by=of_model_and_tables)
 def cut_words(models: Zoo, model: str, history: tuple[int, ...]) -> frozenset[tuple[int, str]]:
     """(item, attribute) of the history whose words the model reads only in part, because they are too many."""
     bundle = models.bundles[model]
@@ -351,7 +351,7 @@ def without(attributes: Mapping[str, str], limit: int) -> Iterator[Without]:
                 yield Without(attribute, word[0], {**attributes, attribute: rest})
 
 
-@cached(200, by=of_model)
+@cached(200, by=of_model_and_tables)
 def measure(models: Zoo, model: str, history: tuple[int, ...], item: int) -> OwnWords | None:
     """None where the catalogue's words of the item are not those that the model ranks it by, or there is nothing to leave out."""
     bundle = models.bundles[model]

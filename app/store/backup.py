@@ -19,7 +19,7 @@ import re
 import tarfile
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -347,7 +347,8 @@ def answer_snapshots(store: Store) -> int:
             done += 1
         except Exception as error:
             log.error("a copy of the store could not be written", exc_info=error)
-            (request.parent / _REFUSED).write_text(str(error), "utf-8")
+            with suppress(FileNotFoundError):  # a command that was interrupted took its folder along
+                (request.parent / _REFUSED).write_text(str(error), "utf-8")
     return done
 
 

@@ -209,7 +209,7 @@ def _texts(
                 rule("mixed", f"{cell} IS NOT NULL AND NOT {number}")
     for problem, cells in broken.items():
         note = f"{limits.cell:,} characters are kept." if problem == "cell_long" else ""
-        findings.insert_cells("catalogue", problem, cells, note)
+        findings.insert_cells(problem, cells, note)
 
 
 def _repeated_items(
@@ -432,7 +432,7 @@ def _advice(con: duckdb.DuckDBPyConnection, reading: Reading, share: float) -> s
             return f" {words}"
     number = next(index for index, column in enumerate(reading.columns) if column.role == "item")
     for index, column in enumerate(reading.columns):
-        if index != number and column.role not in ("time", "clock", "weight"):
+        if index != number and column.role not in ("skip", "time", "clock", "weight"):
             other = value(
                 con, f"SELECT count(*) FROM (SELECT DISTINCT c{index} AS v FROM rows) SEMI JOIN known ON v = item_id"
             )

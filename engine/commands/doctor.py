@@ -151,7 +151,7 @@ def describe_inference() -> dict[str, str]:
 def describe_exports(folder: Path) -> list[dict[str, Any]]:
     """Per dataset folder in exports/: name, the models that open, and what is wrong with those that do not."""
     entries = []
-    for path in _folders_with(folder, "dataset.json"):
+    for path in _dataset_folders(folder):
         entry: dict[str, Any] = {"name": path.name, "models": [], "faults": []}
         try:
             zoo = importlib.import_module("engine.runtime.zoo").Zoo.open(path)
@@ -169,7 +169,7 @@ def describe_exports(folder: Path) -> list[dict[str, Any]]:
 def describe_datasets(folder: Path) -> list[dict[str, Any]]:
     """Per prepared dataset in data/: name, and its counts or what is wrong with it."""
     entries = []
-    for path in _folders_with(folder, "dataset.json"):
+    for path in _dataset_folders(folder):
         try:
             info = importlib.import_module("engine.data.dataset").DatasetInfo.read(path / "dataset.json")
             entries.append({"name": path.name, **{key: info.counts[key] for key in ("users", "items", "events")}})
@@ -188,8 +188,8 @@ def describe_public(folder: Path | None) -> dict[str, Any] | None:
     }
 
 
-def _folders_with(folder: Path, file: str) -> list[Path]:
-    return sorted(path.parent for path in folder.glob(f"*/{file}")) if folder.is_dir() else []
+def _dataset_folders(folder: Path) -> list[Path]:
+    return sorted(path.parent for path in folder.glob("*/dataset.json")) if folder.is_dir() else []
 
 
 def _gib(count: float) -> str:

@@ -192,7 +192,8 @@ def unpack(archive: Path, folder: Path) -> None:
 def _refuse(archive: Path, member: zipfile.ZipInfo) -> None:
     path = PurePosixPath(member.filename)
     kind = stat.S_IFMT(member.external_attr >> 16)
-    outside = path.is_absolute() or ".." in path.parts or "\\" in member.filename or ":" in path.parts[0]
+    strange = path.is_absolute() or ".." in path.parts or "\\" in member.filename
+    outside = strange or not path.name or ":" in path.parts[0]
     if member.flag_bits & _ENCRYPTED:
         raise SeqscopeError(f"{archive}: the member {member.filename!r} is encrypted. Unpack it yourself.")
     if outside or kind not in (0, stat.S_IFREG):

@@ -43,16 +43,16 @@ def interval(values: np.ndarray, *, seed: int = 0, samples: int = 2000) -> Inter
     if not len(values):
         return Interval(float("nan"), float("nan"), float("nan"))
     if (values == values[0]).all():
-        return Interval(float(values[0]), *_missed(values, 0.0, 1.0))
+        return Interval(float(values[0]), *_missed(values, 0.0))
     means = _resampled_means(values, np.random.default_rng(seed), samples)
     low, high = np.quantile(means, [0.025, 0.975])
     return Interval(float(values.mean()), float(low), float(high))
 
 
-def _missed(equal: np.ndarray, least: float, most: float) -> tuple[float, float]:
-    """Ends of the interval of values that are all equal, float [users] from `least`, and to `most` mostly."""
+def _missed(equal: np.ndarray, least: float) -> tuple[float, float]:
+    """Ends of the interval of values that are all equal, float [users] from `least`, and mostly to 1."""
     value, others = float(equal[0]), 1 - 0.025 ** (1 / len(equal))
-    return (1 - others) * value + others * min(value, least), (1 - others) * value + others * max(value, most)
+    return (1 - others) * value + others * min(value, least), (1 - others) * value + others * max(value, 1.0)
 
 
 def paired(
@@ -122,7 +122,7 @@ def paired_over_seeds(values: np.ndarray, baseline: np.ndarray, *, seed: int = 0
             means = means + runs.std(ddof=1) / np.sqrt(len(runs)) * rng.standard_t(len(runs) - 1, samples)
     low, high = np.quantile(means, [0.025, 0.975])
     side = min(int((means <= 0).sum()), int((means >= 0).sum()))
-    ends = _missed(delta, -1.0, 1.0) if (delta == delta[0]).all() else (low, high)
+    ends = _missed(delta, -1.0) if (delta == delta[0]).all() else (low, high)
     if _least(delta) > 0.05:
         ends = (*ends, 0.0)
     low, high = min(low, *ends), max(high, *ends)

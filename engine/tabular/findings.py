@@ -211,9 +211,9 @@ class Findings:
             self._keep(file, problem, query, column, note)
         return number
 
-    def insert_cells(self, file: str, problem: str, cells: Sequence[Cell], note: str = "") -> None:
-        """A finding for every cell that breaks its rule; a row counts once, however many of its cells do. For problems that
-        leave no row out."""
+    def insert_cells(self, problem: str, cells: Sequence[Cell], note: str = "") -> None:
+        """A finding for every cell of the catalogue that breaks its rule; a row counts once, however many of its cells do.
+        For problems that leave no row out."""
         assert problem not in _LEAVES_OUT
         self.con.execute("CREATE OR REPLACE TEMP TABLE counted (line BIGINT)")
         for rule in cells:  # one by one: two hundred regular expressions at once would take gigabytes
@@ -221,10 +221,10 @@ class Findings:
             number = value(self.con, "SELECT count(*) FROM hit")
             if number:
                 rows = value(self.con, "INSERT INTO counted SELECT line FROM hit ANTI JOIN counted USING (line)")
-                self._count(file, problem, rows, number, note)
+                self._count("catalogue", problem, rows, number, note)
                 first = f"SELECT line FROM hit {self._first}"
                 query = f"SELECT line, {rule.cell} AS value FROM rows SEMI JOIN ({first}) USING (line)"
-                self._keep(file, problem, query, rule.column, note)
+                self._keep("catalogue", problem, query, rule.column, note)
         self.con.execute("DROP TABLE counted; DROP TABLE IF EXISTS hit")
 
     def add_row(self, file: str, problem: str, line: int | None, column: str, given: object) -> None:

@@ -1,8 +1,8 @@
 """How a file is read, what was found in it: the words that page, runner and child have in common. All of it is JSON.
 
-guess = uploads.guess(path, "catalogue")            Guess: a Reading, how sure each part of it is, three values per column
+guess = files.guess(folder, "catalogue", limits)    Guess: a Reading, how sure each part of it is, three values per column
 reading = guess.reading.with_role("name", "title")  Reading: everything about a file that can be chosen
-checked = uploads.check(folder, catalogue=…, log=…)  Checked: all findings counted, the first hundred, what is left out
+checked = files.check(folder, readings, limits)     CheckResult: all findings counted, the first hundred, what is left out
 """
 
 from __future__ import annotations

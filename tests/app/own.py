@@ -1,7 +1,5 @@
 """Datasets of visitors, without uploads and without processes."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager

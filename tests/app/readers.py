@@ -1,7 +1,5 @@
 """A zoo with a model that reads words: the sample's own, with other words where a test wants them."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Sequence
 from pathlib import Path

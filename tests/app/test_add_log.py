@@ -1,7 +1,5 @@
 """A catalogue that was brought alone gets a log: checked against it, and nothing goes before the new is there."""
 
-from __future__ import annotations
-
 import json
 import os
 import threading

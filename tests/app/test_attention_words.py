@@ -1,7 +1,5 @@
 """Words that a model looked at: sums by item and attribute with known answers, an item's own words, and the page."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any
@@ -228,7 +226,9 @@ def test_where_repeats_count_both_ranks_are_among_the_history_too(models: Zoo, m
 
 def test_a_catalogue_that_says_something_else_is_not_asked(tmp_path: Path) -> None:
     path = make_readers(tmp_path)
-    rewrite(path / "items.parquet", title=[f"Another {at}" for at in range(len(Zoo.open(path)))])
+    before = Zoo.open(path)
+    assert word_attention.measure(before, READER, (5, 77), 9) is not None
+    rewrite(path / "items.parquet", title=[f"Another {at}" for at in range(len(before))])
     assert word_attention.measure(Zoo.open(path), READER, (5, 77), 9) is None
 
 

@@ -1,7 +1,5 @@
 """Lists for many histories are jobs of their owner: found again after a reload and a new server, cancelled, nobody else's."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

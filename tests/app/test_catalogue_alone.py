@@ -1,7 +1,5 @@
 """Every page on a catalogue without a log: nobody in it, nothing measured, and no word that assumes people."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """The catalogue's database: finds what people mean, keeps its door shut, and answers rightly from many threads."""
 
-from __future__ import annotations
-
 import random
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

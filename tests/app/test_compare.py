@@ -1,7 +1,5 @@
 """Compare: the answers behind the page, what the lists say, and the page itself. Clicks are in tests/browser/test_compare.py."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections import Counter

@@ -1,7 +1,5 @@
 """What can be taken away: tables that no spreadsheet runs, file names, figures that send nothing anywhere."""
 
-from __future__ import annotations
-
 import json
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """Of a dataset that was deleted, or has expired, nothing stays in the memory of the server."""
 
-from __future__ import annotations
-
 import gc
 import re
 import weakref

@@ -1,7 +1,5 @@
 """Models that write codes, on the pages that there were before them: what is asked of them, what is said of them."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """No traceback reaches a visitor."""
 
-from __future__ import annotations
-
 import errno
 import logging
 import shutil

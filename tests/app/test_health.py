@@ -1,7 +1,5 @@
 """The health check answers for what visitors see."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import subprocess

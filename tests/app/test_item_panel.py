@@ -1,7 +1,5 @@
 """The detail panel: what it says is what the models say, closed sections ask nothing, clicks are checked."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

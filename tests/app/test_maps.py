@@ -1,7 +1,5 @@
 """Attributes of items, and the regions of a map that are named after them."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

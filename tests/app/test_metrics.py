@@ -1,7 +1,5 @@
 """Metrics: what is computed from ranks, and its words."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from types import SimpleNamespace

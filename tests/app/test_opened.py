@@ -1,7 +1,5 @@
 """What is open of datasets: opened once, closed when others need the memory, and a failure is not tried again at each visit."""
 
-from __future__ import annotations
-
 import gc
 import threading
 import time
@@ -15,7 +13,7 @@ import pandas as pd
 import pytest
 
 from app import home, serve, zoo
-from app.analysis import cache
+from app.analysis import attention, cache, tokenizers
 from app.analysis.cache import Opened, cached, of_opened
 from app.store import prepared
 from app.store.quota import QuotaReached
@@ -24,7 +22,8 @@ from engine.bundle import items
 from engine.errors import SeqscopeError
 from engine.runtime import LeaveOneOut, Zoo
 from tests.app.own import ANNA, own_home, ready
-from tests.runtime.bundles import make_zoo
+from tests.runtime.bundles import make_zoo, rewrite
+from tests.runtime.tokenizations import write_tokenization
 
 
 class Shop:
@@ -182,6 +181,23 @@ def test_what_is_known_of_an_opened_dataset_does_not_keep_it_alive(tmp_path: Pat
     del models
     gc.collect()
     assert gone() is None and len(titles) == 1
+
+
+def test_what_is_computed_of_a_datasets_own_tables_is_computed_anew_where_one_was_replaced(tmp_path: Path) -> None:
+    path = make_zoo(tmp_path)
+    write_tokenization(path)
+
+    def ask() -> tuple[float, list[str], int]:
+        models = Zoo.open(path)
+        question = (models, models.items, models.tokenizations["rqvae"], "genres")
+        profile = attention.profile(models, "alpha")
+        assert profile is not None
+        return tokenizers.purity(*question)[0].purity, tokenizers.colours(*question, ()).words, profile.people
+
+    purity, colours, people = ask()
+    rewrite(path / "items.parquet", genres=[["wood"]] * 40)
+    rewrite(path / "users.parquet", history=[[1, 2, 3]] * 4)
+    assert purity < 1 == ask()[0] and ask()[1] != colours and people < 4 == ask()[2]
 
 
 def test_the_oldest_question_goes_after_a_deletion_all_do_and_what_goes_wrong_is_tried_again() -> None:

@@ -1,7 +1,5 @@
 """Whose data these are: keys, the cookie that carries them, the form that brings them, and what the app makes of both."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

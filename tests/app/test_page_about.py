@@ -1,7 +1,5 @@
 """About: every entry has its meaning and a source, and every model and dataset its card."""
 
-from __future__ import annotations
-
 import dataclasses
 import io
 import json

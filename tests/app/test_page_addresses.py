@@ -1,7 +1,5 @@
 """What pages have for themselves in the address: read and written, and one message for each choice that cannot be had."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

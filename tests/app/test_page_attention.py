@@ -1,7 +1,5 @@
 """Attention: the numbers behind its figures, its sentences, and the page with models of every shape."""
 
-from __future__ import annotations
-
 import json
 import re
 

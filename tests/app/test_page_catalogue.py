@@ -1,7 +1,5 @@
 """Catalogue: attributes of any catalogue, filters and their words, an item's numbers, and the page."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

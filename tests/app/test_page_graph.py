@@ -1,7 +1,5 @@
 """Graph: what its figures and tables say, and the page with models that carry a graph and that do not."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

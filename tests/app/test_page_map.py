@@ -1,7 +1,5 @@
 """Map: colours of any column, points by item id, selections, the figure, and the page with every kind of space."""
 
-from __future__ import annotations
-
 import base64
 import dataclasses
 import json

@@ -1,7 +1,5 @@
 """The page Metrics: its choices in the address, its sections, and bundles with and without evaluation."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from functools import partial

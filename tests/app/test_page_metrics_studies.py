@@ -1,7 +1,5 @@
 """Studies on the page Metrics: what is computed from them, what may be claimed, and the page with and without any."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

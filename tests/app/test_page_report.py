@@ -1,7 +1,5 @@
 """The page Report: what goes in is chosen, kept in the address, and shown as it will be given away."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Semantic IDs: the page with two tokenizers, with one, with none, with damaged ones, and with hostile titles."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Users: ranks aligned with users, who is listed in which order, similar users, and the page."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The page Your data in each of its states, and that nobody sees what is somebody else's."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """Models that were fitted on validation events, too: named wherever they are, and never beside the figures of others."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

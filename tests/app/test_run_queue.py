@@ -1,7 +1,5 @@
 """Runs of pages, one after the other."""
 
-from __future__ import annotations
-
 import gc
 import threading
 from collections.abc import Iterator

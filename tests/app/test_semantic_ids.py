@@ -1,7 +1,5 @@
 """Views of codes, by hand: use, inequality, groups, prefixes, purity, the tree, and what models write."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

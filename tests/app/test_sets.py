@@ -1,7 +1,5 @@
 """A dataset that holds out a set of items per user, from training to every page."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

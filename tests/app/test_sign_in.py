@@ -3,8 +3,6 @@
 The other tests of pages are those of a server without sign-in.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

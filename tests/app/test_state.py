@@ -1,7 +1,5 @@
 """The address says what is on the screen, and a bad one says what it could not find."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

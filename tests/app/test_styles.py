@@ -1,7 +1,5 @@
 """How models look in figures."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 

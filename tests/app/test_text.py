@@ -1,7 +1,5 @@
 """Escaping: what comes from data shows as text. What the browser makes of it is tested in tests/browser/test_compare.py."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.text import (

@@ -1,7 +1,5 @@
 """Turns over owners."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """The steps of an upload as a visitor takes them: file, columns, check, use."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A zoo in which models that write codes stand beside one that does not."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

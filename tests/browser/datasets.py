@@ -1,7 +1,5 @@
 """The datasets of the server that tests/browser looks at: small, and every text in them tries to be more than text."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow.parquet as pq

@@ -1,7 +1,5 @@
 """A provider of sign-in for tests: OpenID Connect with a code and PKCE, as real ones do it, for two people without passwords."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import html

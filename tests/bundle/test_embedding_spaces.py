@@ -1,7 +1,5 @@
 """Vectors that no model owns: what is read, exact neighbours, and what is refused by name while the rest goes on."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

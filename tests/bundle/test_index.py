@@ -1,7 +1,5 @@
 """Top-k by partition against sorting everything, duplicates, and the passes over large files."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The reader of ONNX files agrees with the onnx package, and never fails otherwise than by saying what is wrong."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import pytest

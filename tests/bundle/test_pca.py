@@ -1,7 +1,5 @@
 """Principal components: against numpy's singular values, and rows that stand for nothing."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

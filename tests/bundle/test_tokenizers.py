@@ -1,7 +1,5 @@
 """Tokenizers' identifiers beside the bundles: what is read, and what is refused by name while the rest goes on."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A workbench for imports: write small files, run the command on them, look at what it made."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

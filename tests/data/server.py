@@ -1,7 +1,5 @@
 """A web server that behaves as badly as it is told to, in a thread of the test."""
 
-from __future__ import annotations
-
 import hashlib
 import threading
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Bad rows: all of them at once, each with file, line, column and reason; the good ones are kept, or nothing is with --strict."""
 
-from __future__ import annotations
-
 import csv
 import json
 

@@ -1,7 +1,5 @@
 """The catalogue: any text survives, attributes get the type of their values, nobody is without a title."""
 
-from __future__ import annotations
-
 import json
 from decimal import Decimal
 

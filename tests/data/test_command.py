@@ -1,7 +1,5 @@
 """`seqscope data`: what it prints, what it returns, what it leaves behind."""
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import json

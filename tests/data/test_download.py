@@ -1,7 +1,5 @@
 """Downloads: whole or not at all, whatever the server does."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import shutil

@@ -1,7 +1,5 @@
 """What is left out on purpose: low ratings, repeated events, what is outside the core; and how items and users are numbered."""
 
-from __future__ import annotations
-
 import pytest
 
 from engine.data.dataset import fingerprint

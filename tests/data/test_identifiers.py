@@ -1,7 +1,5 @@
 """The table of identifiers: what it promises, and what it refuses to hold."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Splits into sets: files that give one, people held out whole, and what is wrong with them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """A shop's log: its columns and dates are guessed, what is special about held-out items is counted, and can be dropped."""
 
-from __future__ import annotations
-
 import torch
 
 from engine.evaluation import metrics

@@ -1,7 +1,5 @@
 """Public formats: each in miniature, with the oddities of the real files; and the guess which one it is."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The split: right by hand, right against a straight-line re-derivation, and nothing later ever trains."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Times: seconds, milliseconds, ISO dates and Parquet's own types mean the same moment, whatever the machine's zone."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """A catalogue without a log: what is imported, what it is known by, and what says why it cannot serve."""
 
-from __future__ import annotations
-
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Writing: what is written reads back the same, appears whole or not at all, and replaces nothing by accident."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A small Streamlit app behind the front door, with real sockets; and the app itself."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A small app behind the front door, served by `streamlit run`: one page, and what it tells the tests."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path

@@ -1,8 +1,6 @@
 """The page of small_app.py: it holds the file of its first place, and drops that of its second, which it has read. Its links lead
 to what is made of the visitor's own name, to a file of the disk, and to what cannot be made."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

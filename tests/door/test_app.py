@@ -1,8 +1,6 @@
 """The app as it is served, below a path as some proxies have it: it stands behind the front door, asks nobody on the internet,
 writes for its own account alone, and takes away uploads that are not finished."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import resource

@@ -1,7 +1,5 @@
 """What the front door refuses, and what it adds: on a small app, and on the app itself."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import socket

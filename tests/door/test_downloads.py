@@ -1,7 +1,5 @@
 """Files that visitors take away, over real sockets: whole, their own, nobody else's, and none through the server's memory."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import re

@@ -1,7 +1,5 @@
 """Streamlit's page and scripts as the app hands them out."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from pathlib import Path

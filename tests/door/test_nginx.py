@@ -2,8 +2,6 @@
 
 `apt-get install nginx` has it run, or SEQSCOPE_NGINX=/path/to/nginx."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re

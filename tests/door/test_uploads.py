@@ -1,7 +1,5 @@
 """What may come in as a file: whose, how much of it at the same time, and for how long it stays."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from urllib.parse import urlsplit

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from tests.training.fixtures import dataset, one_thread, run_of, shared
 
 __all__ = ["dataset", "one_thread", "run_of", "shared"]

@@ -1,7 +1,5 @@
 """Models whose scores are written down, and cases for them."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from torch import Tensor, nn

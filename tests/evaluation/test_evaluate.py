@@ -1,7 +1,5 @@
 """Evaluation of a run: the files it leaves, and what they mean."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Metrics against loops and against numbers worked out by hand."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Negatives: distinct, nobody's own, drawn once and for all."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Names of protocols: what they say, and that nothing is lost where they are taken apart."""
 
-from __future__ import annotations
-
 import pytest
 
 from engine.evaluation.protocols import Protocol, in_order, main, parse, title

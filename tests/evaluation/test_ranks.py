@@ -1,7 +1,5 @@
 """Ranks against a loop anybody can read, and the traps: ties, NaN, repeated targets, the validation item in the test history."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

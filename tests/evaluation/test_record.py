@@ -1,7 +1,5 @@
 """run.json is read as something that may have been damaged."""
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Logs whose repeats count: nobody's history leaves the candidates, anywhere, and names say so."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

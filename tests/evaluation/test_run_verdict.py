@@ -1,7 +1,5 @@
 """The verdict on runs that lie side by side, and where the command line says it."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

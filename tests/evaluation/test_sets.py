@@ -1,7 +1,5 @@
 """Several held-out items a user: ranks, Recall and NDCG by hand and against loops; with one each, what leave-one-out gives."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from pathlib import Path

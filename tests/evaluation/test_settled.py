@@ -1,7 +1,5 @@
 """Had validation settled when training ended?"""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

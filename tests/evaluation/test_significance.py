@@ -1,7 +1,5 @@
 """Intervals that cover, differences that are paired, and Holm's table."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,8 +1,6 @@
 """The verdict on planted ranks: a neural model clearly better, clearly worse, level; seeds; one kind alone; for whom; and which
 held-out items follow from counts."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The models that need no training, in one command: one that cannot be fitted does not keep the others."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Bundles of real models, read by the runtime as the app reads them: same scores, same ranks, same lists."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

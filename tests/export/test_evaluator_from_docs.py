@@ -1,7 +1,5 @@
 """An evaluator written from docs/bundle.md alone, without engine.runtime, ranks as ranks.parquet says."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

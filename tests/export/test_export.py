@@ -1,7 +1,5 @@
 """What an export refuses, and that nothing half done is ever seen."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Bundles of models that add up weights between items: scores taken apart, ranked again as docs/bundle.md says, or refused."""
 
-from __future__ import annotations
-
 import re
 import zipfile
 from collections.abc import Callable

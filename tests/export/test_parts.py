@@ -1,7 +1,5 @@
 """Bundles whose scores are sums over parts of the query, side by side in it or added up to it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

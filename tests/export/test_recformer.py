@@ -1,7 +1,5 @@
 """Recformer behind the door: ONNX Runtime answers as PyTorch at every length, new items are read, words are shown."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Vectors of words as a space that the app reads."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A tokenizer's run as a folder that the app reads."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

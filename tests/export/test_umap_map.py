@@ -1,7 +1,5 @@
 """The map: exact neighbours, and a figure of trust that is the usual one."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 

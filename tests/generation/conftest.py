@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from tests.training.fixtures import one_thread
 
 __all__ = ["one_thread"]

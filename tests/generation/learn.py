@@ -1,7 +1,5 @@
 """Small recipes, identifiers and logs for generators that are trained in tests."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

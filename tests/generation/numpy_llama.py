@@ -1,7 +1,5 @@
 """LLaMA's decoder for one sequence, once more in numpy from Touvron et al. 2023, places as turns of complex numbers."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from tests.generation.numpy_t5 import Array, Weights, norm, softmax

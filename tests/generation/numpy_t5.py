@@ -3,8 +3,6 @@
 One departure, as in the network: logits are divided by √head_dim, which T5 leaves to the queries.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

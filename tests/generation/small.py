@@ -1,7 +1,5 @@
 """Small generators over made-up identifiers."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

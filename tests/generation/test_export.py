@@ -1,7 +1,5 @@
 """A generator's bundle: graphs that answer as PyTorch does, tables, and a manifest that the runtime reads."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 from typing import Any

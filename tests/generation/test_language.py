@@ -1,7 +1,5 @@
 """The path of a pretrained language model, with a tiny one that is made here and knows nothing."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

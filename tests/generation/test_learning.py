@@ -1,7 +1,5 @@
 """Generators learn what is there to learn, by items and not by strings, and nothing from noise."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

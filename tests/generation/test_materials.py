@@ -1,7 +1,5 @@
 """A run takes its identifiers along, and is another run with others."""
 
-from __future__ import annotations
-
 import dataclasses
 import shutil
 from pathlib import Path

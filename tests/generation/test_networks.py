@@ -1,7 +1,5 @@
 """What the two networks compute: T5's arithmetic, the same with and without caches, and nothing of the future."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

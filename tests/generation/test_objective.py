@@ -1,7 +1,5 @@
 """Which items are targets after which history, and what the loss is of them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """From codes to items: what a search finds is what the network says, whichever way it is asked."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

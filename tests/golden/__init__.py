@@ -16,8 +16,6 @@ The archive holds one folder, from which all its commands ran, so that nothing i
     home/                              a store of two owners: an upload, saved things, jobs that wait, are done and failed
 """
 
-from __future__ import annotations
-
 import tarfile
 from pathlib import Path
 

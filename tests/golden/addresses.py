@@ -1,7 +1,5 @@
 """Addresses of all pages, on the zoo of golden.tar.xz; addresses.json keeps what they mean."""
 
-from __future__ import annotations
-
 HISTORY = "h=i1~a%257Eb~i9~%25D0%25BA%25D0%25BB%25D1%258E%25D1%2587&k=7"
 """i1, a~b, i9, ключ."""
 ADDRESSES: tuple[tuple[str, str], ...] = (

@@ -1,7 +1,5 @@
 """What a zoo answers to a few questions, how good its models are and what addresses of it mean: in a form that can be kept."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from typing import Any

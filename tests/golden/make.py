@@ -1,7 +1,5 @@
 """Makes metrics.json of the exports that are committed now: python -m tests.golden.make"""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from engine.files import write_json

@@ -1,7 +1,5 @@
 """What was written before the house was rebuilt opens after, and means the same: bundles, runs, a store, addresses, a report."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A runner that forks every command: python -m tests.jobs.forking FOLDER, as app.jobs.runner."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """What stands for a server: python -m tests.jobs.serve ROOT keeps a queue until it is killed."""
 
-from __future__ import annotations
-
 import sys
 import time
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Jobs with the engine's own commands: a catalogue and a log, as they come from an upload, to models that answer, whatever
 columns and ids are called; trainings of several steps, Recformer from what was carried over, TIGER from identifiers."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

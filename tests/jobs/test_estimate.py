@@ -1,7 +1,5 @@
 """How long would that take?: one trial at a time, in turns, the same question once, and none that nobody waits for."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

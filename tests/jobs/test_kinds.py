@@ -1,7 +1,5 @@
 """The jobs that there are: every step is a command that the engine takes, and what was made of other data gives way."""
 
-from __future__ import annotations
-
 import json
 import math
 import subprocess

@@ -1,7 +1,5 @@
 """The queue: at most so many runners, none lost when the server or a runner is killed, and every end said in words."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

@@ -1,7 +1,5 @@
 """Jobs on a Ray cluster: what the launcher asks of it, and the same jobs through a local one where Ray is installed."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

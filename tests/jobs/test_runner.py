@@ -1,7 +1,5 @@
 """The process that carries a job out: killed, told to stop, cancelled or failed, it leaves what the next one needs."""
 
-from __future__ import annotations
-
 import errno
 import os
 import shutil

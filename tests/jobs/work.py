@@ -11,8 +11,6 @@ die SIGNAL              by its own hand
 environment FILE        writes the names of its environment
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -3,8 +3,6 @@
 A new model is covered by being registered: `small` gives it few dimensions where its configuration has the usual names.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 from pathlib import Path

@@ -1,7 +1,5 @@
 """AttRec in plain numpy, from the paper (Zhang, Tay, Yao & Sun 2018, sections 3.2 to 3.4) and the authors' code."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from tests.models.numpy_sasrec import time_signal

@@ -1,7 +1,5 @@
 """BERT4Rec in plain numpy, from the paper (Sun et al. 2019, sections 3.3 to 3.5) and the authors' code."""
 
-from __future__ import annotations
-
 from math import erf
 
 import numpy as np

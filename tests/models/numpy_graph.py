@@ -3,8 +3,6 @@
 The graph of docs/models.md, ten nodes: users 0 to 3 with items {0, 1}, {1, 2, 3}, {3}, {0, 3, 4}; nobody has item 5.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 Array = np.ndarray

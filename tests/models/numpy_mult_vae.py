@@ -1,7 +1,5 @@
 """Mult-VAE in plain numpy, from the paper (Liang et al. 2018, section 2), with its gradient worked out by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 
 Array = np.ndarray

@@ -1,7 +1,5 @@
 """Sequential networks in plain numpy, one item after the other, from their papers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

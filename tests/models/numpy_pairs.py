@@ -3,8 +3,6 @@
 Every score takes the tables of a model by name, a user, the item before, and the item that is asked for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Recformer in straight-line numpy, from the paper (section 2.1) and Longformer's (3.1): one history, dense attention, a mask."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -3,8 +3,6 @@
 No padding exists here: a history is its own length, and the latest item has the last row of the position table.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Models that read vectors or words of items beside their order, in plain numpy, one item after the other, from their papers."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from tests.models.numpy_networks import softmax

@@ -1,7 +1,5 @@
 """AttRec against its re-derivation in numpy: attention, distance, fold-in."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

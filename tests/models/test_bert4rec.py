@@ -1,7 +1,5 @@
 """BERT4Rec against its re-derivation in numpy."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

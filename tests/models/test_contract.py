@@ -1,7 +1,5 @@
 """The contract of engine.models.base, for every registered model."""
 
-from __future__ import annotations
-
 from tests.models.contract import Contract
 
 

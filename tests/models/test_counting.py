@@ -1,7 +1,5 @@
 """The Markov chain and popularity against counting by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 

@@ -1,7 +1,5 @@
 """Dropout from random bits: its rate, its scale, and who decides it; and the gradient of blocked attention with it."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

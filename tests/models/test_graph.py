@@ -1,7 +1,5 @@
 """Models over a graph against their re-derivation in numpy, on the ten nodes that docs/models.md draws."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Models that add up weights between items, against the definitions of their papers, entry by entry."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import math

@@ -1,7 +1,5 @@
 """Mult-VAE against its re-derivation in numpy, and what makes it a model of sets."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Sequential networks against their re-derivations in numpy: queries, scores, losses."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

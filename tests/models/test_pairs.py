@@ -1,7 +1,5 @@
 """Models that compare pairs of items against their re-derivation in numpy: scores, loss, fold-in."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Recformer against its re-derivation in numpy, and its attention against the dense one with a mask."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

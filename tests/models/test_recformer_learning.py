@@ -1,7 +1,5 @@
 """What Recformer learns: items of one family share a word, and an item that nobody has taken yet is found by it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What Recformer learns from: which targets, which words are hidden, which losses; what stays as it is."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

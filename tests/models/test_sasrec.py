@@ -1,7 +1,5 @@
 """SASRec against its re-derivation in numpy, in every ablation of the paper."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

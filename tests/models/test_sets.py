@@ -1,7 +1,5 @@
 """A history is a set: neither order nor repetition changes a bit, in PyTorch or in the graph that the app runs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Networks that read what is said of items, against their re-derivations in numpy: states, scores, losses."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Text neighbours against plain numpy, one history at a time, and what an item without words is to it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """A dataset whose titles and ids try to be more than text, with models of every kind, and the report of one history of it."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

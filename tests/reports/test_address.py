@@ -1,7 +1,5 @@
 """A link becomes a report, and the report leads back to the same."""
 
-from __future__ import annotations
-
 from urllib.parse import parse_qsl
 
 import pytest

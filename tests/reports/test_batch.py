@@ -1,7 +1,5 @@
 """A batch answers what each model answers, in whole files or none; it goes on where it was ended."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

@@ -1,7 +1,5 @@
 """What goes into a report: what the models say, to the item; and nothing that was not wanted."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

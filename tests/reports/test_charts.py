@@ -1,7 +1,5 @@
 """SVG figures: numbers become coordinates, texts stay texts."""
 
-from __future__ import annotations
-
 import math
 import re
 import xml.etree.ElementTree as ET

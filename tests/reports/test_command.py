@@ -1,7 +1,5 @@
 """`seqscope report`: makes, verifies and answers for many; exit codes; no Streamlit, no torch."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """report.json: what is written is read again to the letter, and nothing else is."""
 
-from __future__ import annotations
-
 import gc
 import hashlib
 import json

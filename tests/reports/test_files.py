@@ -1,7 +1,5 @@
 """CSV, zip and names of files; the zip is the same for the same report."""
 
-from __future__ import annotations
-
 import csv
 import dataclasses
 import errno

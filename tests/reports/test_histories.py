@@ -1,7 +1,5 @@
 """Many histories from files of every form; all come out alike, and what cannot be read is told in one message."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import random

@@ -1,7 +1,5 @@
 """The HTML: nothing foreign runs, nothing is asked for, and its rules fit what it holds. The browser's say: tests/browser."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """The PDF: its texts, its letters, and nothing read as markup."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Iterator

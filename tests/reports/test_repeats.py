@@ -1,7 +1,5 @@
 """Where repeats count, lists of reports and batches hold items of the history and say so."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow.parquet as pq

@@ -1,7 +1,5 @@
 """A report holds against the models that made it, and does not once either was changed."""
 
-from __future__ import annotations
-
 import copy
 import functools
 import json

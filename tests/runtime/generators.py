@@ -5,8 +5,6 @@ ts are tanh(Σ decay^(s − i) · (keys_i + values_i) + mean of the memory's key
 they depend on every token through the past alone, and on their order.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Small spaces for tests: exports/<dataset>/spaces/<name>/ beside the toy bundles."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Ways to damage the folder of a bundle, and what must come of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any

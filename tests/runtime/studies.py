@@ -1,7 +1,5 @@
 """Small studies for tests: exports/<dataset>/studies/<name>.json beside the toy bundles, without torch."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path

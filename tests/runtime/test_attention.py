@@ -1,7 +1,5 @@
 """Maps of all three shapes against numpy, and the summaries against their definitions written out."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

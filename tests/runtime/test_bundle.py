@@ -1,7 +1,5 @@
 """Recommending: right answers, the same alone and in a batch, whatever the lengths, ties and counts."""
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """docs/bundle.md: its example makes a bundle that opens, and its tables name the columns that are read."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

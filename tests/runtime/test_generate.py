@@ -1,7 +1,5 @@
 """Writing identifiers: exact scores, beams, ties and traces against the same network in numpy, one token at a time."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A score taken apart into paths is the score: against dense matrices, on a graph of six people and seven items."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -3,8 +3,6 @@
 Their graphs: test_hostile_onnx.py.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 import shutil

@@ -1,7 +1,5 @@
 """Generators whose bundles are damaged or malicious, one way each: refused by file and reason, and the others go on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

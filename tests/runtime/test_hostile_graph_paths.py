@@ -1,7 +1,5 @@
 """A graph that is not what the manifest says is refused, with the file and the reason."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Graphs of bundles that are damaged or malicious, one way each: refused by file and reason, before they run or when they do."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Leave-one-out against asking the model again without the event, one question at a time."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`Bundle.recommend_many` answers as `recommend_one` does, whatever is in the batch."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

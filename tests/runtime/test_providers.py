@@ -1,7 +1,5 @@
 """CUDA is chosen when all of it is there, the CPU otherwise, with the reason, quietly."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Agreement of lists: known values, properties, and scipy where it has the same measure."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

@@ -1,7 +1,5 @@
 """Studies beside the bundles: what they say, and what is refused by name while the rest goes on."""
 
-from __future__ import annotations
-
 import json
 import math
 import shutil

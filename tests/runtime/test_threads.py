@@ -1,7 +1,5 @@
 """Eight threads on one zoo get the answers that one gets."""
 
-from __future__ import annotations
-
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Graphs that come to no end: ended, refused from then on, and no other model waits for them."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The dataset folder: what is read, in which order, what is refused as a whole, and what changes its stamp."""
 
-from __future__ import annotations
-
 import io
 import os
 import shutil

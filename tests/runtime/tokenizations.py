@@ -1,7 +1,5 @@
 """Small tokenizations for tests: exports/<dataset>/identifiers/<name>/ beside the toy bundles, without torch."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

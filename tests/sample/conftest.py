@@ -1,7 +1,5 @@
 """One simulated log for all tests of the sample."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The dataset that `seqscope sample build` writes, and the one that is committed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

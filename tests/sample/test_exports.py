@@ -3,8 +3,6 @@
 Everything here is computed from what is in exports/sample, so it fails where somebody commits bundles that learned nothing.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The examples of the films show what their sentences say, in the lists of the committed models."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

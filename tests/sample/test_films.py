@@ -1,7 +1,5 @@
 """The catalogue is clean, and a fault in it is found and named."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The simulated log tells the story that docs/sample.md promises."""
 
-from __future__ import annotations
-
 import datetime
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Procedural data has the shape of a real log, exactly the asked size, and nothing real in it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The embedded real log: made again it is the same, and it holds nothing that it should not."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

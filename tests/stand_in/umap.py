@@ -1,7 +1,5 @@
 """In place of UMAP, which takes seconds to begin; tests/conftest.py puts this folder before it."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

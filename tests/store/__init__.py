@@ -1,7 +1,5 @@
 """Three owners: two browsers and an account; and another server that holds the store."""
 
-from __future__ import annotations
-
 import contextlib
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A home of its own for every test of the store."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

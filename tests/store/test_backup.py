@@ -1,12 +1,11 @@
 """Backups: everything comes back, from a running server too, and nothing else gets in."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import io
 import json
 import os
+import shutil
 import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
@@ -87,6 +86,23 @@ def test_a_store_answers_for_its_own_folder_alone(filled: Store, tmp_path: Path)
         (folder / "wanted").touch()
         assert backup.answer_snapshots(other) == 0 and (folder / "wanted").exists()
         assert backup.answer_snapshots(filled) == 1 and (folder / backup.SNAPSHOT).is_file()
+
+
+def test_a_command_may_be_interrupted_while_its_copy_is_written(filled: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its folder goes with it. The server's housekeeping would wait a minute after an error, as long as the next command does."""
+    write = backup.write_snapshot
+
+    def interrupted(store: Store, folder: Path) -> Path:
+        shutil.rmtree(folder)
+        return write(store, folder)
+
+    (home.here().stage() / "wanted").touch()
+    with monkeypatch.context() as patch:
+        patch.setattr(backup, "write_snapshot", interrupted)
+        assert backup.answer_snapshots(filled) == 0
+    folder = home.here().stage()
+    (folder / "wanted").touch()
+    assert backup.answer_snapshots(filled) == 1 and (folder / backup.SNAPSHOT).is_file()
 
 
 def test_the_server_may_go_on_running(filled: Store, root: Path, own_home: Path, tmp_path: Path) -> None:

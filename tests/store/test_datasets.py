@@ -1,7 +1,5 @@
 """Datasets: whole or not there, expiring where they should, and gone without a trace."""
 
-from __future__ import annotations
-
 import errno
 import os
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """When things expire: after so many days on which the server ran, into lost/, and from there after so many more."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """The file itself: who may hold it, what a newer or broken one says, and what happens when it cannot be written."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from pathlib import Path
 

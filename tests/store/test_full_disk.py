@@ -1,7 +1,5 @@
 """A disk without room: nothing more is kept, and deleting still works."""
 
-from __future__ import annotations
-
 import errno
 import os
 import subprocess

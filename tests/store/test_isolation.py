@@ -1,7 +1,5 @@
 """Nobody gets anything of anybody else's, whatever they ask for: every public function of the store is asked."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

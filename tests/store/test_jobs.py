@@ -1,7 +1,5 @@
 """Jobs' rows: states and times, the queue that the server sees, and what goes when a job is deleted."""
 
-from __future__ import annotations
-
 import pytest
 
 from app import home

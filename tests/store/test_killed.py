@@ -1,7 +1,5 @@
 """Killed in the middle of anything, the store opens again with all that it had acknowledged, and with nothing half done."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

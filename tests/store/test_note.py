@@ -1,7 +1,5 @@
 """A store that lost rows: refused, not taken for an empty one, and nothing that it no longer knows is deleted."""
 
-from __future__ import annotations
-
 import logging
 import os
 import shutil

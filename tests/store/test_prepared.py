@@ -1,7 +1,5 @@
 """Catalogues of many items: prepared once on the disk, the same answers as from memory, and little memory."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

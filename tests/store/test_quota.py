@@ -1,7 +1,5 @@
 """Quotas: per owner, in words, and held when many ask at the same time."""
 
-from __future__ import annotations
-
 import re
 import threading
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Named histories, comparisons and reports."""
 
-from __future__ import annotations
-
 import pytest
 
 from app import home

@@ -1,7 +1,5 @@
 """What the sweeper takes away, and what it must never touch."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import time

@@ -1,7 +1,5 @@
 """Small recipes and a plan over them, as files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A study's plan is checked before anything runs: whatever is wrong in it is said once, and names the place."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

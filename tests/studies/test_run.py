@@ -1,7 +1,5 @@
 """A study says what is so: a variant that learns is better than one that does not, and the same again is the same."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

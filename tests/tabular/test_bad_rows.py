@@ -3,8 +3,6 @@
 Both read with engine.tabular, so that one table says what both must find.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Callable

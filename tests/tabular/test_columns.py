@@ -1,7 +1,5 @@
 """Columns that are told by their names: the same for uploads, imports and batches of histories."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import duckdb

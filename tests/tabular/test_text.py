@@ -1,7 +1,5 @@
 """Bytes to plain lines: what is not text, or not the text it claims to be, is refused; lines are those of an editor."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

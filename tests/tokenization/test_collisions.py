@@ -1,7 +1,5 @@
 """Policies for items of the same codes, on cases small enough to write down."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """LETTER's terms against a straight-line derivation, and what each of them is for."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Figures of the report on cases that can be worked out by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

@@ -1,7 +1,5 @@
 """Titles, category paths and collaborative clusters: what each of P5's identifiers says."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

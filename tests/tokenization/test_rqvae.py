@@ -1,7 +1,5 @@
 """RQ-VAE against a straight-line derivation from the paper, and against data with a known answer."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

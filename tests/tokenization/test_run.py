@@ -1,7 +1,5 @@
 """`seqscope tokenize`: the run folder, the record of where things come from, interruptions, and what is refused."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Balanced assignment."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """`seqscope tokenize --from`: a fitted tokenizer's identifiers of another catalogue."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

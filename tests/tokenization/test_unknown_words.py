@@ -1,7 +1,5 @@
 """A catalogue in a script that the text encoder does not know: said on the console, and kept with the identifiers."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

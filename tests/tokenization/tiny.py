@@ -1,7 +1,5 @@
 """A small catalogue whose items come in groups of groups, and one small recipe per tokenizer."""
 
-from __future__ import annotations
-
 import functools
 from dataclasses import replace
 from typing import Any

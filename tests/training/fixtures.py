@@ -1,7 +1,5 @@
 """What the tests of training, evaluation, export, generation and identifiers share; their conftest.py import it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Checkpoints: back to the last bit, and one clear sentence where one is damaged."""
 
-from __future__ import annotations
-
 import resource
 from collections.abc import Callable
 from pathlib import Path

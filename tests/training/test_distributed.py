@@ -1,7 +1,5 @@
 """Two processes train to what one trains to, and leave one run."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

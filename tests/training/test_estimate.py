@@ -3,8 +3,6 @@
 Whether they are right is a matter of the machine: benchmarks/estimates.py compares them with real trainings.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import shutil

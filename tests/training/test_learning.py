@@ -1,7 +1,5 @@
 """Models learn what is there to learn, and nothing where there is nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The training loop with a model of one number and losses that are written down."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Losses of large scores, and cross-entropy a block at a time. The formulas of papers: test_objectives.py, tests/models."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a training example is: shifted targets, hidden items, windows, negatives."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Optimisers and schedules."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

@@ -1,7 +1,5 @@
 """How steps are computed: measured with a clock of the test's own, remembered, and kept by who goes on."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import platform

@@ -1,7 +1,5 @@
 """Recipes: all that are shipped can be read, and whatever is wrong with one is refused by name."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re

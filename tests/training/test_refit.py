@@ -1,7 +1,5 @@
 """Refits: the recipe that validation selected, trained once more on training and validation events, and kept apart."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import shutil

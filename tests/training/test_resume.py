@@ -1,7 +1,5 @@
 """Stopped at any moment and started again, a training ends as if nothing had happened: to the last bit."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

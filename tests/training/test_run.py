@@ -1,7 +1,5 @@
 """Runs: what they leave in their folder, what they refuse, and that nothing held out is ever learned from."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import shutil

@@ -1,7 +1,5 @@
 """A training starts from a bundle with the very weights that encoded its items."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

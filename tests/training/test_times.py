@@ -1,8 +1,6 @@
 """Models that read when the items of a history were (HSTU with time bias, SASRec with periods): what the time decides is learnt,
 when the target was has no say, figures with times stand apart, and nothing else changes."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """Where nothing validates, in a dataset or in a stage that teaches something else: training runs its epochs, keeps the last, and
 claims no more than that."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """Small logs with a known answer, and one small run per model, made once for all tests of training, evaluation and export, in
 whichever of their processes."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import functools

@@ -1,7 +1,5 @@
 """What torchrun starts for test_distributed: python -m torch.distributed.run … -m tests.training.together DATA OUT"""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from pathlib import Path

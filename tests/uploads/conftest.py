@@ -1,7 +1,5 @@
 """A desk for uploads: put files on it, look at the guess, check them, read what came out. In this process, without the child."""
 
-from __future__ import annotations
-
 import io
 import zipfile
 from collections import Counter

@@ -1,7 +1,5 @@
 """What is taken of a ZIP archive, and what is refused with one message."""
 
-from __future__ import annotations
-
 import io
 import json
 import struct

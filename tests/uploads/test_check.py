@@ -1,7 +1,5 @@
 """What a check finds: every kind of problem, at its line, all at once; and what the clean files hold."""
 
-from __future__ import annotations
-
 import base64
 import csv
 import json
@@ -485,6 +483,13 @@ def test_a_column_that_is_no_text_costs_itself_alone(desk: Desk, tmp_path: Path,
         checked = desk.check()
         assert counts(checked) == {"column_bytes": 1} and checked.first[0].column == "cover"
         assert desk.items()[1] == {"item_id": "2", "title": "b"}
+
+
+def test_columns_that_are_not_used_are_not_asked_for_items_of_the_catalogue(desk: Desk, tmp_path: Path) -> None:
+    desk.guess(ITEMS)
+    desk.guess(packed(tmp_path, {"user": list("aaab"), "item": list("wxyz"), "note": ["i1", "i2", "i3", "i4"]}), "log")
+    desk.readings["log"] = desk.readings["log"].with_role("note", "skip")
+    assert desk.check().counts[0].problem == "none_known"
 
 
 def test_a_column_that_is_no_text_is_no_title(desk: Desk, tmp_path: Path) -> None:

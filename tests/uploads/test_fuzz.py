@@ -1,7 +1,5 @@
 """Files that were bent at random: there is always a result or one message, and the sums are right."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

@@ -1,7 +1,5 @@
 """What a file is taken for: encoding, delimiter, quotes, header, columns, times; and how sure that is."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from datetime import datetime

@@ -1,7 +1,5 @@
 """What the check lets through, the importer takes without a bad row: the clean files become a dataset."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The child and its end: every way to die is one clear message, and nothing of it stays."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

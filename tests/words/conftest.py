@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from engine.text.bert import minilm_folder

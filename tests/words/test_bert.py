@@ -1,7 +1,5 @@
 """The network against the paper's arithmetic (against its libraries: test_hugging_face.py), and what is no network."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

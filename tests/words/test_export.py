@@ -1,7 +1,5 @@
 """Encoders as folders that the app reads: the same answers as PyTorch's, without torch, and nothing taken on trust."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

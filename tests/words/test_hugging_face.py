@@ -1,7 +1,5 @@
 """Encoders beside their own libraries, which take seconds to be imported."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Small encoders and catalogues with a known answer, for every test about words."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

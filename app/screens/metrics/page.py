@@ -258,9 +258,9 @@ def _beams(this: MetricsChoices) -> list[str]:
     alike: dict[str, list[str]] = {}
     for bundle in this.models.bundles.values():
         if bundle.cannot("identifiers") is None and bundle.name in this.people:
-            words = metrics.beam_words("", this.protocol, bundle.manifest.metrics, len(this.models))
+            words = metrics.beam_words(this.protocol, bundle.manifest.metrics, len(this.models))
             alike.setdefault(words, []).append(bundle.manifest.title)
-    return [", ".join(titles) + words for words, titles in alike.items()]
+    return [f"{', '.join(titles)}: {words}" for words, titles in alike.items()]
 
 
 _SHOWN = {
