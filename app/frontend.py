@@ -68,11 +68,14 @@ def _content(name: str, packed: bool = False) -> bytes:
     return gzip.compress(content, 6, mtime=0) if packed else content
 
 
+def _named_by_page() -> list[str]:
+    return _NAMED.findall(Path(get_static_dir(), "index.html").read_text("utf-8"))
+
+
 @cache
 def modules_of_widgets() -> tuple[str, ...]:
     """File names of the modules of WIDGETS and of all that these import, without those that Streamlit's page names itself."""
-    page = Path(get_static_dir(), "index.html").read_text("utf-8")
-    seen = set(_NAMED.findall(page))
+    seen = set(_named_by_page())
     needed: list[str] = []
     prefix = f"{_FOLDER}js/"
     scripts = [name.removeprefix(prefix) for name in sorted(_files()) if name.startswith(prefix)]
@@ -84,6 +87,13 @@ def modules_of_widgets() -> tuple[str, ...]:
             needed.append(name)
             waiting += _IMPORT.findall(_content(prefix + name).decode("utf-8"))
     return tuple(needed)
+
+
+def pack() -> None:
+    """Reads and packs the scripts of a first page and of its figures, a quarter of a second for which its visitor would wait."""
+    figures = [name for name in _files() if Path(name).name.startswith("PlotlyChart.")]
+    for name in (*(f"{_FOLDER}js/{module}" for module in (*_named_by_page(), *modules_of_widgets())), *figures):
+        _content(name, packed=True)
 
 
 def _with_modules(send: Send, deep: bool) -> Send:

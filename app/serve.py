@@ -24,7 +24,7 @@ from streamlit.starlette import App
 
 from app import door, downloads, early, keys, links, owner
 from app.door import Door
-from app.frontend import Frontend, modules_of_widgets
+from app.frontend import Frontend, pack
 from engine.errors import SeqscopeError
 from engine.machine import SettingError, without_collector
 
@@ -43,7 +43,7 @@ def prepare() -> None:
     """Reads what the first visitor would wait for: the code of the pages, and the models of the first dataset."""
     from app import screens, zoo  # noqa: F401  (here, as the server answers meanwhile)
 
-    modules_of_widgets()
+    pack()
     with suppress(SeqscopeError):  # the page says what is wrong
         for name in zoo.visible_datasets(None):  # whoever comes meanwhile is nobody to this thread
             zoo.open_zoo(name)
