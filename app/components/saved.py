@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
 import streamlit as st
@@ -77,11 +77,9 @@ def _dialog(page: str, pages: Mapping[str, Any]) -> None:
                 "Nothing is saved yet. A history is a list of items; a comparison is a page with all that is chosen on it. "
                 "Reports are saved on the page Report."
             )
-        find = ""
-        if max(len(histories), len(comparisons)) > _SHOWN:
-            find = st.text_input("Find by name", key="saved_find", type="search", max_chars=MAX_NAME, live="300ms")
-        for title, some in (("Histories", histories), ("Comparisons", comparisons)):
-            _list(store, who.id, title, [entry for entry in some if find.strip().lower() in entry.name.lower()], pages)
+        name, entry = search(histories, comparisons, key="saved_find"), partial(_entry, zoo.datasets(), pages)
+        rows(store, who.id, histories, name, entry, title="Histories")
+        rows(store, who.id, comparisons, name, entry, title="Comparisons")
 
 
 # --- saving
@@ -154,18 +152,7 @@ def ask_to_replace(taken: str, name: str, on_replace: Callable[..., None], *args
 # --- what is there
 
 
-def _list(store: Store, who: str, title: str, saved: Sequence[History | Comparison], pages: Mapping[str, Any]) -> None:
-    if not saved:
-        return
-    st.markdown(f"**{title}**")
-    titles = zoo.datasets()
-    for entry in saved[:_SHOWN]:
-        row(store, who, entry, partial(_entry, entry, titles, pages))
-    if len(saved) > _SHOWN:
-        st.caption(f"The latest {_SHOWN} of {len(saved)}.")
-
-
-def _entry(entry: History | Comparison, titles: Mapping[str, str], pages: Mapping[str, Any]) -> None:
+def _entry(titles: Mapping[str, str], pages: Mapping[str, Any], entry: History | Comparison) -> None:
     there = entry.dataset in titles
     icon = ":material/history:" if isinstance(entry, History) else ":material/compare_arrows:"
     if st.button(md(entry.name, 60), key=f"saved_go_{entry.id}", type="tertiary", icon=icon, disabled=not there):
@@ -222,12 +209,32 @@ def _page_name(entry: Comparison, pages: Mapping[str, Any]) -> str:
 PARAM = "saved"
 Kind = Literal["history", "comparison", "report"]
 Saved = History | Comparison | Report
+_S = TypeVar("_S", bound=Saved)
 OUTCOME, DOING = "saved_said", "saved_doing"  # what is told; (action, id) that a row is asked for
 _RENAME, _LINK, _DELETE = "Rename", "Copy link", "Delete"
 
 
-def row(store: Store, who: str, record: Saved, entry: Callable[[], None]) -> None:
-    """entry: draws the name to open it by, and what it is."""
+def search(*lists: Sequence[Saved], key: str) -> str:
+    """What names of `rows` are to have in them, asked where a list is longer than is shown of it."""
+    if max(map(len, lists)) <= _SHOWN:
+        return ""
+    return st.text_input("Find by name", key=key, type="search", max_chars=MAX_NAME, live="300ms").strip().lower()
+
+
+def rows(
+    store: Store, who: str, saved: Sequence[_S], name: str, entry: Callable[[_S], None], *, title: str = ""
+) -> None:
+    """The latest of those that have `name` in theirs, under a title. entry: draws the name to open one by, and what it is."""
+    fitting = [record for record in saved if name in record.name.lower()]
+    if title and fitting:
+        st.markdown(f"**{title}**")
+    for record in fitting[:_SHOWN]:
+        _row(store, who, record, partial(entry, record))
+    if len(fitting) > _SHOWN:
+        st.caption(f"The latest {_SHOWN} of {len(fitting)}.")
+
+
+def _row(store: Store, who: str, record: Saved, entry: Callable[[], None]) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"saved_row_{record.id}"):
         if st.session_state.get(DOING) == (_RENAME, record.id):
             _rename(store, who, record)

@@ -19,7 +19,7 @@ from app import home, work, zoo
 from app.components import jobs
 from app.jobs import kinds, spec
 from app.jobs.estimate import JobEstimate
-from app.jobs.status import Status
+from app.jobs.status import Part, Status
 from app.screens.your_data import abilities, training
 from app.store.quota import QuotaReached
 from app.store.records import NotFound, StoredDataset
@@ -308,11 +308,11 @@ def test_when_it_is_done_the_dataset_is_ready(root: Path) -> None:
 def test_a_preparation_that_was_cancelled_can_go_on_after_a_training(root: Path) -> None:
     dataset = ready(ANNA, "My shop", events=60)
     first = work.prepare(ANNA, dataset.id, exports=root / "exports")
-    put(first.id, Status(state="cancelled"))
+    put(first.id, Status(state="cancelled", parts=(Part(state="done"),) * len(work.get(ANNA, first.id).job.steps)))
     second = work.train(ANNA, dataset.id, [work.TrainingChoice(model="markov")])
     put(second.id, Status(state="done", progress=1.0))
     test = page(root, ANNA)
-    assert "was cancelled" in test.info[0].value
+    assert "was cancelled. What was ready by then" in test.info[0].value
     test.button(key=f"data_retry_{first.id}").click().run()
     assert not work.get(ANNA, first.id).over and work.get(ANNA, second.id).over
 

@@ -218,8 +218,7 @@ def _saved(report: Report) -> None:
         with st.expander(
             f"Saved reports ({len(entries)})", key="report_saved", icon=":material/bookmark:", type="compact"
         ):
-            for entry in entries:
-                saved.row(store, who.id, entry, partial(_entry, entry))
+            saved.rows(store, who.id, entries, saved.search(entries, key="report_find"), _entry)
 
 
 def _entry(entry: records.Report) -> None:

@@ -131,7 +131,9 @@ def _ended(owner: str, job: Work) -> None:
             icon=":material/error:",
         )
     elif row.state == "cancelled":
-        st.info(f"{md(title)} was cancelled.", icon=":material/cancel:")
+        steps = job.job.steps if job.job is not None else ()
+        ready = any(step.goal and part.state == "done" for step, part in zip(steps, job.status.parts, strict=False))
+        st.info(f"{md(title)} was cancelled.{' What was ready by then can be used.' * ready}", icon=":material/cancel:")
     for note in notes:
         st.warning(md(note, 1_000), icon=":material/block:")
     with st.container(horizontal=True, gap="small"):
