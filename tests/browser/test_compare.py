@@ -438,9 +438,14 @@ def can_and_cannot(page: Page, width: int) -> None:
     told = page.get_by_role("dialog", name="What Alpha can and cannot do")
     for term in ("Items it has never seen", "Ties", "Invalid codes", "Can show"):
         expect(told.get_by_text(term, exact=True)).to_be_visible()
-    place = told.bounding_box()
-    assert place is not None and place["x"] >= 0 and place["x"] + place["width"] <= width
-    assert place["y"] >= 0 and place["y"] + place["height"] <= 844
+
+    def within() -> bool:
+        place = told.bounding_box()
+        assert place is not None
+        across = place["x"] >= 0 and place["x"] + place["width"] <= width
+        return across and place["y"] >= 0 and place["y"] + place["height"] <= 844
+
+    until(page, within, True, 5)  # it is placed in the frame after it has opened
     assert page.locator(".model").first.evaluate("e => e.offsetHeight") == tall
     page.keyboard.press("Escape")
     expect(told).to_have_count(0)
