@@ -23,7 +23,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   panel.append(legend(), body)
   const map = (parentElement.host ?? parentElement).closest(".st-key-map_maps")
   const hides = () => {
-    const chart = map?.querySelector(".stPlotlyChart")
+    const chart = map?.querySelector(".stPlotlyChart, [data-testid=stSkeleton]") // its place, too, while it loads
     return data.maps > 1 || (chart && chart.offsetWidth - chart.offsetHeight * data.aspect < ROOM)
   }
   const folded = () => view.folded ?? (BELOW.matches || hides())
