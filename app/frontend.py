@@ -23,7 +23,8 @@ _FOLDER = "/static/"
 _IMPORT = re.compile(r'(?:from|import)\s*"\./([^"]+\.js)"')
 _NAMED = re.compile(r'"\./static/js/([^"]+\.js)"')
 _ROOT = b'<div id="root">'
-_LOADING = b"<style>html{color-scheme:light dark}p{font:1rem sans-serif;margin:2rem}</style><p>Seqscope is loading &hellip;</p>"
+_STYLE = b"<style>html{color-scheme:light dark}p{font:1rem sans-serif;margin:2rem}</style>"
+_LOADING = _STYLE + b"<p>Seqscope is loading &hellip;</p>"
 """Until Streamlit's page takes its place: on a slow line the window was blank until all scripts had come."""
 _FOR_EVER = "public, immutable, max-age=31536000"  # names carry a hash of the content; Streamlit says the same
 
@@ -50,9 +51,16 @@ class Frontend:
             await Response(_content(name, packed), media_type=kind, headers=more)(scope, receive, send)
         elif "text/html" in headers.get("accept", ""):
             plain = [(key, value) for key, value in scope["headers"] if key != b"accept-encoding"]
-            await self._app({**scope, "headers": plain}, receive, _with_modules(send, deep="/" in name[1:]))
+            await self._app({**scope, "headers": plain}, receive, _with_modules(send, self._missing(name)))
         else:
             await self._app(scope, receive, send)
+
+    def _missing(self, name: str) -> bytes | None:
+        """What answers an address below a page's, where Streamlit's page would not find its scripts and stay blank; else None."""
+        if "/" not in name[1:]:
+            return None
+        link = f'<p>There is no such page. <a href="{self._root}/">Open Seqscope</a></p>'
+        return b"<!doctype html><title>Seqscope</title>" + _STYLE + link.encode()
 
 
 @cache
@@ -96,9 +104,9 @@ def pack() -> None:
         _content(name, packed=True)
 
 
-def _with_modules(send: Send, deep: bool) -> Send:
-    """Names them in the head of Streamlit's page, which says that it is loading; any other answer goes as it is. deep: of an
-    address of more than a page's name, where that page would not find its scripts and stay blank: it is not found itself."""
+def _with_modules(send: Send, missing: bytes | None) -> Send:
+    """Names them in the head of Streamlit's page, which says that it is loading; any other answer goes as it is. missing: stands
+    for Streamlit's page where there is none."""
     links = "".join(
         f'<link rel="modulepreload" crossorigin href="./static/js/{name}">\n' for name in modules_of_widgets()
     ).encode()
@@ -116,8 +124,8 @@ def _with_modules(send: Send, deep: bool) -> Send:
             if message.get("more_body"):
                 return
             if b"./static/js/" in body:
-                if deep:
-                    start["status"], body = 404, b"<title>Seqscope</title>There is no such page."
+                if missing is not None:
+                    start["status"], body = 404, missing
                 else:
                     body = body.replace(b"</head>", links + b"</head>", 1).replace(_ROOT, _ROOT + _LOADING, 1)
                     body = body.replace(b"<title>Streamlit<", b"<title>Seqscope<", 1)

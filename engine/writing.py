@@ -16,6 +16,6 @@ WORD = re.compile(rf"[^\W_]+(?:[{MARKS}]+[^\W_]*|[\u200c\u200d]+[{MARKS}]*[^\W_]
 
 def in_percent(share: float, digits: int = 0) -> str:
     """44%; <1% and >99% of what would be rounded to nothing and to all. digits: behind the point."""
-    step = 10.0**-digits
+    share, step = round(share, 9), 10.0**-digits  # a sum of shares misses 0 or 1 in its last bits
     few, most = share < step / 200, share >= 1 - step / 200
     return f"<{step:g}%" if few and share else f">{100 - step:g}%" if most and share < 1 else f"{share:.{digits}%}"

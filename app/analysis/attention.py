@@ -428,7 +428,7 @@ def distance_words(profile: Profile, model: str) -> str:
     ratio = last[near].mean() / max(profile.even[near].mean(), 1e-12)
     who = f"Over {count(profile.people, 'user')}, the last layer of {md(model)}"
     latest = {1: "the latest item", 2: "the latest two items"}.get(len(near), "the latest three items")
-    share = in_percent(round(last[near].sum(), 9))
+    share = in_percent(last[near].sum())
     if 0.8 <= ratio <= 1.25:
         return f"{who} gives {latest} about as much as an even spread would ({share}{' together' * (len(near) > 1)})."
     more = "more" if ratio > 1 else "less"

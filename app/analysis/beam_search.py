@@ -151,7 +151,7 @@ def words(tree: BeamTree, title: str, width: int, constrained: bool) -> str:
             f"{width} that are kept."
         )
     if constrained and trace.mass:
-        text += f" Pruned prefixes hold {in_percent(round(1 - trace.mass[-1], 9))} of the probability mass."
+        text += f" Pruned prefixes hold {in_percent(1 - trace.mass[-1])} of the probability mass."
     if ends:
         first = ends[0]
         share = float(np.exp(trace.scores[first]))

@@ -77,10 +77,10 @@ def sentence(branches: Sequence[Branch], item: int, titles: Titles, model: str, 
     if not ways:
         return f"Nobody in the log has {aimed} together with an item that is read: no path of three steps leads there.{score}"
     # an item of the history is explained by the others, where they lead to it, not by the walk from it and back
-    sums = any(step.adds for _, step in ways)
-    best, step = max(ways, key=lambda way: (way[0].item != item, (way[1].adds or 0.0) if sums else way[1].weight))
+    adding = any(step.adds for _, step in ways)
+    best, step = max(ways, key=lambda way: (way[0].item != item, (way[1].adds or 0.0) if adding else way[1].weight))
     another = "from another item " * any(branch.item == item != best.item for branch, _ in ways)
-    measure = "contribution" if sums else "weight"
+    measure = "contribution" if adding else "weight"
     words = (
         f"The path {another}to {aimed} with the largest {measure}: {say(titles[best.item], False)} ← "
         f"{count(step.people, 'user')} in common → {say(titles[item], False)}."

@@ -41,7 +41,7 @@ from engine.files import expect_file
 from engine.machine import now
 from engine.tabular.columns import scale_words
 from engine.tabular.database import connect_file, rows_left_out
-from engine.tabular.findings import HEAD, Finding, Findings
+from engine.tabular.findings import CSV_HEADER, Finding, Findings
 from engine.tabular.problems import warning_words
 from engine.tabular.times import MICRO
 
@@ -97,7 +97,7 @@ def _check_paths(options: ImportOptions) -> None:
     report = options.report
     if report is not None and report.is_file() and not options.overwrite:
         with report.open("rb") as file:
-            if file.readline(len(HEAD)) not in (b"", HEAD.encode()):
+            if file.readline(len(CSV_HEADER)) not in (b"", CSV_HEADER.encode()):
                 raise SeqscopeError(
                     f"{report} is no list of bad rows. Choose another --report, or replace it with --overwrite."
                 )

@@ -116,7 +116,7 @@ def entropy(attention: AttentionMap) -> Float32:
     """Bits, float32 [layers, heads, p]: 0 where a position looks at one other, log2(p) where it looks at all alike."""
     weights = _shares(attention)
     logs = np.log2(weights, out=np.zeros_like(weights), where=weights > 0)
-    bits: Float32 = np.maximum(0, -(weights * logs).sum(axis=-1) + 0.0).astype(np.float32)
+    bits: Float32 = np.maximum(0, 0.0 - (weights * logs).sum(axis=-1)).astype(np.float32)
     return bits
 
 

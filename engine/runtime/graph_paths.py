@@ -171,7 +171,7 @@ class Paths:
         adds[:, 0] = self.items[0, items] @ target / len(items)
         adds[:, 1 : self.layers + 1] = (np.einsum("kjd,d->kj", self.items[:-1, items], target) * weights).T
         at_ends = (self.items[0] @ target).astype(np.float64)
-        adds_each = at_ends if self.layers >= 3 else 0 * np.abs(at_ends)  # fewer add nothing along walks so long
+        adds_each = at_ends if self.layers >= 3 else np.zeros_like(at_ends)  # fewer add nothing along walks so long
         order = np.argsort(-np.abs(adds.sum(1)), kind="stable").tolist()
         reached = {row: self.graph.reached(int(items[row])) for row in order[:opened]}
         total = sum((weights[row] * walks for row, (_, walks) in reached.items()), np.zeros(len(at_ends)))

@@ -130,7 +130,8 @@ _ORDERS = ("hinge", "top1", "top1-max", "bpr-max")
 
 
 def no_probability(family: str, objective: object) -> str | None:
-    """Why a model gives no probabilities; None where it does. objective: that table of its recipe, of which nothing is known."""
+    """Why a model gives no probabilities; None where it does. objective: that table of its recipe, as a bundle
+    has it: anything."""
     if family in _DISTANCES:
         return "Its scores are distances, trained with a margin to be in the right order; they are no probabilities."
     settings = objective if isinstance(objective, dict) else {}
@@ -139,9 +140,7 @@ def no_probability(family: str, objective: object) -> str | None:
         return None
     if loss in _ORDERS or settings.get("activation", "linear") != "linear":
         return "Its scores were trained to be in the right order; they are no probabilities."
-    of_batch = (
-        settings.get("batch_negatives") or settings.get("stage") == "pre-train"
-    )  # Recformer, by items of its batch
+    of_batch = settings.get("batch_negatives") or settings.get("stage") == "pre-train"  # the latter is Recformer's
     if of_batch or (settings.get("shared_negatives") and settings.get("popularity_power")):
         return "It learnt from negatives drawn by popularity: its scores say how much likelier an item is than usual."
     return None

@@ -35,7 +35,7 @@ _KINDS = {"stop": 0, "bad": 1, "warning": 2}
 _RANKS = {name: 1_000 * _KINDS[p.kind] + ORDER[name] for name, p in PROBLEMS.items()}
 _NAMES = {rank: name for name, rank in _RANKS.items()}
 _LEAVES_OUT = {name for name, p in PROBLEMS.items() if p.kind == "bad"} | set(DROPPED)
-HEAD = "file,line,column,value,problem,note,what to do,kind\n"
+CSV_HEADER = "file,line,column,value,problem,note,what to do,kind\n"
 """First line of a CSV file of findings."""
 FORMULA = r"^[ \x{00a0}\x{feff}]*[=+\-@\t\r\n＝＋－＠]"
 """What a spreadsheet would run, as `app.text.cell` has it."""

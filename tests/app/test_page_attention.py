@@ -76,8 +76,8 @@ def test_next_to_nothing_is_not_called_nothing_nor_nearly_all_of_it_all() -> Non
     for words in (views.sentence("M", weights, names, False), beam_search.sentence("M", "z", weights[None], names)):
         assert "(>99% of" in words and "(<1%)" in words
     assert "<1% of the weight lies on earlier ones" in views.sums(np.array([[1, np.nan], [0.003, 0.997]]), 1)
-    kept = [np.array([[0.0, 0.003], [0.997, 0.0]])]
-    assert "keep, >99% comes from" in views.row_words("M", views.best_rows([*kept, kept[0][1:]]), names)
+    matches = np.array([[0.0, 0.003], [0.997, 0.0]])
+    assert "keep, >99% comes from" in views.row_words("M", views.best_rows([matches, matches[1:]]), names)
 
 
 @pytest.mark.parametrize(

@@ -335,10 +335,10 @@ def test_every_space_is_in_the_one_list_or_said_to_have_no_map(shown: Path) -> N
 def test_a_trustworthiness_over_some_items_says_over_how_many(shown: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for most, words in ((40, "around each one"), (30, "around each of 30 drawn at random")):
         monkeypatch.setattr(chart, "SAMPLE", most)
-        (told,) = (
+        (meaning,) = (
             caption.proto.help for caption in opened(space="alpha").caption if "trustworthiness" in caption.value
         )
-        assert words in told
+        assert words in meaning
 
 
 def test_pca_is_another_map_of_the_same_space(shown: Path) -> None:

@@ -112,7 +112,9 @@ def test_a_map_whose_scripts_are_on_their_way_has_its_place_and_no_names(
     until(page, lambda: names.count() > 5, True)
     assert page.locator(".st-key-map_maps [data-testid=stSkeleton]").evaluate("e => e.offsetHeight") > 600
     expect(names.locator("visible=true")).to_have_count(0)
-    expect(page.get_by_role("button", name="Attributes")).to_be_visible()  # folded: no room for the bars beside its points
+    expect(
+        page.get_by_role("button", name="Attributes")
+    ).to_be_visible()  # folded: no room for the bars beside its points
 
 
 def test_two_maps_are_linked_and_bars_filter_both(visit: Callable[[str], Page]) -> None:
