@@ -12,7 +12,9 @@ import os
 import resource
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
@@ -30,8 +32,11 @@ from engine.machine import SettingError, without_collector
 
 if TYPE_CHECKING:
     from app.store.database import Store
+    from engine.runtime import Zoo
 
 log = logging.getLogger("seqscope.app")
+_SCRIPTS = (".main", ".page", ".serve")
+"""Modules that Streamlit runs, and that nobody imports."""
 
 
 def needs_key() -> bool:
@@ -39,22 +44,31 @@ def needs_key() -> bool:
     return owner.providers() is None
 
 
-def prepare() -> None:
-    """Reads what the first visitor would wait for: the code of the pages, and the models of the first dataset."""
-    from app import screens, zoo  # noqa: F401  (here, as the server answers meanwhile)
+def prepare() -> Zoo | None:
+    """Reads what the first visitors would wait for: the code of the pages, and the models of the first dataset, which it returns;
+    None where none can be opened."""
+    from app import zoo  # here, as the server answers meanwhile
 
     pack()
+    for module in walk_packages([str(Path(__file__).parent)], "app."):
+        if not module.name.endswith(_SCRIPTS):
+            import_module(module.name)
     with suppress(SeqscopeError):  # the page says what is wrong
         for name in zoo.visible_datasets(None):  # whoever comes meanwhile is nobody to this thread
-            zoo.open_zoo(name)
-            break
+            return zoo.open_zoo(name)
+    return None
 
 
 def warm_up() -> None:
-    """`prepare`, after which the collector passes over what is there: it stays."""
+    """`prepare`, after which the collector passes over what is there, since it stays; then what takes longest of other pages."""
     with without_collector():
-        prepare()
+        models = prepare()
         gc.freeze()
+    if models is not None:
+        from app.analysis import evaluation
+
+        with suppress(SeqscopeError):
+            evaluation.compute_ahead(models)
 
 
 def check_settings() -> None:

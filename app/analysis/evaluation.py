@@ -315,6 +315,19 @@ def in_markdown(models: Zoo, verdict: judge.Verdict) -> str:
     return judge.sentences(verdict, lambda title: f"**{md(title)}**", elsewhere)
 
 
+def compute_ahead(models: Zoo) -> None:
+    """What Metrics opens with, and its list of studies: two seconds that nobody then waits for."""
+    for protocol in protocols(models)[:1]:
+        k = metrics.usual_cutoff(len(models), protocol)
+        metric = judge.key(metrics.metrics_of(protocol)[0], k)
+        verdict(models, protocol, metric)
+        table = standing(models, protocol, k)
+        means = table[table["metric"] == metric].set_index("model")["mean"].to_dict()
+        if (counted := floor.best(means, families(models, means))) is not None:
+            against(models, protocol, counted[0], metric)
+    _ = models.studies
+
+
 @cached(100, by=of_content)
 def over_seeds(models: Zoo, protocol: str) -> str:
     """What intervals do not cover, and which models have rankings of further seeds. Not escaped."""

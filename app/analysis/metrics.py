@@ -54,6 +54,12 @@ def cutoffs(items: int) -> list[int]:
     return [k for k in judge.CUTOFFS if k < items] or [min(judge.CUTOFFS)]
 
 
+def usual_cutoff(items: int, protocol: str) -> int:
+    """The one that tables open with: 10, of sets 20, or the largest that a small catalogue has."""
+    usual, possible = 20 if naming.parse(protocol).sets else 10, cutoffs(items)
+    return usual if usual in possible else possible[-1]
+
+
 def protocols(tables: Mapping[str, pa.Table | None]) -> list[str]:
     """Every protocol that some model was evaluated under, full rankings first. What a model reaches that is told more is no
     protocol of its own, but a row (`ranked`)."""

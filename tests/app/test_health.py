@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import os
 import subprocess
 import sys
 import threading
@@ -91,13 +92,19 @@ def test_a_limit_that_cannot_be_read_is_said(ask: Ask, monkeypatch: pytest.Monke
 # --- while the store is being opened
 
 
-def test_a_start_waits_for_nothing_heavy(root: Path) -> None:
+def test_a_start_waits_for_nothing_heavy_and_pages_are_read_before_a_visitor_comes(root: Path, exports: Path) -> None:
     """What the pages need is imported while the browser loads their scripts."""
-    program = (
-        "import sys, app.serve; print(sorted({'duckdb', 'onnxruntime', 'pandas', 'pyarrow'} & sys.modules.keys()))"
-    )
-    done = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1:] == ["[]"], done.stderr
+    program = """
+import sys, app.serve
+print(sorted({'duckdb', 'onnxruntime', 'pandas', 'pyarrow'} & sys.modules.keys()))
+app.serve.prepare()
+print('app.screens.map.item_map' in sys.modules)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=root, env={**os.environ, "SEQSCOPE_EXPORTS": str(exports)}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.splitlines()[-2:] == ["[]", "True"], done.stderr
 
 
 async def test_pages_are_answered_and_what_happens_on_them_waits() -> None:

@@ -120,6 +120,17 @@ def test_the_page_opens_with_what_held_out_items_are_the_verdict_and_the_table(o
     assert "no training" in texts[-1] and "HR@5" in texts[-1]
 
 
+def test_what_the_page_opens_with_is_computed_before_anybody_opens_it(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ahead(path: Path) -> None:
+        evaluation.compute_ahead(Zoo.open(path))
+        for module, name in ((metrics, "standing"), (metrics, "against"), (judge, "verdict")):
+            monkeypatch.setattr(module, name, None)
+
+    assert len(standing(opened(ahead))) == len(TOYS)
+
+
 def test_the_verdict_takes_trainings_with_several_seeds_together_and_knows_what_follows_from_counts(
     tmp_path: Path,
 ) -> None:

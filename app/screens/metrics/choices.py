@@ -126,11 +126,8 @@ def choose(models: Zoo, protocols: list[str]) -> MetricsChoices:
             help="\n\n".join(f"**{name}**: {glossary.tooltip(name)}" for name in names),
         )
         cutoffs = list(map(str, metrics.cutoffs(len(models))))
-        usual = "20" if sets else "10"
-        k = choice.segmented(
-            "k", "at", {k: k for k in cutoffs}, usual if usual in cutoffs else cutoffs[-1],
-            key=f"metrics_k{'_sets' if sets else ''}",
-        )  # fmt: skip
+        usual = str(metrics.usual_cutoff(len(models), protocol))
+        k = choice.segmented("k", "at", {k: k for k in cutoffs}, usual, key=f"metrics_k{'_sets' if sets else ''}")
         kinds = model_card.by_kind(models) if len(models.bundles) > _FEW else {}
         offered = {  # of other kinds, those alone that the floor does not hold already
             kind: kind
