@@ -16,9 +16,10 @@ import plotly.graph_objects as go
 import streamlit as st
 from plotly.basedatatypes import BaseFigure
 
-from app import downloads, glossary
+from app import glossary
 from app.analysis.cache import cached
 from app.components import widgets
+from app.server import downloads
 from app.text import count, csv_bytes, md, slug
 
 Table: TypeAlias = "pd.DataFrame | Callable[[], pd.DataFrame]"  # a function is called when somebody looks

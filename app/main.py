@@ -11,10 +11,11 @@ from typing import Any
 
 import streamlit as st
 
-from app import guard, owner, run_queue, work, zoo
+from app import guard, work, zoo
 from app.analysis.cache import show_waiting
 from app.components import item_panel, jobs, saved, sidebar, widgets
 from app.screens import PAGES
+from app.server import owner, run_queue
 from app.session import state
 from app.session.pages import Page
 from app.text import md

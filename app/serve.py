@@ -24,9 +24,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from streamlit import net_util
 from streamlit.starlette import App
 
-from app import door, downloads, early, keys, links, owner
-from app.door import Door
-from app.frontend import Frontend, pack
+from app.server import door, downloads, early, keys, links, owner
+from app.server.door import Door
+from app.server.frontend import Frontend, pack
 from engine.errors import SeqscopeError
 from engine.machine import SettingError, without_collector
 

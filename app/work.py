@@ -30,11 +30,11 @@ from app.jobs import fresh, kinds, spec
 from app.jobs.kinds import TrainingChoice
 from app.jobs.queue import Queue
 from app.jobs.status import Status
+from app.jobs.turns import Ahead
 from app.store import records
 from app.store.database import Store
 from app.store.records import ENDED, Job, JobKind, NotFound, StoredDataset
 from app.store.server import open_store
-from app.turns import Ahead
 from app.uploads import files
 from app.uploads.clean import fingerprint
 from engine.errors import SeqscopeError

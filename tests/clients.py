@@ -243,7 +243,7 @@ class Visitor:
         raise LookupError(f"no widget {key!r} on the page; errors: {self.errors}")
 
     def link(self, key: str) -> str:
-        """The address that the link with that key (app/downloads.py) leads to."""
+        """The address that the link with that key (app/server/downloads.py) leads to."""
         return str(json.loads(self.widget(key).json)["address"])
 
 

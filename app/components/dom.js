@@ -96,7 +96,7 @@ function drawChanged(root, data, draw) {
   draw(data)
 }
 
-// --- an edit of the history is answered, and drawn, before the page is run (app/early.py)
+// --- an edit of the history is answered, and drawn, before the page is run (app/server/early.py)
 
 const SOON = 500 // ms that the answer may take: then the page is run without it
 const LATE = 3_000 // ms that a run may take to draw the history: then the next edit is told all the same

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from app import batches, downloads, guard, home, work
+from app import batches, guard, home, work
 from app.jobs.queue import WAITING
+from app.server import downloads
 from app.store.records import NotFound
 from app.text import md, span
 from app.work import Work

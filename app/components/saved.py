@@ -14,10 +14,11 @@ from urllib.parse import parse_qs, urlsplit
 
 import streamlit as st
 
-from app import guard, owner, zoo
+from app import guard, zoo
 from app.components import widgets
-from app.links import base_path
 from app.reports.address import SAVED
+from app.server import owner
+from app.server.links import base_path
 from app.session import state
 from app.session.address import encode
 from app.store.database import Store

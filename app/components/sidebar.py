@@ -2,10 +2,11 @@
 
 import streamlit as st
 
-from app import guard, owner
+from app import guard
 from app.components import widgets
 from app.limits import MAX_K
-from app.links import base_path
+from app.server import owner
+from app.server.links import base_path
 from app.session import state
 from app.store import records
 from app.text import clean, count, distinct, md

@@ -21,7 +21,7 @@ from engine.runtime import judge
 
 _RUNS = itertools.count()
 """So that each run of a page calls what draws anew, though its data are those of the run before: since then an edit may have been
-drawn (app/early.py) that came too late to be one."""
+drawn (app/server/early.py) that came too late to be one."""
 OnAct = Callable[[Mapping[str, Any]], None]
 _HERE = Path(__file__).parent
 
@@ -122,7 +122,7 @@ def history(chips: dict[str, Any], *, key: str, on_act: OnAct) -> None:
 
 
 def recommendations(models: list[dict[str, Any]], *, key: str, on_act: OnAct, early: str = "") -> None:
-    """Lists of several models side by side. early: the address that answers edits of the history (`app.early`).
+    """Lists of several models side by side. early: the address that answers edits of the history (`app.server.early`).
 
     models: {"name", "title", "sign", "colour", "note", "can" (term → words, of what it can and cannot do), "cannot" (why there
     are no rows, or None), "rows", "before" (the rows of A in a what-if, or None): {"id", "rank", "title", "detail", "dropped" (B

@@ -7,6 +7,7 @@
     queue.py      a thread of the server: at most so many runners, none lost
     kinds.py      the jobs that there are
     estimate.py   how long a training would take
+    turns.py      owners take turns: whoever asks for much waits for themselves
 
 A job's folder is the truth about it; app/store lists whose it is. Nothing here needs Streamlit.
 """

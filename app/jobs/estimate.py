@@ -27,7 +27,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 from app.analysis.cache import cached
 from app.jobs.fresh import fingerprint
 from app.jobs.runner import environment
-from app.turns import Ahead, Turns
+from app.jobs.turns import Ahead, Turns
 from engine import fork_server
 from engine.errors import SeqscopeError
 from engine.machine import yields

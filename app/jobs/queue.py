@@ -11,7 +11,7 @@ SEQSCOPE_JOBS           runners of long jobs at a time (default 1)
 SEQSCOPE_JOBS_SHORT     runners of short ones beside them (default 1)
 SEQSCOPE_JOBS_WAITING   jobs that may wait or run, of all owners together (default 50)
 
-Owners take turns (app/turns.py), and have one runner of each length at a time. A job that was to be short and goes on for long
+Owners take turns (turns.py), and have one runner of each length at a time. A job that was to be short and goes on for long
 leaves its place and goes on among the long ones, so that there are never more runners than the two numbers say. Half of the
 places are kept for owners who have nothing in the queue, and half for other networks than that of whoever asks: a key costs
 nothing, an address costs something. Many addresses still fill the queue; behind a proxy that does not tell addresses, half of it
@@ -40,8 +40,8 @@ from app.jobs.launch import Launcher, Local, OnRay
 from app.jobs.runner import ALLOWED, CANCEL, LOG
 from app.jobs.spec import Job
 from app.jobs.status import Status, is_short
+from app.jobs.turns import Ahead, in_turn
 from app.text import count
-from app.turns import Ahead, in_turn
 from engine.errors import SeqscopeError
 from engine.files import write_text
 from engine.machine import settings, whole_number

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from app import home
+from app.jobs.turns import Ahead, Turns
 from app.text import count
-from app.turns import Ahead, Turns
 from app.uploads import OnProgress
 from app.uploads.limits import UploadLimits, children
 from engine.errors import SeqscopeError
@@ -80,7 +80,7 @@ def run(
     """The child's result. Raises UploadFailed.
 
     folder: where the step's own folder is made; it is gone afterwards. keep: is given it first, where the step succeeded.
-    owner: whose turn it is (app/turns.py).
+    owner: whose turn it is (app/jobs/turns.py).
     """
     furthest = 0.0
 

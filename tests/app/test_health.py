@@ -15,9 +15,10 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-from app import door, serve
+from app import serve
 from app.jobs.queue import Queue
 from app.serve import Begun
+from app.server import door
 from engine.errors import SeqscopeError
 from engine.runtime import time_limit
 

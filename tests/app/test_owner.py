@@ -17,7 +17,8 @@ from streamlit.testing.v1 import AppTest
 from streamlit.web.server.starlette.starlette_app_utils import create_signed_value
 from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_NAME
 
-from app import home, keys, owner
+from app import home
+from app.server import keys, owner
 from app.store.server import open_store
 from tests.app.conftest import Open
 
@@ -211,7 +212,7 @@ def who(monkeypatch: pytest.MonkeyPatch, jar: dict[str, str]) -> AppTest:
     def script() -> None:
         import streamlit as st
 
-        from app import owner
+        from app.server import owner
 
         found = owner.get()
         st.session_state.setdefault("of_the_last", found.id if found is not None else "nobody")

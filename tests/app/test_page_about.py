@@ -152,7 +152,7 @@ def test_a_bundle_unpacks_into_a_folder_of_its_dataset(
     about = json.loads((path / "dataset.json").read_text("utf-8"))
     (path / "dataset.json").write_text(json.dumps(about | {"title": title}), "utf-8")
     offered: list[Callable[[], bytes]] = []
-    monkeypatch.setattr("app.downloads.button", lambda label, make, *rest, **more: offered.append(make))
+    monkeypatch.setattr("app.server.downloads.button", lambda label, make, *rest, **more: offered.append(make))
     page = alone("about", section="sequential")
     page.session_state["about_card_alpha"] = True
     run_without_fault(page)

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import home, keys
+from app import home
 from app.reports.document import PARTS
+from app.server import keys
 from app.session.address import encode
 from app.store import saved
 from app.store.records import Report

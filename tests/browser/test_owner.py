@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from app import keys
+from app.server import keys
 from tests.browser.conftest import settle
 from tests.browser.oidc import Provider
 from tests.runtime.bundles import make_zoo

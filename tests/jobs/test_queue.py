@@ -19,7 +19,7 @@ from app.jobs import status
 from app.jobs.queue import Full, Queue
 from app.jobs.spec import Job
 from app.jobs.status import Status
-from app.turns import Ahead
+from app.jobs.turns import Ahead
 from app.work import network
 from engine.errors import SeqscopeError
 from tests.jobs.conftest import gone, job, step

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from app import downloads, glossary, guard, zoo
+from app import glossary, guard, zoo
 from app.analysis import evaluation, metrics, model_card
 from app.components import sections, widgets
 from app.export import file_name
 from app.screens.about import SECTIONS, cards
+from app.server import downloads
 from app.session import state
 from app.text import amount, md, slug
 from engine.cards import KINDS

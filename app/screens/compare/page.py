@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 
 import streamlit as st
 
-from app import early, examples, export, glossary, guard, run_queue, styles, zoo
+from app import examples, export, glossary, guard, styles, zoo
 from app.analysis import model_card, next_in_log, recommend
 from app.analysis.recommend import BARS
 from app.components import choice, history, sections, widgets
 from app.figures import compare
 from app.screens.compare import SECTIONS, VIEWS, actions
 from app.screens.compare import beam_search as beams
+from app.server import early, run_queue
 from app.session import history_edits, state
 from app.text import clean, count, distinct, md
 from engine.runtime import Zoo
@@ -147,7 +148,7 @@ def _refused(models: Zoo) -> None:
         st.warning(lines, title=title, icon=":material/error:")
 
 
-# --- what the models say: for a run of the page, and for an edit before it (app/early.py)
+# --- what the models say: for a run of the page, and for an edit before it (app/server/early.py)
 
 
 class Question(NamedTuple):

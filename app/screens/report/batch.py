@@ -5,11 +5,12 @@ from typing import Any
 
 import streamlit as st
 
-from app import batches, guard, home, owner, received, zoo
+from app import batches, guard, home, zoo
 from app.components import jobs, sections, widgets
 from app.export import file_name
-from app.owner import Owner
 from app.reports.histories import Look, people_words
+from app.server import owner, received
+from app.server.owner import Owner
 from app.session import state
 from app.store import records
 from app.text import clean, distinct, md

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import streamlit as st
 
-from app import downloads, guard, owner, zoo
+from app import guard, zoo
 from app.components import choice, history, saved, widgets
 from app.reports import address, files, html, pdf
 from app.reports import build as building
@@ -17,6 +17,7 @@ from app.reports.address import SAVED
 from app.reports.document import Asked, Report, read, sealed
 from app.reports.html import Kind
 from app.screens.report import batch, choices
+from app.server import downloads, owner
 from app.session import state
 from app.store import records
 from app.store.database import Store

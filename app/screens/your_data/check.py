@@ -4,10 +4,11 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from app import downloads, guard
+from app import guard
 from app.components import widgets
 from app.screens.your_data import upload_words as views
 from app.screens.your_data.upload_file import Draft
+from app.server import downloads
 from app.store.records import MAX_NAME
 from app.text import clean, count, md
 from app.uploads import OnProgress, files

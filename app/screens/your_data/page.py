@@ -4,11 +4,12 @@ from datetime import UTC, datetime
 
 import streamlit as st
 
-from app import batches, guard, home, owner, received, work, zoo
+from app import batches, guard, home, work, zoo
 from app.components import sidebar, widgets
 from app.components.jobs import batches_of
-from app.owner import Owner
 from app.screens.your_data import abilities, jobs, training, upload
+from app.server import owner, received
+from app.server.owner import Owner
 from app.session import state
 from app.store import records
 from app.store.records import MAX_NAME, StoredDataset

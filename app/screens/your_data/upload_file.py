@@ -8,8 +8,9 @@ from typing import BinaryIO, cast
 
 import streamlit as st
 
-from app import downloads, guard, received
+from app import guard
 from app.screens.your_data import upload_words as views
+from app.server import downloads, received
 from app.store.server import open_store
 from app.text import clean, listed, md
 from app.uploads import OnProgress, files, samples

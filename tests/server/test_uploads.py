@@ -9,10 +9,10 @@ import pytest
 from streamlit.proto.Common_pb2 import FileUploaderState, UploadedFileInfo
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 
-from app import keys, received
+from app.server import keys, received
 from engine.errors import SeqscopeError
 from tests.clients import Server, Visitor, visitor
-from tests.door.conftest import begun_upload
+from tests.server.conftest import begun_upload
 
 MB = 1 << 20
 SESSION, OWNER, ALL = 4 * MB, 8 * MB, 32 * MB  # where a file may have 1 MB, and as much of a form around it

@@ -1,7 +1,7 @@
 """Files that visitors have sent and that no page has taken yet: whose they are, and how many bytes of the server's memory.
 
 Streamlit keeps whatever is sent to a live session until that session ends; whether a widget waits for it, it does not ask. So
-the front door (app/door.py) counts here what comes, what no page takes goes after a minute, and pages say what they do with
+the front door (door.py) counts here what comes, what no page takes goes after a minute, and pages say what they do with
 a file:
 
     received.drop(upload)                  # it lies on the disk now: the copy in memory goes

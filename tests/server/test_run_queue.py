@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from app.analysis.cache import forget
-from app.run_queue import RunQueue, settle
+from app.server.run_queue import RunQueue, settle
 from tests.waiting import wait
 
 PATIENCE = 60.0

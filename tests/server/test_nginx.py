@@ -16,11 +16,11 @@ import httpx
 import pytest
 import websockets
 
-from app import keys
+from app.server import keys
 from tests import clients
-from tests.door.conftest import start_small
-from tests.door.contents import content
-from tests.door.test_uploads import held, put
+from tests.server.conftest import start_small
+from tests.server.contents import content
+from tests.server.test_uploads import held, put
 
 NGINX = os.environ.get("SEQSCOPE_NGINX") or shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
 pytestmark = pytest.mark.skipif(

@@ -14,7 +14,7 @@ import websockets
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from tests.clients import PATIENCE, Server, visitor
-from tests.door.conftest import begun_upload
+from tests.server.conftest import begun_upload
 
 
 def status(url: str, method: str = "GET", **headers: str) -> tuple[int, dict[str, str]]:

@@ -18,7 +18,7 @@ def start_small(folder: Path, *options: str) -> clients.Server:
     with large.open("wb") as file:
         file.truncate(LARGE)
     return clients.start(
-        folder, folder / "home", folder / "log.txt", *options, script="tests/door/small_app.py", LARGE=str(large)
+        folder, folder / "home", folder / "log.txt", *options, script="tests/server/small_app.py", LARGE=str(large)
     )
 
 

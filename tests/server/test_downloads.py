@@ -14,14 +14,14 @@ import pytest
 from starlette.requests import Request
 from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_token_string
 
-from app import downloads, keys, links
-from app.downloads import Downloads, File
-from app.links import Link, Links
-from app.owner import Owner
+from app.server import downloads, keys, links
+from app.server.downloads import Downloads, File
+from app.server.links import Link, Links
+from app.server.owner import Owner
 from tests import clients
 from tests.clients import Visitor
-from tests.door.conftest import LARGE
-from tests.door.contents import content
+from tests.server.conftest import LARGE
+from tests.server.contents import content
 
 
 async def test_beside_others_no_download_fails_is_cut_or_is_another_of_the_same_length(small: clients.Server) -> None:
@@ -61,7 +61,7 @@ def test_no_page_hands_out_files_in_another_way(root: Path) -> None:
         for path in (root / "app").rglob("*.py")
         if re.search(r"\bst\.(download_button|image|audio|video|pdf)\(", path.read_text("utf-8"))
     }
-    assert files == {"app/downloads.py"}  # there for `streamlit run app/main.py`, which serves no links
+    assert files == {"app/server/downloads.py"}  # there for `streamlit run app/main.py`, which serves no links
 
 
 async def test_a_large_file_is_sent_from_the_disk(small: clients.Server) -> None:

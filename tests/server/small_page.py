@@ -7,9 +7,10 @@ from pathlib import Path
 
 import streamlit as st
 
-from app import downloads, guard, received
+from app import guard
+from app.server import downloads, received
 from engine.errors import SeqscopeError
-from tests.door.contents import content
+from tests.server.contents import content
 
 
 @st.cache_data

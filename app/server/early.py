@@ -16,8 +16,9 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from app import guard, run_queue
-from app.links import Links, Route, refused
+from app import guard
+from app.server import run_queue
+from app.server.links import Links, Route, refused
 
 Answer: TypeAlias = Callable[[Mapping[str, Any]], dict[str, Any] | None]
 """What was clicked, which comes from outside → what is drawn, by the names of components; None where nothing changes. Called in a

@@ -3,7 +3,7 @@
 paths     of Streamlit's own addresses, those that its pages ask for; not its metrics, nor its door for agents
 origin    a WebSocket that another site's page opens is refused: Origin against Host, and no question to anybody
 messages  what our pages send over the WebSocket; one that clears everybody's caches goes no further
-uploads   of an owner, to a live session, counted while they come (app/received.py)
+uploads   of an owner, to a live session, counted while they come (received.py)
 headers   on every answer
 sign-in   who could not be signed in hears of it
 ends      who signs out, or has the key forgotten, does so in all tabs
@@ -35,9 +35,9 @@ from streamlit.runtime.runtime_util import get_max_widget_state_size_bytes
 from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_NAME
 from websockets import http11
 
-from app import owner, received
-from app.keys import is_foreign, is_secure
-from app.received import FILES, ReceivedFile, ReceivedLimits
+from app.server import owner, received
+from app.server.keys import is_foreign, is_secure
+from app.server.received import FILES, ReceivedFile, ReceivedLimits
 from engine.errors import SeqscopeError
 
 log = logging.getLogger("seqscope.door")
@@ -57,7 +57,7 @@ _HEADERS = {
 # Why a WebSocket is closed (RFC 6455, 7.4.1); after the last it is to be opened anew.
 _POLICY, _PROTOCOL, _AGAIN = 1008, 1002, 1012
 _ENDS = {("POST", "/key"), ("GET", "/auth/logout")}
-"""Where a browser ends being somebody: app/keys.py, and Streamlit's own."""
+"""Where a browser ends being somebody: keys.py, and Streamlit's own."""
 _SIGN_INS = {("GET", "/auth/login"), ("GET", "/oauth2callback")}
 """Where Streamlit leads to the provider, and the provider back."""
 

@@ -12,7 +12,7 @@ from starlette.routing import Route
 from streamlit import runtime
 from streamlit.starlette import App
 
-from app import door, downloads, keys, received
+from app.server import door, downloads, keys, received
 
 
 async def begin(request: Request) -> Response:

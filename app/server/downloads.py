@@ -3,8 +3,8 @@
     downloads.button("JSON", lambda: write(report), "report.json", "application/json", key="report_json")
     downloads.button("Download Parquet", path, "lists.parquet", "application/vnd.apache.parquet", key="lists")
 
-A click is a request for the link's address (app/links.py). What is not a file yet is made then, in a thread of its own, and sent
-from the disk, so that it can be cancelled and resumed.
+A click is a request for the link's address (links.py). What is not a file yet is made then, in a thread of its own, and sent from
+the disk, so that it can be cancelled and resumed.
 
 Nothing of it goes through Streamlit's store of media, which is one for all visitors and forgets a file with anybody's run.
 """
@@ -29,7 +29,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
 from app import guard, home
-from app.links import Links, Route, Session, refused
+from app.server.links import Links, Route, Session, refused
 from app.text import md
 from engine.errors import SeqscopeError
 

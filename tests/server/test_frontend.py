@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from streamlit.file_util import get_static_dir
 
-from app import frontend
+from app.server import frontend
 
 
 async def behind(scope, receive, send):  # type: ignore[no-untyped-def]

@@ -7,7 +7,7 @@
         store.datasets.of(who.id)
 
 account   signed in through Streamlit's st.login (OIDC), where secrets.toml has [auth]
-browser   everybody else: an unguessable key in a cookie, which the server sets (app/keys.py)
+browser   everybody else: an unguessable key in a cookie, which the server sets (keys.py)
 session   without that cookie, because the browser refuses cookies or the app runs without app/serve.py: until the tab is closed
 """
 
@@ -24,12 +24,12 @@ from starlette.types import Scope
 from streamlit.auth_util import get_cookie_with_chunks
 from streamlit.errors import StreamlitAuthError
 
-from app import keys
+from app.server import keys
 from app.text import clean
 from engine.errors import SeqscopeError
 
 OUTCOME = "sign_in"
-"""The parameter of an address that says how a sign-in ended, where nobody was signed in (app/door.py)."""
+"""The parameter of an address that says how a sign-in ended, where nobody was signed in (door.py)."""
 _SESSION, _LAST = "seqscope_session_owner", "seqscope_owner"
 
 

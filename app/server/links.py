@@ -1,5 +1,5 @@
-"""Addresses that a page hands out and that its visitor alone can follow: to files (app/downloads.py), and to what an edit of the
-history brings (app/early.py).
+"""Addresses that a page hands out and that its visitor alone can follow: to files (downloads.py), and to what an edit of the
+history brings (early.py).
 
 Nobody can guess one. It lives as long as the session of its page, is not changed by reruns, and leads to what the page shows.
 Whoever else asks for it gets the same 404 as for one that never was.
@@ -24,8 +24,8 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.web.server.starlette.starlette_app_utils import decode_xsrf_token_string
 from streamlit.web.server.starlette.starlette_server_config import XSRF_COOKIE_NAME
 
-from app import owner
-from app.owner import Owner
+from app.server import owner
+from app.server.owner import Owner
 
 T = TypeVar("T")
 

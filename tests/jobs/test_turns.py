@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from app.turns import Ahead, Turns
+from app.jobs.turns import Ahead, Turns
 from tests.waiting import wait
 
 
