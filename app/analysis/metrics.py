@@ -39,7 +39,7 @@ ENOUGH = int(2 / LEVEL)
 INTERVALS = f"95%, bootstrap over users, {SAMPLES:,} samples, seed {SEED}."
 SIGNIFICANCE = (
     "Paired bootstrap over the same users, p-values adjusted by Holm. Not significantly different: adjusted p > .05, or an "
-    "interval of the difference that contains 0."
+    "interval of the difference that contains 0. The best is chosen on the same users, which Holm does not correct."
 )
 SELECTION = "By validation NDCG; the test set is used once."
 
@@ -196,8 +196,9 @@ class Compared(NamedTuple):
 
 
 def compared(pairs: Mapping[str, tuple[Values, Values]], with_intervals: bool = True) -> dict[str, Compared]:
-    """By the paired bootstrap, of the first minus the second. pairs: values of the same users in the same order. with_intervals:
-    False where verdicts and p alone are needed, which most differences have without a draw (`judge.paired`)."""
+    """By the paired bootstrap, of the first minus the second. pairs: values of the same users in the same order, [users] or
+    [seeds, users]. with_intervals: False where verdicts and p alone are needed, which most differences have without a draw
+    (`judge.paired`)."""
     samples = _samples(len(pairs))
     with ThreadPoolExecutor(cores()) as pool:  # numpy draws without holding Python's lock
         test = functools.partial(judge.paired, seed=SEED, samples=samples, with_interval=with_intervals)

@@ -22,26 +22,26 @@ def table(study: Study, metric: str) -> pd.DataFrame:
     """variant, title, value, mean, low, high, difference, lowest, highest, p, holm, spread, verdict: a row per variant, in the
     study's order.
 
-    difference … highest: to the baseline, over the same users. spread: how far the differences of single seeds are apart.
-    verdict: "baseline"; "level" where the interval of the difference contains 0, the adjusted p is above .05 or seeds disagree
-    on the sign; else "better" or "worse". Only of studies that rank.
+    difference … highest: to the baseline, over the same users and over seeds. spread: how far the differences of single seeds
+    are apart. verdict: "baseline", or as of `compared`. Only of studies that rank.
     """
-    values = {variant.name: variant.per_person(metric) for variant in study.variants}
+    values = {
+        variant.name: np.array([outcome.per_person(metric) for outcome in variant.outcomes])
+        for variant in study.variants
+    }
     baseline = values[study.baseline]
     others = compared({name: (values[name], baseline) for name in values if name != study.baseline})
     rows = []
     for variant in study.variants:
-        estimate = judge.interval(values[variant.name], seed=SEED, samples=SAMPLES)
+        estimate = judge.interval(values[variant.name].mean(0), seed=SEED, samples=SAMPLES)
         row = [variant.name, variant.title, variant.value, estimate.mean, estimate.low, estimate.high]
         if variant.name == study.baseline:
             rows.append([*row, *[float("nan")] * 6, "baseline"])
             continue
         test, holm = others[variant.name]
         singles = by_seed(study, variant.name, metric)
-        agree = all(np.sign(single) == np.sign(test.mean) for single in singles)
-        verdict = others[variant.name].verdict if agree else "level"
         spread = max(singles) - min(singles) if len(singles) > 1 else float("nan")
-        rows.append([*row, test.mean, test.low, test.high, test.p, holm, spread, verdict])
+        rows.append([*row, test.mean, test.low, test.high, test.p, holm, spread, others[variant.name].verdict])
     columns = ["variant", "title", "value", "mean", "low", "high", "difference", "lowest", "highest", "p", "holm"]
     return pd.DataFrame(rows, columns=[*columns, "spread", "verdict"])
 
@@ -88,8 +88,8 @@ def how_sure(study: Study, results: pd.DataFrame) -> str:
         return words + "One seed each: the intervals do not cover the variance between trainings."
     apart = results["spread"].max()
     return (
-        f"{words}Means of {seeds} seeds (strokes: each alone), whose differences are up to {apart:.3f} apart; where they "
-        "disagree on the sign, the verdict is not significant."
+        f"{words}Means of {seeds} seeds (strokes: each alone), whose differences are up to {apart:.3f} apart; intervals of "
+        "differences are over seeds, too."
     )
 
 

@@ -58,7 +58,8 @@ def _missed(equal: np.ndarray, least: float) -> tuple[float, float]:
 def paired(
     values: np.ndarray, baseline: np.ndarray, *, seed: int = 0, samples: int = 2000, with_interval: bool = True
 ) -> Difference:
-    """Paired bootstrap of `values − baseline`, float [users] each, the same users in the same order.
+    """Paired bootstrap of `values − baseline`, float [users] each, the same users in the same order, or [seeds, users]
+    (`paired_over_seeds`).
 
     p is twice the smaller share of bootstrap means on either side of 0 (with one added, so it is never 0), and not below 2 / 2ᵈ,
     where d users differ: the exact test of their signs has no smaller one (Fisher 1935; the bootstrap finds p = .001 for a single
@@ -68,7 +69,7 @@ def paired(
     """
     if not with_interval and (difference := _clear(values - baseline, samples)):
         return difference
-    return paired_over_seeds(values[None], baseline[None], seed=seed, samples=samples)
+    return paired_over_seeds(np.atleast_2d(values), np.atleast_2d(baseline), seed=seed, samples=samples)
 
 
 def _clear(delta: np.ndarray, samples: int) -> Difference | None:

@@ -10,6 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from app.analysis import studies
 from app.figures import studies as figures
+from engine.evaluation.significance import paired_over_seeds
 from engine.runtime import Study, Zoo, judge
 from tests.app.conftest import Open, run_without_fault, told
 from tests.runtime.bundles import TOYS, make_zoo
@@ -29,6 +30,11 @@ def made(**variants: list[dict[str, object]]) -> Study:
     return Study.model_validate(json.loads(json.dumps(study("made", variants))))
 
 
+def by_user(these: Study, variant: str) -> np.ndarray:
+    """[seeds, users]."""
+    return np.array([run.per_person(METRIC) for run in these.variant(variant).outcomes])
+
+
 # --- what is computed
 
 
@@ -37,7 +43,8 @@ def test_the_table_by_hand(found: dict[str, Study]) -> None:
     table = studies.table(pieces, METRIC).set_index("variant")
     assert table["verdict"].to_dict() == {"plain": "baseline", "better": "better", "level": "level", "torn": "level"}
     assert table["mean"].to_dict() == pytest.approx({one.name: one.figure(METRIC) for one in pieces.variants})
-    test = judge.paired(pieces.variant("better").per_person(METRIC), pieces.variant("plain").per_person(METRIC))
+    better, plain = (by_user(pieces, name) for name in ("better", "plain"))
+    test = paired_over_seeds(better, plain)
     shown = table.loc["better", ["difference", "lowest", "highest", "p"]].tolist()
     assert shown == [test.mean, test.low, test.high, test.p]
     others = table[table["verdict"] != "baseline"]
@@ -48,17 +55,15 @@ def test_the_table_by_hand(found: dict[str, Study]) -> None:
     assert studies.table(pieces, "MRR@5")["mean"].iloc[0] == pytest.approx(gains.mean())
 
 
-def test_seeds_that_disagree_and_an_interval_that_contains_zero_are_no_claim(found: dict[str, Study]) -> None:
+def test_seeds_apart_and_an_interval_that_contains_zero_are_no_claim(found: dict[str, Study]) -> None:
     pieces = found["pieces"]
     table = studies.table(pieces, METRIC).set_index("variant")
-    up, down = studies.by_seed(pieces, "torn", METRIC)
-    assert up > 0 > down
     row = table.loc["torn"]
-    assert row["lowest"] > 0 and row["holm"] < 0.05 and row["verdict"] == "level"  # by people alone it would be better
+    torn, plain = (by_user(pieces, name).mean(0) for name in ("torn", "plain"))
+    assert judge.paired(torn, plain).low > 0 > row["lowest"] and row["verdict"] == "level"  # by users alone: better
+    up, down = studies.by_seed(pieces, "torn", METRIC)
     assert row["spread"] == pytest.approx(up - down)
-    assert "where they disagree on the sign, the verdict is not significant" in studies.how_sure(
-        pieces, table.reset_index()
-    )
+    assert "intervals of differences are over seeds, too" in studies.how_sure(pieces, table.reset_index())
     ranks = [1.0] * 50 + [0.0] * 50
     close = made(a=[outcome(ranks)], b=[outcome([1.0] * 51 + [0.0] * 49)])
     table = studies.table(close, METRIC)

@@ -71,7 +71,7 @@ def write(path: Path, raw: dict[str, Any]) -> Path:
 
 
 def toy_studies(path: Path, people: int = 400) -> None:
-    """An ablation: one variant better, one level and one on whose sign seeds disagree; sweeps of both kinds."""
+    """An ablation: one variant better, one level and one whose seeds are far apart; sweeps of both kinds."""
     rng = np.random.default_rng(3)
     base = rng.integers(0, 30, people).astype(float)
 
