@@ -109,6 +109,8 @@ class _Reader:
                 raise GraphFault(f"the graph has more than {_FIELDS:,} fields")
             tag = varint()
             number, kind = tag >> 3, tag & 7
+            if not 0 < number < 1 << 29:  # protocol buffers keep 32 bits of a tag, and would read another field
+                raise GraphFault("the file is damaged (a number of a field that is none)")
             if kind == 0:
                 yield number, varint()
                 continue

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from engine.bundle.onnx_graph import inspect
 from engine.runtime import BundleError, Zoo
 from tests.runtime.bundles import (
     TOYS,
@@ -143,6 +145,10 @@ CASES: Cases = {
         "encoder of noise": ("damaged", raw("encoder.onnx", np.random.default_rng(1).bytes(4000))),
         # merged by protocol buffers, where a reader that takes the first graph would see another than ONNX Runtime does
         "encoder twice": ("not an ONNX model", raw("encoder.onnx", ENCODER * 2)),
+        # an empty graph under 7 + 2³², of which protocol buffers keep 32 bits
+        "a second graph under another number": (
+            "a number of a field that is none", raw("encoder.onnx", ENCODER + b"\xba\x80\x80\x80\x10\x00")
+        ),
     },
     "weights.npy": {
         "weights tampered with": ("sha256 differs", refer(then=lambda f: flip(f / "weights.npy"))),
@@ -202,6 +208,20 @@ def test_gates_are_no_wider_than_open(path: Path) -> None:
     with_gates(path / "alpha", TOY, bias=0.9)
     with pytest.raises(BundleError, match="between 0 and 1"):
         Zoo.open(path).bundles["alpha"].gates([1, 2, 30, 4])
+
+
+def test_what_is_loaded_is_what_was_looked_into(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file may be an ONNX model and a file of ONNX Runtime's own format at once, which is loaded where both may be."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.optimized_model_filepath = str(tmp_path / "model.ort")
+    options.add_session_config_entry("session.save_model_format", "ORT")
+    onnxruntime.InferenceSession(ENCODER, options)
+    other = (tmp_path / "model.ort").read_bytes()
+    raw("encoder.onnx", other)(path / "alpha")
+    monkeypatch.setattr("engine.runtime.sessions.inspect", lambda file: inspect(ENCODER if file == other else file))
+    with pytest.raises(BundleError, match="cannot load the graph"):
+        Zoo.open(path).bundles["alpha"].scores([1, 2])
 
 
 def unknown_operator() -> onnx.ModelProto:
