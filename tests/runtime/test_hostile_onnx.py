@@ -82,19 +82,23 @@ def attention_of_another_rank(folder: Path) -> None:
 
 
 def refer(
-    file: str = "weights.npy", shape: Callable[[list[int]], list[int]] = list, offset: int = 0, then: Spoil = bool
+    file: str = "weights.npy",
+    shape: Callable[[list[int]], list[int]] = list,
+    offset: int = 0,
+    length: int | None = None,
+    then: Spoil = bool,
 ) -> Spoil:
     """The first tensor of the encoder lies in another file of the bundle; `shape` spoils its shape."""
 
     def spoil(folder: Path) -> None:
         model = encoder_graph(TOY)
         tensor = model.graph.initializer[0]
-        length = len(numpy_helper.to_array(tensor).tobytes())
-        np.save(folder / "weights.npy", np.zeros(length, np.uint8))
+        size = len(numpy_helper.to_array(tensor).tobytes())
+        np.save(folder / "weights.npy", np.zeros(size, np.uint8))
         for field in ("raw_data", "float_data", "int64_data", "int32_data"):
             tensor.ClearField(field)  # type: ignore[arg-type]
         tensor.data_location = TensorProto.EXTERNAL
-        for key, value in (("location", file), ("offset", offset), ("length", length)):
+        for key, value in (("location", file), ("offset", offset), ("length", size if length is None else length)):
             tensor.external_data.add(key=key, value=str(value))
         dims = shape(list(tensor.dims))
         del tensor.dims[:]
@@ -118,6 +122,8 @@ CASES: Cases = {
         "weights of another name": ("weights in another file", refer("map.parquet")),
         "weights beyond the end": ("beyond the end of weights.npy", refer(offset=129)),
         "weights of another size": ("bytes of weights.npy", refer(shape=lambda shape: [*shape, 1 << 40])),
+        "weights of nothing": ("cannot be 0 bytes", refer(shape=lambda shape: [0, 1 << 62], length=0)),
+        "weights of many dimensions": ("does not say which part", refer(shape=lambda shape: [*shape, *[1] * 64])),
         "weights from a negative place": ("does not say which part", refer(offset=-8)),
         "weights that are not listed": (
             "weights.npy, which the bundle lacks", refer(then=lambda f: ((f / "weights.npy").unlink(), seal(f)))
