@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import json
 import logging
+import math
 import os
 import stat
 import threading
@@ -92,7 +93,7 @@ class Folder:
             )
 
     def json(self, file: str, *, limit: int = JSON_BYTES) -> dict[str, Any]:
-        """The object in a JSON file: at most `limit` bytes, 32 levels, no NaN, no key twice, text that can be shown."""
+        """The object in a JSON file: at most `limit` bytes, 32 levels, finite numbers, no key twice, text that can be shown."""
         content = self.read(file, limit=limit)
         try:
             raw = json.loads(content.decode("utf-8"), parse_constant=_refuse, object_pairs_hook=_unique)
@@ -147,7 +148,11 @@ def _shallow(value: Any, level: int = 1) -> None:
         for key, inner in value.items():
             key.encode("utf-8")
             _shallow(inner, level + 1)
-    elif isinstance(value, list) and not set(map(type, value)) <= {int, float}:  # numbers alone may be millions
+    elif value in (math.inf, -math.inf):  # as Python reads 1e999
+        raise ValueError("a number that no float holds")
+    elif isinstance(value, list) and (  # numbers alone may be millions
+        not set(map(type, value)) <= {int, float} or math.inf in value or -math.inf in value
+    ):
         for inner in value:
             _shallow(inner, level + 1)
 

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from engine.bundle.files import Folder
-from engine.bundle.tables import Column, is_list, is_text, read_parts, read_table
+from engine.bundle.tables import TABLE_BYTES, Column, is_list, is_text, read_parts, read_table
 from engine.errors import SeqscopeError
 
 FILE, MAPPED, BY_ID = "items.parquet", "items.arrow", "by_id.npy"
@@ -122,7 +122,7 @@ def are_many(path: Path) -> bool:
     A file that cannot be read is not many: whoever opens the dataset says why.
     """
     try:
-        if pq.read_metadata(path / FILE).num_rows > FEW or size(path) > _FEW_BYTES:
+        if _foot(path).num_rows > FEW or size(path) > _FEW_BYTES:
             return True
         held = 0  # Parquet writes a repeated text once; in memory each item has its own
         for part in read_parts(Folder(path, path.name), FILE, _COLUMNS, rows=1 << 10):
@@ -135,9 +135,14 @@ def are_many(path: Path) -> bool:
 
 
 def size(path: Path) -> int:
-    """Bytes of the items of the dataset in this folder, as its file says. Raises OSError, or ValueError as pa.ArrowException."""
-    foot = pq.read_metadata(path / FILE)
+    """Bytes of the items of the dataset in this folder, as its file says. Raises BundleError, ValueError as pa.ArrowException."""
+    foot = _foot(path)
     return sum(foot.row_group(group).total_byte_size for group in range(foot.num_row_groups))
+
+
+def _foot(path: Path) -> pq.FileMetaData:
+    with Folder(path, path.name).open(FILE, limit=TABLE_BYTES) as (stream, _):  # a pipe would be waited at for ever
+        return pq.read_metadata(stream)
 
 
 def hold(path: Path) -> Items:

@@ -21,6 +21,7 @@ ARRAYS = (INDEX, WEIGHTS)
 _NUMBER = re.compile(r"[0-9]{1,18}")
 _FIELDS = 2_000_000
 _DEPTH = 24
+_DIMENSIONS = 64  # as many as an array of numpy has; the sizes of a million would be multiplied for days
 
 
 class GraphFault(ValueError):
@@ -109,6 +110,8 @@ class _Reader:
                 raise GraphFault(f"the graph has more than {_FIELDS:,} fields")
             tag = varint()
             number, kind = tag >> 3, tag & 7
+            if not 0 < number < 1 << 29:  # protocol buffers keep 32 bits of a tag, and would read another field
+                raise GraphFault("the file is damaged (a number of a field that is none)")
             if kind == 0:
                 yield number, varint()
                 continue
@@ -239,10 +242,11 @@ class _Reader:
 
 def _elsewhere(name: str, kind: int, shape: tuple[int, ...], entries: dict[str, str]) -> Elsewhere:
     file = entries["location"]
-    if kind not in TYPES or not all(_NUMBER.fullmatch(entries.get(key, "")) for key in ("offset", "length")):
+    numbers = all(_NUMBER.fullmatch(entries.get(key, "")) for key in ("offset", "length"))
+    if kind not in TYPES or len(shape) > _DIMENSIONS or not numbers:
         raise GraphFault(f"the graph does not say which part of {file} a tensor is")
     part = Elsewhere(name, file, int(entries["offset"]), int(entries["length"]), TYPES[kind], shape)
-    if prod(shape) * np.dtype(part.type).itemsize != part.length:
+    if 0 in shape or prod(shape) * np.dtype(part.type).itemsize != part.length:
         raise GraphFault(f"a tensor of shape {list(shape)[:8]} cannot be {part.length:,} bytes of {file}")
     return part
 

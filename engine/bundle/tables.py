@@ -74,15 +74,32 @@ def _readable(folder: Folder, file: str) -> Iterator[None]:
 def _chosen(
     folder: Folder, file: str, content: bytes, columns: Mapping[str, Column], rest: bool
 ) -> tuple[pq.ParquetFile, list[str]]:
-    """The file, its texts read as dictionaries (a megabyte that a million rows repeat must be seen before it is unfolded), and
-    the names of the columns to be read."""
-    schema = _open(folder, file, content).schema_arrow
+    """The file, its texts read as dictionaries, in lists too (a megabyte that a million rows repeat must be seen before it is
+    unfolded), and the names of the columns to be read, which are of plain types."""
+    parquet = pq.ParquetFile(
+        pa.BufferReader(content), thrift_string_size_limit=100 << 20, thrift_container_size_limit=1_000_000
+    )
+    meta, schema = parquet.metadata, parquet.schema_arrow
+    if meta.num_columns > COLUMNS or len(set(schema.names)) != len(schema.names):
+        raise folder.fault(file, f"more than {COLUMNS} columns, or one name twice")
+    cells, size = meta.num_rows * max(1, meta.num_columns), 0
+    for group in range(meta.num_row_groups):
+        row_group = meta.row_group(group)
+        cells += sum(row_group.column(c).num_values for c in range(row_group.num_columns))
+        size += row_group.total_byte_size
+    if cells > CELLS or size > TEXT_BYTES:
+        raise folder.fault(file, f"the table unfolds to more than {CELLS:,} cells or {TEXT_BYTES:,} bytes")
     for name in columns:
         if name not in schema.names:
             raise folder.fault(file, f"the column {name} is missing")
     names = list(columns) + ([name for name in schema.names if name not in columns] if rest else [])
-    texts = [field.name for field in schema if field.name in names and _is_any_text(field.type)]
-    return _open(folder, file, content, texts), names
+    for name in names:
+        kind = schema.field(name).type
+        if not (_is_plain(kind) or (name in columns and pa.types.is_null(kind))):
+            raise folder.fault(file, f"the column {name} is of a type that is not read here ({kind})")
+    leaves = map(parquet.schema.column, range(meta.num_columns))
+    texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
+    return pq.ParquetFile(pa.BufferReader(content), metadata=meta, read_dictionary=texts), names
 
 
 def _checked(
@@ -98,37 +115,14 @@ def _checked(
     table = table.select(names)
     for place, name in enumerate(names):
         values = table[name]
-        if _is_any_text(values.type):
+        if pa.types.is_dictionary(values.type.value_type if is_list(values.type) else values.type):
             values = _text(folder, file, name, values, unfolded)
         if name in columns:
             values = _cast(folder, file, name, values, columns[name])
         elif pa.types.is_floating(values.type):  # no number to filter, sort or draw by: missing, as an import has it
             values = pc.if_else(pc.is_finite(values), values, pa.scalar(None, values.type))
         table = table.set_column(place, name, values)
-    for field in table.schema:
-        if not _is_plain(field.type):
-            raise folder.fault(file, f"the column {field.name} is of a type that is not read here ({field.type})")
     return table
-
-
-def _open(folder: Folder, file: str, content: bytes, dictionaries: list[str] | None = None) -> pq.ParquetFile:
-    parquet = pq.ParquetFile(
-        pa.BufferReader(content),
-        read_dictionary=dictionaries,
-        thrift_string_size_limit=100 << 20,
-        thrift_container_size_limit=1_000_000,
-    )
-    meta = parquet.metadata
-    if meta.num_columns > COLUMNS or len(set(parquet.schema_arrow.names)) != len(parquet.schema_arrow.names):
-        raise folder.fault(file, f"more than {COLUMNS} columns, or one name twice")
-    cells, size = meta.num_rows * max(1, meta.num_columns), 0
-    for group in range(meta.num_row_groups):
-        row_group = meta.row_group(group)
-        cells += sum(row_group.column(c).num_values for c in range(row_group.num_columns))
-        size += row_group.total_byte_size
-    if cells > CELLS or size > TEXT_BYTES:
-        raise folder.fault(file, f"the table unfolds to more than {CELLS:,} cells or {TEXT_BYTES:,} bytes")
-    return parquet
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -143,25 +137,21 @@ def is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
-def _is_any_text(kind: pa.DataType) -> bool:
-    return is_text(kind) or bool(pa.types.is_dictionary(kind))
-
-
 def _is_plain(kind: pa.DataType) -> bool:
     if is_list(kind):
-        return _is_plain(kind.value_type) and not pa.types.is_list(kind.value_type)
-    return bool(pa.types.is_primitive(kind)) or is_text(kind)
+        return _is_plain(kind.value_type) and not is_list(kind.value_type)
+    return bool(pa.types.is_primitive(kind)) or is_text(kind.value_type if pa.types.is_dictionary(kind) else kind)
 
 
 def _text(folder: Folder, file: str, name: str, column: pa.ChunkedArray, unfolded: dict[str, int]) -> pa.ChunkedArray:
-    for chunk in column.chunks:
-        if pa.types.is_dictionary(chunk.type) and pa.types.is_string(chunk.type.value_type):
-            size = pc.sum(pc.binary_length(chunk.dictionary).take(chunk.indices)).as_py() or 0
-            unfolded[name] = unfolded.get(name, 0) + size
+    """Texts, or lists of them, that were read as dictionaries."""
+    in_lists = is_list(column.type)
+    for chunk in (pc.list_flatten(column) if in_lists else column).chunks:
+        size = pc.sum(pc.binary_length(chunk.dictionary).take(chunk.indices)).as_py() or 0
+        unfolded[name] = unfolded.get(name, 0) + size
     if unfolded.get(name, 0) > TEXT_BYTES:
         raise folder.fault(file, f"the texts of the column {name} unfold to {unfolded[name]:,} bytes")
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    return column.cast(kind)
+    return column.cast(pa.list_(pa.string()) if in_lists else pa.string())
 
 
 def _cast(folder: Folder, file: str, name: str, column: pa.ChunkedArray, expected: Column) -> pa.ChunkedArray:

@@ -22,6 +22,8 @@ from engine.data.ragged import offsets_of, spread
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
+WALK = 4_096
+"""Trees of at most so many nodes are walked whole, so that answers are exact: a beam would hardly be faster."""
 
 
 @dataclass(frozen=True)

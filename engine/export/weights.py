@@ -94,11 +94,12 @@ def _from_index(model: onnx.ModelProto, tensor: TensorProto, index: np.ndarray, 
     items, width = len(index), index.shape[1] - 1
     if tensor.data_type != TensorProto.FLOAT or len(tensor.dims) != 2 or tensor.dims[1] != width:
         return False
-    table = numpy_helper.to_array(tensor)
-    for first in range(len(table) - items + 1):
-        if table[first : first + items].tobytes() == index[:, :-1].tobytes():
-            break
-    else:
+    table, rows = numpy_helper.to_array(tensor), index[:, :-1].tobytes()
+    alike = np.flatnonzero(
+        (table[: max(0, len(table) - items + 1)] == index[0, :-1]).all(1)
+    ).tolist()  # as the first row
+    first = next((first for first in alike if table[first : first + items].tobytes() == rows), None)
+    if first is None:
         return False
     graph, name = model.graph, tensor.name
     parts = [table[:first], None, table[first + items :]]

@@ -8,15 +8,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from engine.bundle.trie import Trie
+from engine.bundle.trie import WALK, Trie
 from engine.data.identifiers import NONE, Identifiers
 from engine.generation import search
 from engine.generation.search import Memory, Past, TorchTrie
 from engine.models.base import AttentionShape, ItemIndex, Recommender
 from engine.models.layers import dropout, visible
 
-WALK = 4_096
-"""Tries of at most so many nodes are walked whole: it costs no more than a beam, and nothing is missed."""
 CODES = "It generates semantic IDs instead of placing items in a space, so there are no item vectors to compare."
 
 

@@ -12,7 +12,7 @@ from engine.bundle.index import Float32, Int32, best
 from engine.bundle.manifest import Manifest
 from engine.bundle.tables import ARRAY_BYTES, TABLE_BYTES, read_matrix
 from engine.bundle.tokenizers import IDENTIFIERS, read_identifiers
-from engine.bundle.trie import Int64, Trie
+from engine.bundle.trie import WALK, Int64, Trie
 from engine.data.identifiers import NONE, Identifiers
 from engine.runtime.beam_search import (
     SLACK,
@@ -30,8 +30,6 @@ from engine.runtime.beam_search import (
 from engine.runtime.decoder import Decoder, Memory
 from engine.runtime.retrieval import Events, padded
 
-WALK = 4_096
-"""Answers from trees of at most that many nodes are exact: a beam would hardly be faster."""
 WIDEST = 1_024
 """Of a beam; who asks for more items than that gets exact scores."""
 _ASKED = 64  # items whose own paths are written first in order to know how far down the tree must be walked

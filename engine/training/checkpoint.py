@@ -99,7 +99,7 @@ def check(path: Path, identity: str) -> State:
 
 
 def hand_on(path: Path, state: State) -> None:
-    """Give the checkpoint other counters. Raises OtherRun where it is damaged."""
+    """Give the checkpoint other counters."""
     _write(path, load_file(path), state)
 
 

@@ -290,7 +290,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
         ctx.save_for_backward(
             grad_h[:total] / total, grad_et[:, :items].T / total, *(() if grad_b is None else (grad_b / total,))
         )
-        return (loss / total).to(hidden.dtype)
+        return (loss / total).float()
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:

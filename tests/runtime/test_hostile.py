@@ -113,7 +113,7 @@ CASES: Cases = {
         "manifest nested beyond the stack": ("nested deeper than 32", written("[" * 200_000)),
         "manifest a list": ("not a JSON object", written("[]")),
         "NaN": ("NaN is not a JSON number", edit(lambda m: m["metrics"]["full"].update({"HR@10": float("nan")}))),
-        "beyond floats": ("metrics.full.HR@10", replaced('"HR@10": 0.5', '"HR@10": 1e999')),
+        "beyond floats": ("a number that no float holds", replaced('"recipe": {', '"recipe": {"x": [1, 1e999], ')),
         "a key twice": ("a key stands twice", replaced("{", '{"name": "alpha", ')),
         "half a character": ("not valid JSON", entries(summary="\ud800")),
         "a newer version": ("format 8, this one reads 7", entries(schema_version=8, something_new=True)),
@@ -213,6 +213,12 @@ def test_a_text_that_unfolds(path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("engine.bundle.tables.TEXT_BYTES", 1_000_000)
     spoil = exposure(pa.DictionaryArray.from_arrays(pa.array(np.zeros(5_000, np.int32)), ["x" * 10_000]))
     refuses(path, "exposure.parquet", "the texts of the column protocol unfold to 50,000,000 bytes", spoil)
+    items = pq.read_table(path / "items.parquet")
+    texts = pa.array(["x" * 100_000] * len(items))
+    tags = pa.ListArray.from_arrays(pa.array(range(len(items) + 1), pa.int32()), texts)
+    pq.write_table(items.append_column("tags", tags), path / "items.parquet")
+    with pytest.raises(BundleError, match="the texts of the column tags unfold to 4,000,000 bytes"):
+        Zoo.open(path)
 
 
 def test_what_a_library_says_is_for_the_log(path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from engine.bundle.onnx_graph import inspect
 from engine.runtime import BundleError, Zoo
 from tests.runtime.bundles import (
     TOYS,
@@ -80,19 +82,23 @@ def attention_of_another_rank(folder: Path) -> None:
 
 
 def refer(
-    file: str = "weights.npy", shape: Callable[[list[int]], list[int]] = list, offset: int = 0, then: Spoil = bool
+    file: str = "weights.npy",
+    shape: Callable[[list[int]], list[int]] = list,
+    offset: int = 0,
+    length: int | None = None,
+    then: Spoil = bool,
 ) -> Spoil:
     """The first tensor of the encoder lies in another file of the bundle; `shape` spoils its shape."""
 
     def spoil(folder: Path) -> None:
         model = encoder_graph(TOY)
         tensor = model.graph.initializer[0]
-        length = len(numpy_helper.to_array(tensor).tobytes())
-        np.save(folder / "weights.npy", np.zeros(length, np.uint8))
+        size = len(numpy_helper.to_array(tensor).tobytes())
+        np.save(folder / "weights.npy", np.zeros(size, np.uint8))
         for field in ("raw_data", "float_data", "int64_data", "int32_data"):
             tensor.ClearField(field)  # type: ignore[arg-type]
         tensor.data_location = TensorProto.EXTERNAL
-        for key, value in (("location", file), ("offset", offset), ("length", length)):
+        for key, value in (("location", file), ("offset", offset), ("length", size if length is None else length)):
             tensor.external_data.add(key=key, value=str(value))
         dims = shape(list(tensor.dims))
         del tensor.dims[:]
@@ -116,6 +122,8 @@ CASES: Cases = {
         "weights of another name": ("weights in another file", refer("map.parquet")),
         "weights beyond the end": ("beyond the end of weights.npy", refer(offset=129)),
         "weights of another size": ("bytes of weights.npy", refer(shape=lambda shape: [*shape, 1 << 40])),
+        "weights of nothing": ("cannot be 0 bytes", refer(shape=lambda shape: [0, 1 << 62], length=0)),
+        "weights of many dimensions": ("does not say which part", refer(shape=lambda shape: [*shape, *[1] * 64])),
         "weights from a negative place": ("does not say which part", refer(offset=-8)),
         "weights that are not listed": (
             "weights.npy, which the bundle lacks", refer(then=lambda f: ((f / "weights.npy").unlink(), seal(f)))
@@ -143,6 +151,10 @@ CASES: Cases = {
         "encoder of noise": ("damaged", raw("encoder.onnx", np.random.default_rng(1).bytes(4000))),
         # merged by protocol buffers, where a reader that takes the first graph would see another than ONNX Runtime does
         "encoder twice": ("not an ONNX model", raw("encoder.onnx", ENCODER * 2)),
+        # an empty graph under 7 + 2³², of which protocol buffers keep 32 bits
+        "a second graph under another number": (
+            "a number of a field that is none", raw("encoder.onnx", ENCODER + b"\xba\x80\x80\x80\x10\x00")
+        ),
     },
     "weights.npy": {
         "weights tampered with": ("sha256 differs", refer(then=lambda f: flip(f / "weights.npy"))),
@@ -202,6 +214,20 @@ def test_gates_are_no_wider_than_open(path: Path) -> None:
     with_gates(path / "alpha", TOY, bias=0.9)
     with pytest.raises(BundleError, match="between 0 and 1"):
         Zoo.open(path).bundles["alpha"].gates([1, 2, 30, 4])
+
+
+def test_what_is_loaded_is_what_was_looked_into(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file may be an ONNX model and a file of ONNX Runtime's own format at once, which is loaded where both may be."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.optimized_model_filepath = str(tmp_path / "model.ort")
+    options.add_session_config_entry("session.save_model_format", "ORT")
+    onnxruntime.InferenceSession(ENCODER, options)
+    other = (tmp_path / "model.ort").read_bytes()
+    raw("encoder.onnx", other)(path / "alpha")
+    monkeypatch.setattr("engine.runtime.sessions.inspect", lambda file: inspect(ENCODER if file == other else file))
+    with pytest.raises(BundleError, match="cannot load the graph"):
+        Zoo.open(path).bundles["alpha"].scores([1, 2])
 
 
 def unknown_operator() -> onnx.ModelProto:

@@ -92,6 +92,9 @@ def test_an_item_without_end_is_not_held_in_memory(tmp_path: Path) -> None:
     table = pq.read_table(path / items.FILE)
     pq.write_table(table.append_column("notes", pa.array(["x" * 1_000_000] * 50)), path / items.FILE)
     assert (path / items.FILE).stat().st_size < 1_000_000 and items.are_many(path)
+    (path / items.FILE).unlink()
+    os.mkfifo(path / items.FILE)
+    assert not items.are_many(path)  # nor is it waited for
 
 
 @pytest.mark.parametrize("fault", ["twice", "order"])

@@ -70,6 +70,11 @@ def test_cross_entropy_in_low_precision_is_near() -> None:
     for one, other in zip(ours[1:], theirs[1:], strict=True):
         assert one.dtype == torch.float32
         assert (one - other).norm() < 0.01 * other.norm()
+    hidden, table, offset, targets = problem(True)
+    loss = losses.cross_entropy(
+        hidden.bfloat16(), table, offset, targets, dtype=torch.bfloat16
+    )  # as of a layer's output
+    assert loss.dtype == torch.float32 and loss != loss.bfloat16()
 
 
 @pytest.mark.parametrize(("bias", "block"), [(True, 70), (False, 1000)])
