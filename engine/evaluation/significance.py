@@ -67,7 +67,7 @@ def paired(
     differences from −1 to 1. with_interval: False where p alone is needed: of a difference so
     clear that no sample can lie beyond 0 nobody is drawn, and the interval is NaN.
     """
-    if not with_interval and (difference := _clear(values - baseline, samples)):
+    if not with_interval and values.ndim == 1 and (difference := _clear(values - baseline, samples)):
         return difference
     return paired_over_seeds(np.atleast_2d(values), np.atleast_2d(baseline), seed=seed, samples=samples)
 
