@@ -111,6 +111,8 @@ def of(models: Zoo) -> tuple[Example, ...]:
     if row is not None:
         history = models.users["history"][row].as_py()[-8:]
         ids = tuple(models.item_ids[item] for item in history)
+        if not models.info.ordered:
+            return (Example("Some items of a user", "The log does not say which came first.", ids),)
         return (Example("A user's latest items", "What one user of this log had last.", ids),)
     ids = tuple(models.item_ids[item] for item in np.argsort(-models.popularity, kind="stable")[:5])
     if models.has_log:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from engine import __version__
-from engine.errors import SeqscopeError, UsageError
+from engine.errors import SeqscopeError, UsageError, of_system
 from engine.plugins import points, take
 
 # name -> one line for --help. The module in engine/commands offers `configure(parser)` and `run(args) -> int`.
@@ -120,9 +120,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 1
-    except OSError as error:  # a path that is none, a folder that cannot be written, a full disk
-        where = "" if error.filename is None else f"{error.filename}: "
-        print(f"seqscope: {where}{error.strerror or error}", file=sys.stderr)
+    except OSError as error:
+        print(f"seqscope: {of_system(error)}", file=sys.stderr)
         return 1
     except (MemoryError, RuntimeError) as error:
         if not _beyond_memory(error):

@@ -17,6 +17,11 @@ class Refused(SeqscopeError):
     """A file cannot be read, or is beyond a limit. The message does not name the file: whoever knows its name adds it."""
 
 
+def of_system(error: OSError) -> str:
+    """A path that is none, a folder that cannot be written, a full disk, in words."""
+    return f"{'' if error.filename is None else f'{error.filename}: '}{error.strerror or error}"
+
+
 def first_line(error: BaseException) -> str:
     """Of what a library said, for a message of ours; the kind of error where it said nothing."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

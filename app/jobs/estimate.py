@@ -192,7 +192,8 @@ def _tried(folder: Path, model: str, words: Sequence[str], look: Callable[[], No
         output, errors = (_lines(file) for file in (out, err))
     if child.returncode:
         reason = next((line for line in reversed(errors) if line.startswith("seqscope: ")), "")
-        raise SeqscopeError(reason.removeprefix("seqscope: ") or (errors or ["no reason given"])[-1])
+        reason = reason.removeprefix("seqscope: ").removeprefix("data: ")  # each dataset's folder is called so
+        raise SeqscopeError(reason or (errors or ["no reason given"])[-1])
     try:
         return JobEstimate.model_validate_json(output[-1]).of_job()
     except (IndexError, ValidationError):

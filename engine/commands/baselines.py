@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from engine.console import part, warn
     from engine.data.dataset import Dataset
-    from engine.errors import SeqscopeError, UsageError
+    from engine.errors import SeqscopeError, UsageError, of_system
     from engine.export.staging import exported_fingerprint
     from engine.files import expect_no_file
     from engine.registry import MODELS, learns
@@ -57,6 +57,8 @@ def run(args: argparse.Namespace) -> int:
                 print(_make(args, name, recipe, dataset, runs / name))
         except SeqscopeError as error:
             reasons.append(f"{title}: {error}")
+        except OSError as error:
+            reasons.append(f"{title}: {of_system(error)}")
         except Exception as error:  # whatever is wrong with one, the others are there
             traceback.print_exc(file=sys.stderr)
             reasons.append(f"{title} could not be made ({type(error).__name__}: {error})")

@@ -132,4 +132,5 @@ def about_held_out(counts: Mapping[str, int], cases: int, options: Mapping[str, 
     }
     if options.get("ties") in ("known", "shuffle"):
         del advice[TIES]
-    return [f"Of {cases:,} held-out items {', '.join(parts)}.", *(advice[kind] for kind in many if kind in advice)]
+    counted = f"Of {cases:,} held-out item{'s' * (cases > 1)} {', '.join(parts)}."
+    return [counted, *(advice[kind] for kind in many if kind in advice)]

@@ -84,10 +84,10 @@ def run_of(name: str, folder: Path, file: str) -> Path:
     for place in (folder.parent / name, Path(name)):
         if (place / file).is_file() and (place / "run.json").is_file():
             return place
-    raise SeqscopeError(
-        f"training starts from {name!r}, but {folder.parent / name} is no finished run. "
-        f"Run `seqscope train {Path(name).name}` on the same dataset first, or set model.start."
-    )
+    mend = f"Run `seqscope train {name}` on the same dataset first, or set model.start."
+    if name != Path(name).name:
+        mend = "Set model.start to a finished run, or to a bundle where the model can start from one."
+    raise SeqscopeError(f"training starts from {name!r}, but {folder.parent / name} is no finished run. {mend}")
 
 
 def of_other_data(config: Any, folder: Path, fingerprint: str) -> bool:

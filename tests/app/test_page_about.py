@@ -68,6 +68,7 @@ def test_cards(path: Path) -> None:
     sparse = [views.data_card(dataclasses.replace(zoo.info, sparsity=share))["Sparsity"] for share in shares]
     assert [words.partition(" ")[0] for words in sparse] == ["82.50%", "99.998%", "99.99996%"]
     assert card["Users"] == "4, **simulated**" and card["Licence"] == md("None needed.")
+    assert card["Per user"] == "3 to 14 events, median 5.5, mean 7.0"
     assert card["Time"] == "the order of events alone" and "left out of the candidates" in card["Repeats"]
     for bundle in zoo.bundles.values():
         card = views.model_card(bundle)

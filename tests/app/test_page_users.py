@@ -161,6 +161,7 @@ def test_the_first_user_of_a_page_is_shown_beside_it(draw: Draw, monkeypatch: py
     page.query_params["page"] = "3"
     run_without_fault(page)
     assert [row["id"] for row in tables[-1]["rows"]] == ["u2"] and tables[-1]["chosen"] == "u2"
+    assert any(caption.value.startswith("None of the other users listed") for caption in page.caption)
 
 
 def test_clicks_in_the_table(draw: Draw) -> None:

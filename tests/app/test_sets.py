@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from app import examples
 from app.reports.build import build
 from app.reports.document import Asked
 from app.reports.parts.metrics import protocol_words
@@ -76,6 +77,12 @@ def test_pages_say_which_of_several_held_out_items_they_speak_of(
     test = open_app(folder, page=page, ds="sets", **({"section": "slices"} if page == "metrics" else {}))
     shown = " ".join(element.value for kind in ("markdown", "caption") for element in test.get(kind))
     assert words in shown and "about equal size" not in shown
+
+
+def test_histories_without_an_order_have_no_latest_items(open_app: Open, folder: Path) -> None:
+    assert [example.title for example in examples.of(Zoo.open(folder / "sets"))] == ["Some items of a user"]
+    shown = " ".join(element.value for element in open_app(folder, page="users", ds="sets").get("caption"))
+    assert ", in no order" in shown and "latest" not in shown
 
 
 @pytest.mark.parametrize("page", ["compare", "attention", "report"])

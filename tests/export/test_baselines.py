@@ -1,6 +1,8 @@
 """The models that need no training, in one command: one that cannot be fitted does not keep the others."""
 
+import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,10 @@ def refuse(*args: Any) -> None:
     raise SeqscopeError("The catalogue is too large for it.")
 
 
+def full(*args: Any) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "best.safetensors")
+
+
 def test_one_that_cannot_be_fitted_says_why(
     make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -40,6 +46,9 @@ def test_one_that_cannot_be_fitted_says_why(
     assert json.loads((tmp_path / "progress.json").read_text())["warnings"] == [reason]
     monkeypatch.setattr(Popularity, "fit", refuse)
     assert make("popularity", "markov") == 1
+    monkeypatch.setattr(Popularity, "fit", full)
+    assert make("popularity", "markov") == 1
+    assert "seqscope: Popularity: best.safetensors: No space left on device\n" in capsys.readouterr().err
     assert set(Zoo.open(tmp_path / "exports").bundles) == set(zoo.bundles)
 
 

@@ -127,3 +127,4 @@ def test_an_order_that_is_known_needs_no_advice_to_shuffle_ties() -> None:
         "0.0%", "<0.1%", "0.1%", ">99.9%", "100.0%",
     ]  # fmt: skip
     assert [words.count(f" {share} ") for share in ("0 (0%)", "2 (<1%)", "2,573 (>99%)")] == [1, 1, 1]
+    assert repeats.about_held_out({"repeats": 0}, 1, {})[0].startswith("Of 1 held-out item 0 (0%)")

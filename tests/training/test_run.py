@@ -19,7 +19,7 @@ from engine.evaluation import metrics
 from engine.evaluation.ranks import full_ranks
 from engine.training import checkpoint
 from engine.training.loop import Trainer
-from engine.training.run import FILES, build_model, open_run, provenance, train, validation
+from engine.training.run import FILES, build_model, open_run, provenance, read_in_part, train, validation
 from tests.models.contract import MATCHING
 from tests.training.fixtures import RunOf
 from tests.training.tiny import RECIPES, cycles, interrupted, mixed, recipe, same, write_log
@@ -447,6 +447,8 @@ def test_who_is_read_in_part_is_counted(tmp_path: Path, capsys: pytest.CaptureFi
     assert "3 of 5 users (60%) have more than 3 training events" in "".join(capsys.readouterr())
     train(recipe("popularity"), data, tmp_path / "popularity", device="cpu")
     assert "training events" not in "".join(capsys.readouterr())
+    many = write_log(tmp_path / "many", [[*range(6)], *[[0, 1, 2]] * 299], 8)
+    assert read_in_part(many, 3).startswith("1 of 300 users (<1%) have")
 
 
 def test_what_validation_ranked_among_is_said(

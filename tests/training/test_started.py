@@ -33,3 +33,10 @@ def test_a_graph_that_cannot_be_read(tmp_path: Path) -> None:
     assert texts.is_bundle(tmp_path)
     with pytest.raises(SeqscopeError, match="Export it again"):
         texts.exported_weights(tmp_path / texts.GRAPH)
+
+
+def test_the_command_that_makes_what_is_missing_is_named_where_it_would_lie_there(tmp_path: Path) -> None:
+    with pytest.raises(SeqscopeError, match="Run `seqscope train s3rec-pretrained` on the same dataset first"):
+        texts.run_of("s3rec-pretrained", tmp_path / "s3rec", texts.BEST)
+    with pytest.raises(SeqscopeError, match="Set model.start to a finished run"):
+        texts.run_of("exports/recformer", tmp_path / "s3rec", texts.BEST)

@@ -32,7 +32,7 @@ def data_card(info: DatasetInfo) -> dict[str, str]:
         "Events": f"{counts.get('events', 0):,}, of which {counts.get('train', 0):,} for training",
         "Held out": f"{_held_out(info, 'valid')} to validate, {_held_out(info, 'test')} to test",
         "Per user": (
-            f"{lengths.get('min', 0):,.0f} to {lengths.get('max', 0):,.0f} events, median {lengths.get('median', 0):,.0f}, "
+            f"{lengths.get('min', 0):,.0f} to {lengths.get('max', 0):,.0f} events, median {lengths.get('median', 0):,g}, "
             f"mean {lengths.get('mean', 0):,.1f}"
         ),
         "Sparsity": f"{share_of_all(info.sparsity, 2)} of all pairs of user and item unobserved",

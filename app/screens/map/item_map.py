@@ -90,7 +90,7 @@ def show(page: MapChoices, place: Place) -> None:
             (x0, x1, y0, y1) = core
             beyond = len(points) - len(map_points.within(points, [([x0, x1], [y0, y1])]))
             st.caption(f"{count(beyond, 'item')} far out beyond the view: Reset view shows all.")
-        _legend(marks, OPEN.get(place.style.marker, place.style.sign), trouble)
+        _legend(marks, OPEN.get(place.style.marker, place.style.sign), trouble, models.info.ordered)
         _source(place)
 
 
@@ -113,10 +113,10 @@ def _near(page: MapChoices, place: Place) -> tuple[int, ...]:
         return ()  # the lists of neighbours say why
 
 
-def _legend(marks: map_points.Marks, sign: str, trouble: str | None) -> None:
+def _legend(marks: map_points.Marks, sign: str, trouble: str | None, ordered: bool) -> None:
     parts = []
     if marks.history:
-        parts.append("**❶ …** history, oldest first")
+        parts.append("**❶ …** history" + ", oldest first" * ordered)
     if marks.following:
         parts.append(f"**{sign} 1, 2 …** recommended next")
     if marks.matches:

@@ -70,8 +70,10 @@ def _ranks(models: Zoo, row: int) -> str:
 
 def _history(models: Zoo, row: int) -> None:
     items = models.users["history"][row].as_py()
-    rest = f", the latest {_LATEST}" if len(items) > _LATEST else ""
-    st.caption(f"**History**, {count(len(items), 'item')}{rest}, latest first")
+    rest, order = f", the latest {_LATEST}" * (len(items) > _LATEST), ", latest first"
+    if not models.info.ordered:
+        rest, order = f", {_LATEST} of them" * (len(items) > _LATEST), ", in no order"
+    st.caption(f"**History**, {count(len(items), 'item')}{rest}{order}")
     with st.container(horizontal=True, gap="xsmall"):
         item_picker.titles(models, items[-_LATEST:][::-1], key="users_history")
 
@@ -79,7 +81,7 @@ def _history(models: Zoo, row: int) -> None:
 def _similar(models: Zoo, row: int) -> None:
     similar = users.similar(models, row)
     if not len(similar.rows):
-        st.caption("No other user has an item of this history.")
+        st.caption("None of the other users listed here has an item of this history.")
         return
     if not models.info.sets:
         st.caption(
