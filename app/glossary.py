@@ -54,7 +54,8 @@ METRICS = (
         "Holm's correction",
         "With several comparisons at once, some look significant by chance; p-values are raised so that the "
         "chance of any false positive is at most 5%. "
-        "It needs no assumption about how the comparisons depend on each other.",
+        "It needs no assumption about how the comparisons depend on each other. Against the best of many "
+        "models, which the same users chose, the chance is higher.",
         "Holm 1979",
         ("holm",),
     ),

@@ -232,7 +232,7 @@ def beside(study: Study, number: int) -> pd.DataFrame:
     order, beside the paper's table `study.published[number]`.
 
     Changes are in per cent of the baseline, each of its own table's; NaN of the baseline itself, and where there is no figure.
-    lowest, highest: the 95% interval over users; NaN where a figure is of no users. level: as the verdict of `table` has it.
+    lowest, highest: the 95% interval, as of `table`; NaN where a figure is of no users. level: as the verdict of `table` has it.
     """
     entry, baseline = study.published[number], study.variant(study.baseline)
     measure, none = entry.measure, float("nan")

@@ -114,7 +114,7 @@ def sweep_of_codes(
 
 
 def beside(table: pd.DataFrame, here: str, there: str, narrow: bool) -> go.Figure:
-    """How far variants are from the baseline, in per cent of it: what was measured here, with intervals over users, and what a
+    """How far variants are from the baseline, in per cent of it: what was measured here, with intervals, and what a
     paper has. A panel each with a scale of its own, since these are two measurements; narrow: one below the other. table: of
     app.analysis.studies.beside."""
     part = table[table["change"].notna() | table["published_change"].notna()].reset_index(drop=True)

@@ -209,7 +209,7 @@ def _ranked(models: Zoo, studies: list[Study], metric: str) -> None:
         + (
             "; one seed each: they do not cover the variance between trainings."
             if seeds == {1}
-            else "; means over seeds."
+            else "; means over seeds, over which differences are judged, too."
         )
     )
 
