@@ -41,7 +41,7 @@ from engine.bundle.files import Folder, Lazy, read_document
 from engine.bundle.index import Float32
 from engine.bundle.manifest import File, Manifest, Sentence, Sha256, Strict, Text
 from engine.bundle.onnx_graph import INT64
-from engine.bundle.tables import ARRAY_BYTES, TABLE_BYTES, Column, read_matrix, read_table
+from engine.bundle.tables import Column, read_matrix, read_table
 from engine.data.words import TOKENIZER, ItemWords, parse, tokenize
 from engine.errors import SeqscopeError
 from engine.runtime.sessions import OPEN, Session
@@ -162,7 +162,6 @@ class SentenceReader:
     def __init__(self, folder: Folder, manifest: Manifest, sentence: Sentence) -> None:
         self.folder, self.manifest, self.sentence = folder, manifest, sentence
         shape = (1, manifest.encoder.dim)
-        folder.size(CENTRE, limit=ARRAY_BYTES, expected=manifest.files[CENTRE])
         self._centre = Lazy(lambda: read_matrix(folder, CENTRE, manifest.files[CENTRE], shape)[0])
         self._encoder: TextEncoder | None = None
         self._opening = threading.Lock()
@@ -255,8 +254,6 @@ class Reader:
             folder, ITEM_ENCODER, files, {"tokens": (INT64, shape), "kinds": (INT64, shape)},
             {"rows": (None, manifest.encoder.dim)},
         )  # fmt: skip
-        folder.size(TOKENIZER, limit=TOKENIZER_BYTES, expected=files[TOKENIZER])
-        folder.size(ITEM_WORDS, limit=TABLE_BYTES, expected=files[ITEM_WORDS])
         self._tokenizer = Lazy(lambda: read_tokenizer(folder, files[TOKENIZER]))
         self._words: Lazy[pa.Table] = Lazy(self._read_words)
 
