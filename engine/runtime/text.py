@@ -184,11 +184,11 @@ class SentenceReader:
         if encoder is None:
             raise CapabilityError(self.cannot() or "")
         vectors = np.zeros((len(texts), self.manifest.encoder.dim), np.float32)
-        said = [row for row, text in enumerate(texts) if text]
-        if said:
-            apart = encoder.embed([texts[row] for row in said]) - self._centre.value()
+        with_words = [row for row, text in enumerate(texts) if text]
+        if with_words:
+            apart = encoder.embed([texts[row] for row in with_words]) - self._centre.value()
             lengths = np.linalg.norm(apart, axis=1, keepdims=True)
-            vectors[said] = apart / np.maximum(lengths, 1e-12)
+            vectors[with_words] = apart / np.maximum(lengths, 1e-12)
         return vectors
 
     def _text(self, item: Mapping[str, str]) -> str:
