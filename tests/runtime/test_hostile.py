@@ -219,6 +219,11 @@ def test_a_text_that_unfolds(path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     pq.write_table(items.append_column("tags", tags), path / "items.parquet")
     with pytest.raises(BundleError, match="the texts of the column tags unfold to 4,000,000 bytes"):
         Zoo.open(path)
+    for name in "abc":
+        items = items.append_column(name, pa.array(["x" * 20_000] * len(items)))
+    pq.write_table(items, path / "items.parquet")
+    with pytest.raises(BundleError, match="those of all columns to 2,40"):
+        Zoo.open(path)
 
 
 def test_what_a_library_says_is_for_the_log(path: Path, caplog: pytest.LogCaptureFixture) -> None:
