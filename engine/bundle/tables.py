@@ -26,7 +26,7 @@ CELLS = 200_000_000
 """Rows times columns (list elements counted) of one table, uncompressed: what a file may unfold to."""
 COLUMNS = 200
 TEXT_BYTES = 2 << 30
-"""UTF-8 of all texts of a column, repetitions counted; also what the compressed pages of a table may unfold to."""
+"""UTF-8 of all texts of a column, repetitions counted, and half of that of a table's; also what its pages may unfold to."""
 
 
 @dataclass(frozen=True)
@@ -149,8 +149,11 @@ def _text(folder: Folder, file: str, name: str, column: pa.ChunkedArray, unfolde
     for chunk in (pc.list_flatten(column) if in_lists else column).chunks:
         size = pc.sum(pc.binary_length(chunk.dictionary).take(chunk.indices)).as_py() or 0
         unfolded[name] = unfolded.get(name, 0) + size
-    if unfolded.get(name, 0) > TEXT_BYTES:
-        raise folder.fault(file, f"the texts of the column {name} unfold to {unfolded[name]:,} bytes")
+    in_column, in_table = unfolded.get(name, 0), sum(unfolded.values())
+    if in_column > TEXT_BYTES or in_table > 2 * TEXT_BYTES:
+        raise folder.fault(
+            file, f"the texts of the column {name} unfold to {in_column:,} bytes, those of all columns to {in_table:,}"
+        )
     return column.cast(pa.list_(pa.string()) if in_lists else pa.string())
 
 

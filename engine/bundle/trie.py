@@ -59,8 +59,8 @@ class Trie:
         items, levels = written.shape
         order = np.lexsort(written.T[::-1]).astype(np.int64)
         written = written[order]
-        kept = np.ones((items, levels), bool)  # of the tokens that end, the first one alone
-        kept[:, 1:] = identifiers.codes[order][:, :-1] != NONE
+        real = np.ones((items, levels), bool)  # of the tokens that end, the first one alone
+        real[:, 1:] = identifiers.codes[order][:, :-1] != NONE
         begins = np.zeros(items, bool)  # rows that differ from the one before in what was read so far
         begins[0] = True
         at = np.zeros(items, np.int64)  # the node of each row
@@ -68,7 +68,7 @@ class Trie:
         total = 1
         for level in range(levels):
             begins[1:] |= written[1:, level] != written[:-1, level]
-            new = begins & kept[:, level]
+            new = begins & real[:, level]
             rows = np.flatnonzero(new)
             ends = np.append(np.flatnonzero(begins), items)
             tokens.append(written[rows, level])
@@ -76,7 +76,7 @@ class Trie:
             depths.append(np.full(len(rows), level + 1))
             lows.append(rows)
             highs.append(ends[np.searchsorted(ends, rows, side="right")])
-            at = np.where(kept[:, level], np.cumsum(new) - 1 + total, at)
+            at = np.where(real[:, level], np.cumsum(new) - 1 + total, at)
             total += len(rows)
         low, high = np.concatenate(lows), np.concatenate(highs)
         above = np.concatenate(parents)

@@ -197,19 +197,19 @@ def _walk(model: Generator, memory: Memory) -> Tensor:
         row = slot[trie.parents[below]]
         child = (row >= 0).nonzero()[:, 0]  # children of asked nodes, in the order of these
         row = row[child]
-        kept: list[tuple[Tensor, Tensor]] = []
+        caches: list[tuple[Tensor, Tensor]] = []
         size = max(1, LOGITS // (people * model.vocabulary))
         for start in range(0, len(nodes), size):
             part = nodes[start : start + size]
             logits, past = model.decode(_token(model, part, people), memory, _past(trie, part, slot, level_caches))
-            kept.append((past.keys[:, :, :, :, -1], past.values[:, :, :, :, -1]))
+            caches.append((past.keys[:, :, :, :, -1], past.values[:, :, :, :, -1]))
             first, last = torch.searchsorted(row, torch.tensor([start, start + size], device=row.device)).tolist()
             mine, place = child[first:last], row[first:last] - start
             share = _shares(logits[:, :, 0].float(), place, trie.tokens[below.start + mine])
             reached = reached.index_add(1, mine, share)
         scores.append(reached)
-        if kept:
-            keys, values = zip(*kept, strict=True)
+        if caches:
+            keys, values = zip(*caches, strict=True)
             level_caches.append((torch.cat(keys, 1), torch.cat(values, 1)))
     return torch.cat(scores, 1)[:, trie.leaves]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -14,7 +13,7 @@ import pyarrow as pa
 
 from engine.bundle.curve import STILL_IMPROVING, unsettled
 from engine.bundle.errors import CapabilityError, QuestionError
-from engine.bundle.files import EAGER_BYTES, Catalogue, Folder, Lazy, read_document
+from engine.bundle.files import EAGER_BYTES, Catalogue, Folder, Lazy, read_about
 from engine.bundle.index import Float32, Int32, ItemIndex, Neighbours, nearest, ranks_among
 from engine.bundle.manifest import SCHEMA_VERSION, Manifest
 from engine.bundle.onnx_graph import WEIGHTS
@@ -28,17 +27,7 @@ from engine.runtime.attention import AttentionMap, no_rollout, read_map
 from engine.runtime.beam_search import Agreement, CrossAttention, Trace
 from engine.runtime.capabilities import cannot
 from engine.runtime.generator import Generated
-from engine.runtime.graph_paths import (
-    EMBEDDINGS,
-    PEOPLE,
-    InteractionGraph,
-    Paths,
-    SideBySide,
-    read_graph,
-    read_layers,
-    read_paths,
-)
-from engine.runtime.item_to_item import FILE
+from engine.runtime.graph_paths import InteractionGraph, Paths, SideBySide, read_graph, read_layers, read_paths
 from engine.runtime.leave_one_out import LeaveOneOut, leave_one_out
 from engine.runtime.retrieval import Answerer, Contributions, Indexed, Ranked, Recommendations, padded
 from engine.runtime.sessions import ITEMS, Session
@@ -93,9 +82,6 @@ class Bundle:
         self._graph = Lazy(lambda: read_graph(folder, manifest))
         self._paths = Lazy(lambda: read_paths(folder, manifest, self.graph))
         self._layers = Lazy(lambda: read_layers(folder, manifest, self.index, self._query))
-        for file in (FILE, PEOPLE, EMBEDDINGS):
-            if file in files:  # read on first use, of whatever size: one page alone needs them
-                folder.size(file, limit=TABLE_BYTES, expected=files[file])
         self._attention: Session | None = None
         shape = manifest.attention
         if shape is not None and "attention.onnx" in files:
@@ -108,19 +94,9 @@ class Bundle:
     def open(cls, path: Path, catalogue: Catalogue) -> Bundle:
         """Raises BundleError where any file is missing or not what it should be; those above 16 MiB are checked on first use."""
         folder = Folder(path, path.name)
-        manifest = read_document(folder, "manifest.json", Manifest, SCHEMA_VERSION)
-        if manifest.name != path.name:
-            raise folder.fault("manifest.json", f"it names the model {manifest.name}, its folder {path.name}")
-        if manifest.num_items != catalogue.items:
-            reason = f"made for a catalogue of {manifest.num_items:,} items; {catalogue.name} has {catalogue.items:,}"
-            raise folder.fault("manifest.json", reason)
-        if manifest.fingerprint != catalogue.fingerprint:
-            reason = (
-                f"made for another dataset or another state of it (fingerprint {manifest.fingerprint[:8]}… where "
-                f"{catalogue.name} has {catalogue.fingerprint[:8]}…); train and export it again"
-            )
-            raise folder.fault("manifest.json", reason)
-        digest = hashlib.sha256(manifest.model_dump_json().encode()).hexdigest()
+        manifest, digest = read_about(
+            folder, "manifest.json", Manifest, SCHEMA_VERSION, catalogue, "model", "train and export it again"
+        )
         return cls(folder, manifest, digest, catalogue.repeats, catalogue.split)
 
     def __repr__(self) -> str:

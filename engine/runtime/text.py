@@ -41,7 +41,7 @@ from engine.bundle.files import Folder, Lazy, read_document
 from engine.bundle.index import Float32
 from engine.bundle.manifest import File, Manifest, Sentence, Sha256, Strict, Text
 from engine.bundle.onnx_graph import INT64
-from engine.bundle.tables import ARRAY_BYTES, TABLE_BYTES, Column, read_matrix, read_table
+from engine.bundle.tables import Column, read_matrix, read_table
 from engine.data.words import TOKENIZER, ItemWords, parse, tokenize
 from engine.errors import SeqscopeError
 from engine.runtime.sessions import OPEN, Session
@@ -162,7 +162,6 @@ class SentenceReader:
     def __init__(self, folder: Folder, manifest: Manifest, sentence: Sentence) -> None:
         self.folder, self.manifest, self.sentence = folder, manifest, sentence
         shape = (1, manifest.encoder.dim)
-        folder.size(CENTRE, limit=ARRAY_BYTES, expected=manifest.files[CENTRE])
         self._centre = Lazy(lambda: read_matrix(folder, CENTRE, manifest.files[CENTRE], shape)[0])
         self._encoder: TextEncoder | None = None
         self._opening = threading.Lock()
@@ -185,11 +184,11 @@ class SentenceReader:
         if encoder is None:
             raise CapabilityError(self.cannot() or "")
         vectors = np.zeros((len(texts), self.manifest.encoder.dim), np.float32)
-        said = [row for row, text in enumerate(texts) if text]
-        if said:
-            apart = encoder.embed([texts[row] for row in said]) - self._centre.value()
+        with_words = [row for row, text in enumerate(texts) if text]
+        if with_words:
+            apart = encoder.embed([texts[row] for row in with_words]) - self._centre.value()
             lengths = np.linalg.norm(apart, axis=1, keepdims=True)
-            vectors[said] = apart / np.maximum(lengths, 1e-12)
+            vectors[with_words] = apart / np.maximum(lengths, 1e-12)
         return vectors
 
     def _text(self, item: Mapping[str, str]) -> str:
@@ -255,8 +254,6 @@ class Reader:
             folder, ITEM_ENCODER, files, {"tokens": (INT64, shape), "kinds": (INT64, shape)},
             {"rows": (None, manifest.encoder.dim)},
         )  # fmt: skip
-        folder.size(TOKENIZER, limit=TOKENIZER_BYTES, expected=files[TOKENIZER])
-        folder.size(ITEM_WORDS, limit=TABLE_BYTES, expected=files[ITEM_WORDS])
         self._tokenizer = Lazy(lambda: read_tokenizer(folder, files[TOKENIZER]))
         self._words: Lazy[pa.Table] = Lazy(self._read_words)
 

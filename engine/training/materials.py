@@ -160,8 +160,8 @@ class _Words(Kind):
         reader = Path(recipe.model.start).name or "the tokenizer learnt from it"
         words = texts.understood(recipe.model, dataset, tokenizer)
         learn = "leave model.start empty to learn a tokenizer from the catalogue"
-        said = words.sentence(reader, learn if recipe.model.start else "raise model.vocabulary")
-        return Material(item_words, item_words.digest(), dataset.path, note=said)
+        sentence = words.sentence(reader, learn if recipe.model.start else "raise model.vocabulary")
+        return Material(item_words, item_words.digest(), dataset.path, note=sentence)
 
     @classmethod
     def of_run(cls, recipe: Recipe, dataset: Dataset, folder: Path) -> Material:
@@ -300,8 +300,8 @@ class _Vectors(Kind):
                 f"{recipe.name} starts from {start}, which knows texts by {before.title}, not by {vectors.title}: "
                 "leave model.encoder=auto"
             )
-        said = words.sentence(vectors.encoder, "set model.encoder=scratch")
-        return replace(cls._material(vectors, dataset.path), note=said)
+        sentence = words.sentence(vectors.encoder, "set model.encoder=scratch")
+        return replace(cls._material(vectors, dataset.path), note=sentence)
 
     @classmethod
     def of_run(cls, recipe: Recipe, dataset: Dataset, folder: Path) -> Material:

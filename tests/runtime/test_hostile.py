@@ -120,8 +120,8 @@ CASES: Cases = {
         "an unknown entry": ("surprise: Extra inputs", entries(surprise=1)),
         "a number as text": ("num_items: Input should be a valid integer", entries(num_items="40")),
         "another model": ("it names the model beta, its folder alpha", entries(name="beta")),
-        "another dataset": ("fingerprint cdcdcdcd… where toys has abababab…", entries(fingerprint="cd" * 32)),
-        "another catalogue": ("a catalogue of 41 items; toys has 40", entries(num_items=41)),
+        "another dataset": ("(40 items, fingerprint cdcdcdcd…; toys has 40, abababab…)", entries(fingerprint="cd" * 32)),
+        "another catalogue": ("(41 items, fingerprint abababab…; toys has 40, abababab…)", entries(num_items=41)),
         "an impossible identity": ("an identity index needs encoder.dim = num_items", identity()),
         "attention promised": ("attention.onnx is listed", unlisted("attention.onnx")),
         "no encoder listed": ("encoder.onnx is not listed", unlisted("encoder.onnx")),
@@ -218,6 +218,11 @@ def test_a_text_that_unfolds(path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     tags = pa.ListArray.from_arrays(pa.array(range(len(items) + 1), pa.int32()), texts)
     pq.write_table(items.append_column("tags", tags), path / "items.parquet")
     with pytest.raises(BundleError, match="the texts of the column tags unfold to 4,000,000 bytes"):
+        Zoo.open(path)
+    for name in "abc":
+        items = items.append_column(name, pa.array(["x" * 20_000] * len(items)))
+    pq.write_table(items, path / "items.parquet")
+    with pytest.raises(BundleError, match="those of all columns to 2,40"):
         Zoo.open(path)
 
 

@@ -133,8 +133,8 @@ class Pretraining(_Examples):
     def loss(self, model: Recformer, batch: Batch) -> Tensor:
         history, targets, seeds = batch
         texts = model.sequences(history), model.sequences(targets[:, None])
-        said, item_directions = (model.direction(text) for text in texts)
-        loss = contrast(said, item_directions, targets, model.config.temperature)
+        history_directions, item_directions = (model.direction(text) for text in texts)
+        loss = contrast(history_directions, item_directions, targets, model.config.temperature)
         if self.config.masked_weight:
             generator = torch.Generator(history.device).manual_seed(int(seeds[0]))
             # one mean over the histories and one over the items, as in the authors' code
@@ -212,11 +212,11 @@ class Contrasts(_Examples):
     def draw(self, examples: Tensor, generator: torch.Generator) -> Batch:
         """With the histories of which items are left out, int64 [examples, length]; one item stays at least."""
         history, targets = super().draw(examples, generator)
-        kept = torch.rand(history.shape, generator=generator, device=history.device) >= self.config.drop_share
-        kept &= history != self.pad
-        kept[:, -1] |= ~kept.any(1)
-        order = kept.long().argsort(dim=1, stable=True)  # what is left stands at the end, in its order
-        return history, targets, history.masked_fill(~kept, self.pad).gather(1, order)
+        stays = torch.rand(history.shape, generator=generator, device=history.device) >= self.config.drop_share
+        stays &= history != self.pad
+        stays[:, -1] |= ~stays.any(1)
+        order = stays.long().argsort(dim=1, stable=True)  # what is left stands at the end, in its order
+        return history, targets, history.masked_fill(~stays, self.pad).gather(1, order)
 
     def loss(self, model: UniSRec, batch: Batch) -> Tensor:
         history, targets, dropped = batch
