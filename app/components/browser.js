@@ -203,6 +203,12 @@ export default function ({ data, setStateValue, setTriggerValue }) {
     if (target.closest?.(".js-plotly-plot") && !others.length)
       target.dispatchEvent(new MouseEvent("mousemove", { bubbles: true, clientX, clientY }))
   }
+  // On paper a figure is as wide as there is room (browser.css), whatever window it was drawn for.
+  const printed = ({ type }) => {
+    for (const svg of document.querySelectorAll(".js-plotly-plot .main-svg"))
+      if (type === "beforeprint") svg.setAttribute("viewBox", `0 0 ${svg.getAttribute("width")} ${svg.getAttribute("height")}`)
+      else svg.removeAttribute("viewBox")
+  }
   // A server that began anew knows no button of the page before it has drawn it: it would pass over the first click.
   const app = document.querySelector("[data-testid=stApp]")
   // What a button opens stands beside the app, which alone knows whether it is light or dark.
@@ -222,6 +228,7 @@ export default function ({ data, setStateValue, setTriggerValue }) {
     for (const handler of handlers) document.addEventListener(name, handler, { capture: true, passive: name === "touchstart", signal })
   }
   NARROW.addEventListener("change", measure, { signal })
+  for (const name of ["beforeprint", "afterprint"]) addEventListener(name, printed, { signal })
   on("keydown", down, opening, opened)
   on("pointerdown", stop, opening) // a tab opens with this already
   on("click", opened, remember)
