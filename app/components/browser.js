@@ -6,7 +6,7 @@ const STEP = 100 // ms between two looks
 const LOOKED = 15_000 // ms that the answer to a step may take
 const IDLE = '[data-testid="stApp"][data-test-script-state="notRunning"]'
 const NARROW = matchMedia("(max-width: 640px)")
-const ABLE = "button:not(:disabled), input:not(:disabled), [role=combobox], [tabindex='0']"
+const ABLE = "button:not(:disabled), input:not(:disabled), summary, [role=combobox], [tabindex='0']"
 
 // Plotly asks for four samples of each pixel of a WebGL canvas, though the shader that draws its points smooths their edges. Where no GPU
 // draws, they take most of the time of a frame, and all of them are drawn again whenever a map is zoomed.
@@ -49,7 +49,7 @@ export default function ({ data, setStateValue, setTriggerValue }) {
       for (const name of at.classList ?? []) if (name.startsWith("st-key-")) keys.push(name)
     return keys
   }
-  // Where what had the focus is there and can have it no more, what stands before it.
+  // Where what had the focus is there and can have it no more, what stands before it; where nothing around it is left, the page.
   const refocus = keys => {
     let disabled = null
     for (const key of keys) {
@@ -57,12 +57,13 @@ export default function ({ data, setStateValue, setTriggerValue }) {
       for (const name of near) {
         const place = document.querySelector(`.${CSS.escape(name)}`)
         const all = place?.matches(ABLE) ? [place] : [...(place?.querySelectorAll(ABLE) ?? [])]
-        const able = all.filter(other => other.getClientRects().length) // a button with help is there twice, once for phones
+        const able = all.filter(other => other.checkVisibility()) // a button with help is there twice, once for phones
         const before = able.filter(other => disabled?.compareDocumentPosition(other) & Node.DOCUMENT_POSITION_PRECEDING)
         if (able.length) return (before.at(-1) ?? able[0]).focus({ preventScroll: true })
         disabled ??= place
       }
     }
+    document.getElementById("stMain")?.focus({ preventScroll: true })
   }
   const stop = () => clearInterval(watching)
   const watch = keys => {
@@ -203,6 +204,12 @@ export default function ({ data, setStateValue, setTriggerValue }) {
     if (target.closest?.(".js-plotly-plot") && !others.length)
       target.dispatchEvent(new MouseEvent("mousemove", { bubbles: true, clientX, clientY }))
   }
+  // On paper a figure is as wide as there is room (browser.css), whatever window it was drawn for.
+  const printed = ({ type }) => {
+    for (const svg of document.querySelectorAll(".js-plotly-plot .main-svg"))
+      if (type === "beforeprint") svg.setAttribute("viewBox", `0 0 ${svg.getAttribute("width")} ${svg.getAttribute("height")}`)
+      else svg.removeAttribute("viewBox")
+  }
   // A server that began anew knows no button of the page before it has drawn it: it would pass over the first click.
   const app = document.querySelector("[data-testid=stApp]")
   // What a button opens stands beside the app, which alone knows whether it is light or dark.
@@ -222,7 +229,9 @@ export default function ({ data, setStateValue, setTriggerValue }) {
     for (const handler of handlers) document.addEventListener(name, handler, { capture: true, passive: name === "touchstart", signal })
   }
   NARROW.addEventListener("change", measure, { signal })
+  for (const name of ["beforeprint", "afterprint"]) addEventListener(name, printed, { signal })
   on("keydown", down, opening, opened)
+  on("change", ({ target }) => target.type === "file" && watch(around(target))) // a file is looked for longer than an answer may take
   on("pointerdown", stop, opening) // a tab opens with this already
   on("click", opened, remember)
   on("scroll", scrolled)

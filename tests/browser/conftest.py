@@ -234,7 +234,9 @@ def page(first_page: Page, screen: dict[str, Any], heard: Heard) -> Iterator[Pag
     first_page.context.clear_cookies()
     first_page.context.clear_permissions()
     first_page.set_viewport_size(screen["viewport"])
-    first_page.emulate_media(media="screen", color_scheme="light", reduced_motion="reduce", forced_colors="none")
+    first_page.emulate_media(
+        media="screen", color_scheme="light", reduced_motion="reduce", forced_colors="none", contrast="no-preference"
+    )
     stop = _listen(first_page, heard)
     yield first_page
     stop()

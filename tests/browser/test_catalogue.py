@@ -73,6 +73,11 @@ def test_search_while_typing_hostile_titles_and_by_keyboard_a_filter_paging_and_
     page.get_by_role("button", name="Page 2").click()
     until(page, lambda: rows(page)[:1] + rows(page)[-1:], ["Film 20 (1980)", "Film 39 (1999)"])
     settle(page)
+    page.evaluate("document.documentElement.style.fontSize = '48px'")  # text is three times as large
+    pages = page.get_by_role("navigation", name="Pagination")
+    assert pages.evaluate("e => e.scrollWidth <= e.clientWidth")
+    assert page.locator(".st-key-catalogue_sort").evaluate("e => e.clientWidth") > 400
+    page.evaluate("document.documentElement.style.fontSize = ''")
     title, add = (page.locator(f".st-key-catalogue_{name}_29 button:visible") for name in ("open", "add"))
     add.focus()
     page.keyboard.press("Enter")

@@ -95,7 +95,7 @@ def a_button_that_waits_is_read(page: Page) -> None:
         assert button.evaluate("button => getComputedStyle(button).color") != paper
 
 
-def test_focus_and_choices_are_seen_in_forced_colours(visit: Callable[[str], Page]) -> None:
+def test_what_forced_colours_and_more_contrast_bring_out(visit: Callable[[str], Page]) -> None:
     page = visit("/map?ds=codes")
     key = page.locator(".key").first
     dot = key.evaluate("key => getComputedStyle(key, '::before').backgroundColor")
@@ -112,6 +112,14 @@ def test_focus_and_choices_are_seen_in_forced_colours(visit: Callable[[str], Pag
     for control in (link, page.get_by_test_id("stMainMenuButton"), page.get_by_label("Find on the map")):
         control.focus()
         assert page.evaluate(ringed) == "solid"
+    page = visit("/semantic_ids?ds=codes&section=codebooks")
+    switch = page.get_by_test_id("stCheckbox").locator("label > span + div")
+    assert switch.evaluate("e => getComputedStyle(e).outlineStyle") == "solid"
+    assert switch.evaluate(ground) != page.get_by_test_id("stApp").evaluate(ground)
+    caption = page.get_by_test_id("stCaptionContainer").first
+    assert float(caption.evaluate("e => getComputedStyle(e).opacity")) < 1
+    page.emulate_media(forced_colors="none", contrast="more")
+    assert caption.evaluate("e => getComputedStyle(e).opacity") == "1"
 
 
 def test_buttons_that_are_open_or_pointed_at_are_read_in_the_dark(visit: Callable[[str], Page]) -> None:
@@ -146,9 +154,16 @@ def test_an_option_that_is_cut_ends_in_an_ellipsis(visit: Callable[[str], Page])
     page.keyboard.press("Escape")
 
 
-def test_a_printed_page_has_the_whole_width(visit: Callable[[str], Page]) -> None:
-    page = visit("/?ds=toys")
+def test_a_printed_page_has_the_whole_width_and_figures_are_as_wide(visit: Callable[[str], Page]) -> None:
+    page = visit("/attention?ds=hostile&u=u0")
+    figure = page.locator(".js-plotly-plot .main-svg").first
+    drawn = int(figure.get_attribute("width") or 0)
     page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
     page.get_by_test_id("stSidebar").wait_for(state="hidden")
     main = page.get_by_test_id("stMain").bounding_box()
     assert main is not None and (main["x"], main["width"]) == (0, 1440)
+    place = page.get_by_test_id("stPlotlyChart").first.bounding_box()
+    box = figure.bounding_box()
+    assert box is not None and place is not None and box["width"] == place["width"] > drawn
+    assert str(figure.get_attribute("viewBox")).startswith(f"0 0 {drawn} ")

@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from playwright.sync_api import expect
+
 from tests.browser.conftest import settle
 
 if TYPE_CHECKING:
@@ -21,8 +23,9 @@ def test_a_users_history_opens_in_compare(visit: Callable[[str], Page]) -> None:
     settle(page)
     like = page.locator(".st-key-users_user button[kind=tertiary] p").last  # on a tablet it takes two lines
     assert like.evaluate("words => getComputedStyle(words).textAlign") == "start"
-    page.get_by_role("button", name="Open in Compare: u2").click()
+    page.get_by_role("button", name="Open in Compare", exact=True).press("Enter")
     page.wait_for_url(re.compile(r"://[^/]+/(compare)?\?(.*&)?u=u2"))
     settle(page)
+    expect(page.get_by_test_id("stMain")).to_be_focused()  # a keyboard goes on at the page that came
     page.go_back()  # to the list as it was left
     page.wait_for_url(re.compile(r"/users\?.*sort=length.*user=u2"))

@@ -48,14 +48,14 @@ def _show(owner: str, use: Use, *, later: Path | None = None, of: str = "") -> N
         alone = "" if draft.of else " A log alone will do; without titles the ids of its items stand in."
         st.caption(md(f"{forms}. Up to {most:,} MB each.{alone}"))
     for kind, place in zip(draft.kinds, st.columns(len(draft.kinds), gap="large"), strict=True):
-        with place, guard.watch(f"the {kind}"):
+        with place, st.container(key=draft.key("file_of", kind)), guard.watch(f"the {kind}"):
             upload_file.show(draft, kind)
     ready = [kind for kind in draft.kinds if kind in draft.readings]
     for kind in ready:
         with guard.watch(f"the columns of the {kind}"):
             columns.show(draft, kind)
     if ready:
-        with guard.watch("the check"):
+        with st.container(key=draft.key("check_of")), guard.watch("the check"):
             check.show(draft, lambda title: _use(draft, title, use), lambda: _discard(draft))
 
 
