@@ -358,7 +358,7 @@ def _contender(models: Zoo, rows: list[str], people: dict[str, judge.Ranks], tit
         name=rows[0],
         title=title,
         learns=floor.needs_training(about[0].family),
-        ranks=tuple(_by_seed(models, rows, people).values()),
+        ranks=tuple(ranks for _, ranks in sorted(_by_seed(models, rows, people).items())),
         seconds=float(np.mean([manifest.training.seconds for manifest in about])),
         parameters=about[0].training.parameters,
         milliseconds=about[0].check.milliseconds,

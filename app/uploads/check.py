@@ -151,16 +151,16 @@ def check_items(con: duckdb.DuckDBPyConnection, reading: Reading, findings: Find
     """Adds what is wrong to `findings`; makes the table `good` (line) of the rows that are kept."""
     cell_of = {column.name: f"c{number}" for number, column in enumerate(reading.columns)}
     item, title = reading.column("item_id"), reading.column("title")
-    assert item is not None and title is not None
+    assert item is not None
     check_ids(findings, "catalogue", "id", cell_of[item.name], item.name)
     _texts(con, reading, cell_of, findings, limits)
-    cell = cell_of[title.name]
+    cell, name = (cell_of[title.name], title.name) if title else ("NULL::VARCHAR", "")
     of_title = (
         Rule("title_missing", f"{cell} IS NULL"),
         Rule("title_long", f"length({cell}) > {MAX_TITLE}"),
         Rule("title_control", f"regexp_matches({cell}, '{CONTROLS}')"),
     )
-    _insert(findings, "catalogue", of_title, cell, title.name)
+    _insert(findings, "catalogue", of_title, cell, name)
     _repeated_items(con, reading, cell_of[item.name], item.name, findings)
 
 

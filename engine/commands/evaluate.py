@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from engine.commands import options
 from engine.evaluation.metrics import CUTOFFS, beam_width, beyond_beam, cutoff_of
+from engine.writing import count
 
 if TYPE_CHECKING:
     from engine.evaluation.verdict import Verdict
@@ -87,9 +88,8 @@ def run(args: argparse.Namespace) -> int:
         answer = {"run": str(folder), "fingerprint": dataset.info.fingerprint, "held_out": held_out, "metrics": metrics}
         print(json.dumps(answer | {"verdict": judged and {**asdict(judged), "sentences": sentences(judged)}}))
         return 0
-    print(
-        f"{dataset.info.name}, {recipe.name}: {dataset.info.counts['test']} test users, split {dataset.info.split['kind']}"
-    )
+    users = count(dataset.info.counts["test"], "test user")
+    print(f"{dataset.info.name}, {recipe.name}: {users}, split {dataset.info.split['kind']}")
     print(f"fingerprint {dataset.info.fingerprint}")
     if refitted(record):
         print(f"fitted on {WITH_VALIDATION} events: not to be compared with models fitted on training events alone")
@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"never trained on: it was trained on {record['dataset']} ({folder})")
     cold = int((dataset.popularity[dataset.cases("test").targets] == 0).sum())
     if cold:
-        print(f"{cold} of the held-out items are in nobody's training")
+        print(f"{count(cold, 'held-out item is', 'held-out items are')} in nobody's training")
     if held_out:
         print(" ".join(held_out))
     for protocol in metrics:

@@ -40,6 +40,7 @@ from engine.training.materials import COPIED, COPIES, Materials, gather, of_run,
 from engine.training.objectives import OBJECTIVES
 from engine.training.optimiser import OVER_ALL_EPOCHS
 from engine.training.recipe import Recipe, from_dict
+from engine.writing import in_percent
 
 ALONE = World()
 FILES = {
@@ -293,7 +294,8 @@ def read_in_part(dataset: Dataset, longest: int, learns_from_them: bool = False)
     if longest == 1 or not longer:
         return ""
     return (
-        f"{longer:,} of {len(lengths):,} users ({longer / len(lengths):.0%}) have more than {longest:,} training events; "
+        f"{longer:,} of {len(lengths):,} users ({in_percent(longer / len(lengths))}) "
+        f"{'has' if longer == 1 else 'have'} more than {longest:,} training events; "
         f"{'in training and ' if learns_from_them else ''}where a list is asked for, the latest {longest:,} are read"
     )
 

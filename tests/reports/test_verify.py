@@ -109,15 +109,17 @@ def test_a_summary_of_before_still_holds(copied: Path) -> None:
     assert told_before() == [] and told_before(Best="All are alike.") == ["summary"]
 
 
-def test_shares_of_before_were_rounded_to_nothing(copied: Path) -> None:
+def test_of_before_are_shares_rounded_to_nothing_and_one_item_in_the_plural(copied: Path) -> None:
     counts = Zoo.open(copied).info.counts | {"test": 1_000}
-    describe(copied, counts=counts, held_out={"ties": 2, "repeats": 998})
+    describe(copied, counts=counts, held_out={"ties": 1, "repeats": 998})
     models = Zoo.open(copied)
     report = build(models, Asked(parts=["metrics"]))
     raw = document.write(report).decode()
-    assert raw.count("2 (<1%)") == raw.count("998 (>99%)") == 2 and wrong(report, models) == {}
-    before = json.loads(raw.replace("(<1%)", "(0%)").replace("(>99%)", "(100%)"))
-    assert wrong(document.read(json.dumps(before).encode()), models) == {}
+    assert raw.count(" 1 (<1%) shares ") == raw.count("998 (>99%)") == 2 and wrong(report, models) == {}
+    plural = raw.replace("shares its time with the event before it", "share their time with the event before them")
+    rounded = plural.replace("(<1%)", "(0%)").replace("(>99%)", "(100%)")
+    for before in (plural, rounded):
+        assert wrong(document.read(json.dumps(json.loads(before)).encode()), models) == {}
 
 
 def test_a_report_of_before_does_not_say_whether_validation_had_settled(copied: Path) -> None:

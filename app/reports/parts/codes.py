@@ -212,8 +212,8 @@ def _by_chance(level: Level, report: Report) -> float:
 
 def _normalised(codes: Codes, report: Report) -> tuple[str, str]:
     """(perplexity of each level as a share of its codes, the same of random codes): "90% · 71% · 40%" each."""
-    shares = [f"{level.perplexity / level.size:.0%}" for level in codes.levels[:6]]
-    random = [f"{_by_chance(level, report):.0%}" for level in codes.levels[:6]]
+    shares = [in_percent(level.perplexity / level.size) for level in codes.levels[:6]]
+    random = [in_percent(_by_chance(level, report)) for level in codes.levels[:6]]
     return " · ".join(shares), random[0] if len(set(random)) == 1 else " · ".join(random)
 
 

@@ -22,7 +22,7 @@ from app.reports.part import Checked, Part, Source, same
 from app.styles import dotted
 from app.text import clean, count, listed
 from engine.errors import SeqscopeError
-from engine.runtime import Zoo, judge, protocols
+from engine.runtime import Zoo, judge, protocols, repeats
 
 if TYPE_CHECKING:
     from app.reports.document import Report
@@ -349,11 +349,12 @@ def _known_then(then: Metrics, now: Metrics, verdict: judge.Verdict | None) -> M
         entry.model_copy(update={"others": {field: entry.others[field] for field in entry.others if field in others}})
         for entry in now.beyond
     ]
-    before = [text.replace("(<1%)", "(0%)").replace("(>99%)", "(100%)") for text in now.held_out]
-    held_out = before if then.held_out == before else now.held_out
+    plural = [repeats.in_plural(text) for text in now.held_out]
+    rounded = [text.replace("(<1%)", "(0%)").replace("(>99%)", "(100%)") for text in plural]
+    held_out = then.held_out if then.held_out in (plural, rounded) else now.held_out
     estimates = _widths_then(then.estimates, [entry for entry in now.estimates if entry.metric in known])
-    repeats = _widths_then(then.repeats, now.repeats)
-    changes = {"estimates": estimates, "repeats": repeats, "beyond": beyond, "held_out": held_out, "verdict": verdict}
+    slices = _widths_then(then.repeats, now.repeats)
+    changes = {"estimates": estimates, "repeats": slices, "beyond": beyond, "held_out": held_out, "verdict": verdict}
     return now.model_copy(update=changes)
 
 
