@@ -360,6 +360,14 @@ def test_among_equals_the_best_is_the_one_that_is_marked(copied: Path) -> None:
         assert best.startswith(f"{report.titles[marked]} has the highest")
 
 
+def test_what_p_is_at_least_stands_beside_it_and_in_the_words_of_the_page(models: Zoo) -> None:
+    report = build(models, Asked(parts=["metrics"], models=["alpha", "beta", "plain"], k=5))
+    rows = tables(report)["metrics"].rows
+    least = "p adjusted by Holm for 2 comparisons, with 2,000 samples 0.002 at least"
+    assert {(p is None, note) for *_, p, note in rows} == {(True, ""), (False, least)}
+    assert html.render(report, "static").decode().count(least) == 1
+
+
 def test_two_rows_of_one_model_are_not_compared_with_others(copied: Path) -> None:
     with_user_vectors(copied / "alpha", [1.0, 2.0, 7.0, 40.0])
     report = build(Zoo.open(copied), Asked(parts=["metrics"], models=["alpha"]))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
 from app.analysis import semantic_ids, tokenizers
 from app.figures import semantic_ids as drawing
@@ -27,11 +28,11 @@ _FIRST = "These are the codes of the first {} items of the history and the lists
 
 
 class Level(ReportModel):
-    size: int
-    used: int
+    size: int = Field(ge=1, le=2**24)
+    used: int = Field(ge=0)
     perplexity: float
     gini: float
-    counts: list[int]
+    counts: list[Annotated[int, Field(ge=0)]]
     """Items per code, the most used first."""
 
 

@@ -171,11 +171,13 @@ class MetricsPart(Part[Metrics]):
     def tables(self, content: Metrics, report: Report) -> dict[str, Table]:
         kinds = list(dict.fromkeys(estimate.metric for estimate in content.estimates))
         titles, protocol = _titles(content, report), content.protocol
+        least = _adjusted(content)
         rows: list[tuple[Any, ...]] = []
         beyond: list[tuple[Any, ...]] = []
         for row, title in titles.items():
             (estimates, lists), why = content.of(row), content.cannot(analysis.model_of(row))
-            rows += [(title, protocol, o.metric, o.mean, o.low, o.high, o.people, o.mark, o.p, "") for o in estimates]
+            of_row = [(title, protocol, o.metric, o.mean, o.low, o.high, o.people, o.mark, o.p) for o in estimates]
+            rows += [(*values, "" if values[-1] is None else least) for values in of_row]
             rows += [(title, protocol, kind, *[None] * 3, content.people, "", None, why) for kind in kinds if why]
             values = [lists.value(metric.field) for metric in judge.BEYOND.values()]
             beyond.append((title, content.k, *values, lists.note))
@@ -210,7 +212,10 @@ class MetricsPart(Part[Metrics]):
         head = ["Model", *kinds, *(metric.at(content.k) for metric in judge.BEYOND.values())]
         tables, figure, apart = self.tables(content, report), _figure(content, report), repeats_apart(content, report)
         # the protocol is named in files as it is in commands
-        in_words = [(title, protocols.title(name), *values) for title, name, *values in tables["metrics"].rows]
+        in_words = [
+            (title, protocols.title(name), *values, p, "" if note == _adjusted(content) else note)
+            for title, name, *values, p, note in tables["metrics"].rows
+        ]
         return [
             *(p(text) for text in (" ".join(map(clean, content.held_out)), verdict(content, report)) if text),
             *([figures(figure, width=62)] if figure is not None else []),
@@ -441,6 +446,11 @@ def _floor_left_out(content: Metrics, families: Mapping[str, str]) -> bool:
     return compared is not None and compared.among > len(families) - len(floor.learned(families, families))
 
 
+def _adjusted(content: Metrics) -> str:
+    """What p is, in words."""
+    return analysis.adjusted(sum(content.cannot(entry.model) is None for entry in content.beyond) - 1)
+
+
 def _marked(content: Metrics) -> bool:
     """Whether one is called the best; a model that stands alone is not."""
     return any(estimate.mark for estimate in content.estimates)
@@ -452,7 +462,7 @@ def protocol_words(content: Metrics, report: Report) -> str:
         f"Intervals: 95%, bootstrap over users, {content.samples:,} samples, seed {content.seed}"
     )
     if _marked(content):
-        text += "; ≈: not significantly different from the best, by a paired bootstrap and Holm's correction"
+        text += f"; ≈: not significantly different from the best, by a paired bootstrap ({_adjusted(content)})"
     text += f".{analysis.left_out(content.left_out)}"
     if content.absent:
         text += f" Not evaluated so: {listed([report.titles[name] for name in content.absent])}."
