@@ -131,9 +131,7 @@ def test_what_expired_comes_back_with_all_that_belongs_to_it(store: Store, passi
         assert sweep(store) == Swept() and lost.entries(home.here()) == []
 
 
-def test_what_is_used_before_its_turn_comes_stays(
-    store: Store, passing: Time, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_used_before_its_turn_comes_stays(store: Store, passing: Time, monkeypatch: pytest.MonkeyPatch) -> None:
     its_clock, ask = clock_of(store), store.file.ask
     used, dataset = uploaded(store), uploaded(store)
 
