@@ -33,6 +33,7 @@ from engine.tabular.problems import (
 from engine.tabular.reading import KINDS, UNITS, FileKind, Reading, Record
 from engine.tabular.rows import load_rows
 from engine.tabular.times import MICRO, fraction, seconds
+from engine.writing import in_percent
 
 
 class UploadedFile(Record):
@@ -408,8 +409,7 @@ def compare(con: duckdb.DuckDBPyConnection, reading: Reading, findings: Findings
     if not missing or not total:
         return 0
     share = missing / total
-    shown = "< 0.1%" if share < 0.001 else f"{share:.1%}"
-    note = f"{count(missing, 'event')}, {shown} of all." + _advice(con, reading, share)
+    note = f"{count(missing, 'event')}, {in_percent(share, 1)} of all." + _advice(con, reading, share)
     if missing == total:
         findings.add("log", "none_known", column=item.name, note=_advice(con, reading, share).strip())
     findings.insert("log", "item_unknown", "SELECT line, value FROM strange", item.name, note)

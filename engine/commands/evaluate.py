@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from engine.commands import options
 from engine.evaluation.metrics import CUTOFFS, beam_width, beyond_beam, cutoff_of
-from engine.writing import count
+from engine.writing import count, in_percent
 
 if TYPE_CHECKING:
     from engine.evaluation.verdict import Verdict
@@ -128,5 +128,7 @@ def table(metrics: Mapping[str, Mapping[str, float]], protocol: str) -> list[str
     if any(beyond_beam(k, width) for k in CUTOFFS):
         lines.append(f"–: beyond the beam of {width}, which says nothing of places after its last")
     if f"outside@{width}" in values:
-        lines.append(f"{values[f'outside@{width}']:.1%} of the held-out items are not reached by the beam of {width}")
+        lines.append(
+            f"{in_percent(values[f'outside@{width}'], 1)} of the held-out items are not reached by the beam of {width}"
+        )
     return lines
