@@ -354,6 +354,8 @@ def test_among_equals_the_best_is_the_one_that_is_marked(copied: Path) -> None:
     assert report.metrics is not None and len(ranks) > 1
     metrics = report.metrics
     (marked,) = (e.model for e in metrics.estimates if e.mark == "best" and e.metric == f"NDCG@{metrics.k}")
+    assert metrics.verdict is not None and metrics.verdict.untrained is not None
+    assert marked == metrics.verdict.untrained.name != metrics.estimates[0].model
     for order in (1, -1):
         listed = metrics.model_copy(update={"estimates": metrics.estimates[::order]})
         (best,) = (line.text for line in summary(report.model_copy(update={"metrics": listed})) if line.about == "Best")

@@ -21,12 +21,12 @@ from app.reports.fields import SummaryLine
 from app.reports.part import TOLERANCE
 from app.reports.parts import metrics
 from app.reports.parts.metrics import verdict
-from app.reports.summary import _signless
+from app.reports.summary import _signless, summary
 from engine.bundle.manifest import ZERO_SHOT
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
 from tests.reports.conftest import HISTORY, Change, tampered, with_user_vectors
-from tests.runtime.bundles import describe, retrain, seal
+from tests.runtime.bundles import describe, retrain, rewrite, seal
 
 pytestmark = pytest.mark.usefixtures("asked_once")
 
@@ -120,6 +120,29 @@ def test_of_before_are_shares_rounded_to_nothing_and_one_item_in_the_plural(copi
     rounded = plural.replace("(<1%)", "(0%)").replace("(>99%)", "(100%)")
     for before in (plural, rounded):
         assert wrong(document.read(json.dumps(json.loads(before)).encode()), models) == {}
+
+
+def test_among_equals_a_report_of_before_may_have_marked_another_one(copied: Path) -> None:
+    for path in copied.glob("*/ranks.parquet"):
+        rewrite(path, rank=[1.0] * 4)
+        seal(path.parent)
+    models = Zoo.open(copied)
+    report = build(models, Asked(parts=["metrics"]))
+    assert report.metrics is not None
+    (best,) = (e for e in report.metrics.estimates if e.mark == "best" and e.metric == "NDCG@10")
+    level = next(e for e in report.metrics.estimates if e.mark == "level" and e.metric == "NDCG@10")
+
+    def holds(**changes: float) -> bool:
+        """Whether the report does where the two have changed places."""
+        swapped = {(e.model, e.metric): {"mark": o.mark, "p": o.p} for e, o in ((best, level), (level, best))}
+        estimates = [
+            e.model_copy(update=swapped[e.model, e.metric] | changes) if (e.model, e.metric) in swapped else e
+            for e in report.metrics.estimates
+        ]
+        older = report.model_copy(update={"metrics": report.metrics.model_copy(update={"estimates": estimates})})
+        return wrong(older.model_copy(update={"summary": summary(older)}), models) == {}
+
+    assert holds() and not holds(mean=0.5)
 
 
 def test_a_report_of_before_does_not_say_whether_validation_had_settled(copied: Path) -> None:

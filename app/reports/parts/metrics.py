@@ -285,11 +285,14 @@ def measure(models: Zoo, names: tuple[str, ...], protocol: str | None, k: int) -
             f"No model was evaluated under the protocol “{protocol[:80]}”; there are {', '.join(possible)}."
         )
     ranks_of, left_out = evaluation.people(models, protocol, names)
-    ranks = {row: ranks_of[row] for row in sorted(ranks_of, key=lambda row: names.index(analysis.model_of(row)))}
+    rows = sorted(ranks_of, key=lambda row: names.index(analysis.model_of(row)))
+    ranks = {row: ranks_of[row] for row in rows}
     if not ranks or not len(next(iter(ranks.values()))):
         return None
     k = max(cut for cut in analysis.cutoffs(len(models)) if cut <= k)
-    standing = analysis.standing(ranks, [judge.key(name, k) for name in analysis.metrics_of(protocol)])
+    # of equals the plainest is the best, as in the verdict
+    standing = analysis.standing(ranks_of, [judge.key(name, k) for name in analysis.metrics_of(protocol)])
+    entries = sorted(standing[standing["note"] == ""].itertuples(), key=lambda entry: rows.index(entry.model))
     exposures = {name: models.bundles[name].exposure_table() for name in names}
     beyond = analysis.beyond(exposures, ranks, protocol, k, models.popularity)
     return Metrics(
@@ -300,10 +303,7 @@ def measure(models: Zoo, names: tuple[str, ...], protocol: str | None, k: int) -
         left_out=left_out,
         samples=analysis.SAMPLES,
         seed=analysis.SEED,
-        estimates=[
-            Estimate(**_estimate(row), mark=row.mark, p=number_or_none(row.holm))
-            for row in standing[standing["note"] == ""].itertuples()
-        ],
+        estimates=[Estimate(**_estimate(entry), mark=entry.mark, p=number_or_none(entry.holm)) for entry in entries],
         beyond=[_beyond(row) for row in beyond.itertuples()],
         absent=[name for name in names if name not in {analysis.model_of(row) for row in ranks}],
         repeats=_repeats(models, ranks, [f"{name}@{k}" for name in ("HR", judge.HEADLINE)]),
@@ -358,6 +358,7 @@ def _known_then(then: Metrics, now: Metrics, verdict: judge.Verdict | None) -> M
     rounded = [text.replace("(<1%)", "(0%)").replace("(>99%)", "(100%)") for text in plural]
     held_out = then.held_out if then.held_out in (plural, rounded) else now.held_out
     estimates = _widths_then(then.estimates, [entry for entry in now.estimates if entry.metric in known])
+    estimates = _marks_then(then.estimates, estimates)
     slices = _widths_then(then.repeats, now.repeats)
     changes = {"estimates": estimates, "repeats": slices, "beyond": beyond, "held_out": held_out, "verdict": verdict}
     return now.model_copy(update=changes)
@@ -370,6 +371,23 @@ def _widths_then(then: Sequence[Given], now: Sequence[Given]) -> list[Given]:
         entry.model_copy(update={"low": entry.mean, "high": entry.mean})
         if _whose(entry) in before and number(judge.interval(np.full(entry.people, entry.mean)).high) == entry.high
         else entry
+        for entry in now
+    ]
+
+
+def _marks_then(then: Sequence[Estimate], now: Sequence[Estimate]) -> list[Estimate]:
+    """With the marks and p of the report, where of equals it has another one as the best, and one alone."""
+    best = {entry.metric: entry for entry in now if entry.mark == "best"}
+    marked = [entry for entry in then if entry.mark == "best"]
+    moved = {
+        was.metric
+        for was in marked
+        if (entry := best.get(was.metric)) is not None and was.mean == entry.mean and row_of(was) != row_of(entry)
+        if [other.metric for other in marked].count(was.metric) == 1
+    }
+    before = {_whose(entry): entry for entry in then if entry.metric in moved}
+    return [
+        entry.model_copy(update={"mark": was.mark, "p": was.p}) if (was := before.get(_whose(entry))) else entry
         for entry in now
     ]
 
