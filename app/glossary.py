@@ -143,7 +143,8 @@ VIEWS = (
     Entry(
         "Lists side by side",
         "Each model's best items for the same history, with the probability that the model gives each of them (popularity and "
-        "the Markov chain: counts over their sum; generative models: that of the semantic ID) and a bar relative to the list's "
+        "the Markov chain: counts over their sum; Mult-VAE and Mult-DAE: that an item which such a user has is this one; "
+        "generative models: that of the semantic ID) and a bar relative to the list's "
         "first item. Scores of different models have different units and are never put on one scale.",
         "Pin and compare, after LIT: Tenney et al., EMNLP 2020",
         ("View",),
@@ -177,7 +178,8 @@ VIEWS = (
     ),
     Entry(
         "Attention",
-        "The weights with which a position averages the others; every row of the map sums to 1. "
+        "The weights with which a position averages the others; rows of the map sum to 1, or to less where a model drops what a "
+        "position gives to itself. "
         "Attention is not an explanation of why an item was recommended.",
         "Vaswani et al. 2017; Jain & Wallace 2019; Wiegreffe & Pinter 2019",
         (

@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from engine.writing import WORD
+from engine.writing import WORD, count  # noqa: F401  (pages take it from here)
 
 # What Markdown and Streamlit's directives (:red[…]) begin with; the last ones only at the start.
 _MARKDOWN = re.compile(r"[\\`*_\[\]<>&$~|#]|:(?=[A-Za-z:])|^[+\-=]")
@@ -161,11 +161,6 @@ def wide(text: str, size: float = 12) -> int:
     """Pixels that a text takes in the app's font at that size; rather a few too many."""
     ems = (1.0 if unicodedata.east_asian_width(c) in "WF" else 0.57 if c.isupper() else 0.48 for c in text)
     return math.ceil(size * sum(ems))
-
-
-def count(number: int, singular: str, plural: str | None = None) -> str:
-    """1 item, 2,000 items."""
-    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
 def grouped(number: float, digits: int) -> str:

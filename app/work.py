@@ -307,7 +307,7 @@ def add_index(owner: str, id: str, content: bytes) -> Job:
     store = open_store()
     dataset = store.datasets.get(owner, id)
     store.quota.check(owner, bytes=len(content))
-    about, given = {"log": bool(log_columns(owner, id))}, home.here().stage()
+    about, given = {"log": bool(log_columns(owner, id))}, home.here().stage(home.MADE)
     try:
         (given / kinds.INDEX).write_bytes(content)
         return submit(owner, id, "prepare", about, lambda job: kinds.index(_request(job, dataset)), given)

@@ -1,4 +1,4 @@
-"""What a word is, in any script, and how a share is written."""
+"""What a word is, in any script, and how counts and shares are written."""
 
 import re
 import unicodedata
@@ -12,6 +12,11 @@ MARKS = "".join(
 Python's \\w is none of them."""
 WORD = re.compile(rf"[^\W_]+(?:[{MARKS}]+[^\W_]*|[\u200c\u200d]+[{MARKS}]*[^\W_]+)*")
 """Letters and digits with their marks, and joiners between them, which say how letters of Persian or Sinhala are drawn (WB4)."""
+
+
+def count(number: int, singular: str, plural: str | None = None) -> str:
+    """1 item, 2,000 items."""
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
 def in_percent(share: float, digits: int = 0) -> str:

@@ -274,7 +274,7 @@ def sentence(model: str, item: str, shares: Float, called: Names, *, plain: bool
             else f"most at {names[first]} ({most} of what it gave to the history), then at {names[second]} ({next_most})."
         )
     if total < 0.98:
-        text += f" {1 - total:.0%} of its attention went to the codes that it had already generated."
+        text += f" {in_percent(1 - total)} of its attention went to the codes that it had already generated."
     return text
 
 

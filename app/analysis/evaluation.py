@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from app.analysis import floor, metrics
 from app.analysis.cache import cached, of_content
 from app.store.attributes import numbers, tidied
-from app.text import clean, grouped, listed, md, together
+from app.text import clean, count, grouped, listed, md, together
 from engine.bundle.manifest import Manifest
 from engine.bundle.tables import is_list, is_number
 from engine.runtime import STILL_IMPROVING, Bundle, Zoo, judge
@@ -244,7 +244,7 @@ def by_value(column: pa.ChunkedArray, targets: npt.NDArray[np.integer], most: in
     for entry in kept:
         add(clean(entry, 60), people[entry])
     if rest := order[len(kept) :]:
-        add(f"any of {len(rest):,} others", [row for entry in rest for row in people[entry]])
+        add(f"any of {count(len(rest), 'other')}", [row for entry in rest for row in people[entry]])
     return groups
 
 
@@ -371,7 +371,7 @@ def _contender(models: Zoo, rows: list[str], people: dict[str, judge.Ranks], tit
         name=rows[0],
         title=title,
         learns=floor.needs_training(about[0].family),
-        ranks=tuple(_by_seed(models, rows, people).values()),
+        ranks=tuple(ranks for _, ranks in sorted(_by_seed(models, rows, people).items())),
         seconds=float(np.mean([manifest.training.seconds for manifest in about])),
         parameters=about[0].training.parameters,
         milliseconds=about[0].check.milliseconds,

@@ -7,7 +7,7 @@ import pandas as pd
 import pyarrow as pa
 
 from app.store.attributes import PROSE, Among, Between, Facet, caption, is_place, is_year, names_items
-from app.text import clean, distinct, md, title_words, words_and_numbers, words_of
+from app.text import clean, count, distinct, md, title_words, words_and_numbers, words_of
 from engine.tabular.columns import RESERVED
 
 PILLS = 24  # values of an attribute that are all shown; of more, people choose from a list
@@ -47,11 +47,11 @@ def _useless(facet: Facet, items: int) -> str | None:
     if is_place(facet.name):
         return "It is the place within a series."
     if facet.kind == "range":
-        return "All items have the same value." if facet.low == facet.high else None
+        return "It has one value alone." if facet.low == facet.high else None
     valued = items - facet.missing
     if len(facet.values) > _ALL_DIFFERENT * valued and items > PILLS:
-        return f"{len(facet.values):,} different values for {valued:,} items: it groups nothing."
-    return "All items have the same value." if len(facet.values) == 1 and not facet.missing else None
+        return f"{len(facet.values):,} different values for {count(valued, 'item')}: it groups nothing."
+    return "It has one value alone." if len(facet.values) == 1 and not facet.missing else None
 
 
 def whole(facet: Facet) -> bool:
@@ -176,4 +176,4 @@ def nearest(text: str, meant: str) -> str:
 
 def headline(total: int, items: int, filtered: bool) -> str:
     """How many there are, not escaped."""
-    return f"{total:,} of {items:,} items" if filtered else f"{items:,} items"
+    return f"{total:,} of {count(items, 'item')}" if filtered else count(items, "item")

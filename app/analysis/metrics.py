@@ -303,10 +303,12 @@ def better_words(table: pd.DataFrame, baseline: str, called: Mapping[str, str]) 
     better = [row for row in others if verdicts[row] == "better"]
     sentences = []
     if others:
-        many, all_ = len(models_of(better)), count(len(models_of(others)), "other model")
+        many, total = len(models_of(better)), len(models_of(others))
         which = f": {listed([called[row] for row in each_once(better)])}" if better else ""
-        verb = "is" if many == 1 else "are"
-        sentences.append(f"{many} of {all_} {verb} significantly better than {called[baseline]}{which}.")
+        verb = "is" if 1 in (many, total) else "are"
+        sentences.append(
+            f"{many} of {count(total, 'other model')} {verb} significantly better than {called[baseline]}{which}."
+        )
     how = {"better": "better than", "worse": "worse than", "level": "not significantly different from"}
     sentences += [f"{called[row]} is {how[verdicts[row]]} {called[baseline]}." for row in second]
     return " ".join(sentences)

@@ -483,7 +483,7 @@ def moves(answer: Answer) -> dict[int, tuple[str, str]]:
 
 
 BARS = (
-    "Percentage: the model’s probability that the item comes next. Bar: the same, with the list’s first item as full length. "
+    "Percentage: the probability that the model gives the item. Bar: the same, with the list’s first item as full length. "
     "Compare within a list: models are calibrated differently."
 )
 """Stands once with every drawing of lists."""

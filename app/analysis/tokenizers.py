@@ -161,7 +161,7 @@ def figures(tokenization: Tokenization, levels: Sequence[Usage], titles: Mapping
     for model in declarations().models.values():  # what judged or taught need not be exported
         titles = {variant.name: variant.title for variant in model.card.variants} | dict(titles)
     report = tokenization.about.figures
-    lost = "–" if report.reconstruction is None else f"{report.reconstruction:.1%}"
+    lost = "–" if report.reconstruction is None else in_percent(report.reconstruction, 1)
     near = report.neighbours
     ranked, taught = report.ranking, tokenization.about.teacher
     return [
@@ -201,7 +201,7 @@ def figures(tokenization: Tokenization, levels: Sequence[Usage], titles: Mapping
 
 
 def _neighbours(near: Alike, levels: int) -> str:
-    shares = [f"{value / levels:.1%}" for value in (near.shared, near.shared_by_cosine, near.chance)]
+    shares = [in_percent(value / levels, 1) for value in (near.shared, near.shared_by_cosine, near.chance)]
     return f"{shares[0]} · {shares[1]} ({shares[2]})"
 
 
@@ -227,6 +227,13 @@ def levels_table(usages: Sequence[tuple[str, Tokenization, Sequence[Usage]]]) ->
                 }
             )
     return pd.DataFrame(rows).sort_values("Level", kind="stable", ignore_index=True)
+
+
+def digits_of_shares(shares: Iterable[float]) -> int:
+    """Digits behind the point of a column of shares, in percent: 1, and up to 4 where a share would read as 0 or 100 and is
+    neither."""
+    parts = [share for share in shares if 0 < round(share, 4) < 100]
+    return next((digits for digits in range(1, 4) if all(0 < round(share, digits) < 100 for share in parts)), 4)
 
 
 def _teacher(taught: Teacher, titles: Mapping[str, str]) -> str:

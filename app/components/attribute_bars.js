@@ -117,7 +117,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
       const row = element("button", "row")
       row.dataset.key = `${name} ${value}`
       row.setAttribute("aria-pressed", String(pressed))
-      row.setAttribute("aria-label", `${value}: ${items.toLocaleString("en")} of ${of.toLocaleString("en")} items`)
+      row.setAttribute("aria-label", `${value}: ${items.toLocaleString("en")} of ${of.toLocaleString("en")} ${of === 1 ? "item" : "items"}`)
       row.onclick = () => act({ do: "filter", name, value })
       const track = element("span", "track")
       for (const [kind, many] of [["of", of], ["items", items]]) {
@@ -131,7 +131,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
       row.append(label, element("span", "count", items.toLocaleString("en")), track)
       part.append(row)
     }
-    if (more) part.append(element("p", "note", `and ${more.toLocaleString("en")} rarer ones`))
+    if (more) part.append(element("p", "note", `and ${more.toLocaleString("en")} rarer ${more === 1 ? "one" : "ones"}`))
     return part
   }
 }

@@ -156,7 +156,7 @@ def add_label(added: int, new: int, there: int, most: str) -> str:
     if added < new:
         which = f"the {most} {added} of the others" if there else f"the {most} {added}"
     else:
-        which = f"the other {added}" if there else f"all {added}"
+        which = f"the other {added if added > 1 else 'one'}" if there else f"all {added}"
     return f"Add {which} to the history"
 
 

@@ -116,7 +116,7 @@ def lay_out(fig: go.Figure, height: float | None, view: Range | None, look: Look
 def alt(place: str, points: Points, colours: Colouring | None, marks: Marks) -> str:
     """The map in a sentence."""
     coloured = f", coloured by {colours.title.lower()}" if colours else ""
-    parts = [f"Map of {len(points):,} items {place}{coloured}"]
+    parts = [f"Map of {count(len(points), 'item')} {place}{coloured}"]
     if marks.history:
         parts.append(f"the history's {count(len(marks.history), 'item')} numbered in order")
     if marks.following:

@@ -12,7 +12,7 @@ from app.analysis.prefix_tree import Colours, Tree, name
 from app.analysis.semantic_ids import Bias, Popular
 from app.figures.style import LEGEND, QUIET, laid_out, log_axis
 from app.styles import PALETTE, SCALE, SERIES, Style
-from app.text import label, short
+from app.text import count, label, short
 from engine.bundle.codes import Depth, Ints, Usage
 
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon", "x")
@@ -40,7 +40,7 @@ def usage(usages: Sequence[tuple[Named, Usage]], log: bool = False, even: bool =
             name=label(short(title, 24)),
             mode="lines",
             line={"color": look.colour, "dash": look.dash, "width": 2.5, "shape": "hvh"},
-            hovertemplate=f"{label(title)}<br>place %{{x}}: %{{y:,}} items<extra></extra>",
+            hovertemplate=f"{label(title)}<br>place %{{x}}, items: %{{y:,}}<extra></extra>",
         )
     # one of those that would be evenly used alike
     alike = {(level.total / level.size, level.size): (title, level) for (title, _), level in usages if level.total}
@@ -103,8 +103,8 @@ def purity(purities: Sequence[tuple[Named, Sequence[Depth]]]) -> go.Figure:
             marker={"symbol": look.marker, "size": 9},
             customdata=[[depth.items, depth.groups] for depth in some],
             hovertemplate=(
-                f"{label(title)}<br>the first %{{x}}: %{{y:.0%}}<br>%{{customdata[0]:,}} items that share it, "
-                "%{customdata[1]:,} prefixes<extra></extra>"
+                f"{label(title)}<br>the first %{{x}}: %{{y:.0%}}<br>items that share it: %{{customdata[0]:,}}, "
+                "prefixes: %{customdata[1]:,}<extra></extra>"
             ),
         )
         fig.add_scatter(
@@ -133,7 +133,7 @@ def popularity(popularities: Sequence[tuple[Named, Popular]]) -> go.Figure:
             marker={"color": look.colour, "symbol": look.marker, "size": 9, "opacity": 0.85},
             customdata=np.stack([codes.code, codes.events], axis=1),
             hovertemplate=(
-                f"{label(title)}, code %{{customdata[0]:.0f}}<br>%{{x:,}} items<br>%{{customdata[1]:,.1f}} training events "
+                f"{label(title)}, code %{{customdata[0]:.0f}}<br>items: %{{x:,}}<br>%{{customdata[1]:,.1f}} training events "
                 "an item<extra></extra>"
             ),
         )
@@ -171,7 +171,7 @@ def plane(table: pa.Table, level: int, counts: np.ndarray) -> go.Figure:
                 "line": {"width": 1, "color": colour},
             },
             customdata=np.stack([codes[rows], held], axis=1),
-            hovertemplate="code %{customdata[0]}<br>%{customdata[1]:,} items<extra>" + f"cluster {number + 1}</extra>",
+            hovertemplate="code %{customdata[0]}<br>items: %{customdata[1]:,}<extra>" + f"cluster {number + 1}</extra>",
         )
     fig.update_xaxes(visible=False)
     fig.update_yaxes(visible=False, scaleanchor="x")
@@ -291,7 +291,7 @@ def tree(prefixes: Tree, colours: Colours, titles: Sequence[str], events: Ints) 
 def _prefix_hover(tree: Tree, node: int, words: str, titles: Sequence[str], events: Ints) -> str:
     items = tree.items[node]
     known = items[np.argsort(-events[items], kind="stable")[:_TITLES]]
-    lines = [label(name(tree, node)), f"{len(items):,} items · {label(words, 60)}"]
+    lines = [label(name(tree, node)), f"{count(len(items), 'item')} · {label(words, 60)}"]
     lines += [label(short(titles[item], 36)) for item in known]
     return "<br>".join(lines)
 

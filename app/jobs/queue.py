@@ -330,8 +330,8 @@ class Queue:
         same_owner = sum(_owner(other) == _owner(job) for other in unfinished)
         if same_owner and len(unfinished) >= self.waiting - self.waiting // 2:
             raise Full(
-                f"{len(unfinished)} jobs are waiting or running here, {same_owner} of them yours; the places that are left are "
-                "for visitors who have none. Try again when one of yours has ended."
+                f"{count(len(unfinished), 'job is', 'jobs are')} waiting or running here, {same_owner} of them yours; the places "
+                "that are left are for visitors who have none. Try again when one of yours has ended."
             )
         near = sum(self._networks.get(other.id) == network for other in unfinished) if network else 0
         if near >= max(1, self.waiting // 2):

@@ -174,7 +174,7 @@ class Runner:
                     return "" if child.returncode == 0 else self._why(child.returncode, from_here)
                 self._look()
                 if seconds > 3600 * self.hours:
-                    return f"It took more than {self.hours:g} hours and was ended."
+                    return f"It took more than {self.hours:g} {'hour' if self.hours == 1 else 'hours'} and was ended."
                 self._tell(number, step, before + seconds)
         finally:
             _end(child)

@@ -268,7 +268,7 @@ def read(content: bytes, name: str = "the file") -> Report:
     if len(content) > MAX_BYTES:
         raise SeqscopeError(f"{name} has {len(content):,} bytes, more than the {MAX_BYTES:,} that a report may have.")
     try:
-        raw = json.loads(content.decode("utf-8-sig"), parse_constant=_refuse)
+        raw = json.loads(content.decode("utf-8-sig"), parse_constant=_refuse, parse_int=_whole)
         _check_depth(raw)
         text = json.dumps(raw, ensure_ascii=False).encode()  # a lone surrogate parses, and cannot be written again
     except RecursionError:
@@ -351,6 +351,14 @@ def _models(base: type[ReportModel]) -> Iterator[type[ReportModel]]:
 
 def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not a JSON number")
+
+
+def _whole(digits: str) -> int:
+    """Raises ValueError beyond what JSON's readers agree on (RFC 8259, section 6): sums of fewer fit into 64 bits."""
+    number = int(digits)
+    if abs(number) >= 2**53:
+        raise ValueError(f"{digits[:40]} is too large a number")
+    return number
 
 
 def _check_depth(value: Any, levels: int = MAX_DEPTH) -> None:

@@ -72,7 +72,8 @@ def too_many_answers(histories: int, models: int, k: int, bounds: Bounds | None)
     """Raises TooMuch."""
     if bounds is not None and histories * models * k > bounds.answers:
         raise TooMuch(
-            f"{histories:,} histories, {models:,} models and {k:,} items each would be {histories * models * k:,} rows; at most "
+            f"{count(histories, 'history', 'histories')}, {count(models, 'model')} and {count(k, 'item')} each would be "
+            f"{histories * models * k:,} rows; at most "
             f"{bounds.answers:,} are made here. Choose fewer models, shorter lists or fewer histories."
         )
 

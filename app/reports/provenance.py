@@ -23,8 +23,12 @@ _PACKAGES = ("numpy", "onnxruntime", "onnxruntime-gpu", "pyarrow", "pydantic")
 _LOOK = {"colour", "sign", "marker", "dash"}
 _SIGNS_OF_BEFORE = str.maketrans("▶◀✖", "►◄✘")
 """Signs of models as earlier versions had them: browsers take these for emoji."""
+_SIMULATED = "The users of this dataset are simulated: nobody's behaviour is in it."
+_NO_ROWS = "Without rows of the data: users are not named, and the points of the map have no titles."
 _NOTES_OF_BEFORE = {
     "One seed per model: intervals are over people, not over trainings.": PARTS["metrics"].note,
+    "The people of this dataset are simulated: nobody's behaviour is in it.": _SIMULATED,
+    "Without rows of the data: people are not named, and the points of the map have no titles.": _NO_ROWS,
 }
 """Notes of earlier reports → as they are now."""
 _NOT_OPENED = "Not shown, because it could not be opened: "
@@ -76,14 +80,14 @@ def notes(models: Zoo, request: Asked) -> list[str]:
     """What has to be known to read the report."""
     sentences = []
     if models.info.simulated:
-        sentences.append("The people of this dataset are simulated: nobody's behaviour is in it.")
+        sentences.append(_SIMULATED)
     shown = [part for name, part in PARTS.items() if name in request.parts]
     if any(part.scored for part in shown):
         sentences.append("Scores of different models have different units: compare places, not scores.")
     sentences += [part.note for part in shown if part.note]
     sentences += [f"{_NOT_OPENED}{refusal}" for refusal in models.refused]
     if not request.rows:
-        sentences.append("Without rows of the data: people are not named, and the points of the map have no titles.")
+        sentences.append(_NO_ROWS)
     return sentences
 
 

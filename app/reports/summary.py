@@ -37,6 +37,7 @@ _NOW_AND_BEFORE = (
     (r" is not significantly different from (.+) in (\S+) \(", r" and \1 are level by \2 ("),
     (" is not significantly different in any group", " is level in every group"),
     ("not significantly different on ", "level on "),
+    ("user whom not every model was evaluated on is", "user whom not every model was evaluated on are"),
 )
 """What is said now, and what earlier versions said in its place."""
 
@@ -178,7 +179,8 @@ def _beware(report: Report, *, before: bool = False) -> str:
         if neural is not None and several and not before:
             sentences.append(f"The verdict is over {neural.seeds} seeds of {clean(neural.title, 80)}.")
         if metrics.left_out:
-            sentences.append(f"{count(metrics.left_out, 'user')} whom not every model was evaluated on are left out.")
+            whom = "whom not every model was evaluated on"
+            sentences.append(f"{count(metrics.left_out, f'user {whom} is', f'users {whom} are')} left out.")
         if metrics.absent:
             sentences.append(f"Not evaluated so: {_named(report, metrics.absent)}.")
     sentences += [f"{words.capitalize()}: {_named(report, names)}." for words, names in report.early.items()]

@@ -32,7 +32,7 @@ from app.store import file, records
 from app.store.database import Store
 from app.store.datasets import forget
 from app.store.file import Held
-from app.text import listed
+from app.text import count, listed
 from engine.errors import SeqscopeError
 from engine.files import expect_file, tidied
 from engine.machine import now
@@ -247,7 +247,9 @@ def _checked(staged: Path, sums: dict[str, str]) -> Backup:
     actual = {name: digest for name, digest in sums.items() if name != _SUMS}
     if actual != expected:
         names = sorted(name for name in {*actual, *expected} if actual.get(name) != expected.get(name))
-        raise SeqscopeError(f"The backup is damaged: {names[0]} is not what was backed up ({len(names)} such files).")
+        raise SeqscopeError(
+            f"The backup is damaged: {names[0]} is not what was backed up ({count(len(names), 'such file')})."
+        )
     if SNAPSHOT not in actual:
         raise SeqscopeError("The backup is not whole: it has no tables.")
     total = sum((staged / name).stat().st_size for name in actual)

@@ -50,18 +50,20 @@ def run(args: argparse.Namespace) -> int:
 
 def _backup(file: Path) -> int:
     from app.store.backup import backup
+    from app.text import count
 
     made = backup(file)
-    print(f"{file}: {_counted(made.rows)}; {made.files:,} files, {made.bytes / 1e6:,.1f} MB")
+    print(f"{file}: {_counted(made.rows)}; {count(made.files, 'file')}, {made.bytes / 1e6:,.1f} MB")
     return 0
 
 
 def _restore(file: Path, replace: bool) -> int:
     from app import home
     from app.store.backup import restore
+    from app.text import count
 
     made, before = restore(file, replace=replace)
-    print(f"{home.root()}: {_counted(made.rows)}; {made.files:,} files, {made.bytes / 1e6:,.1f} MB")
+    print(f"{home.root()}: {_counted(made.rows)}; {count(made.files, 'file')}, {made.bytes / 1e6:,.1f} MB")
     if before is not None:
         print(f"What was there before is in {before}.")
     return 0

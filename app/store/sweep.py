@@ -78,22 +78,24 @@ def _deleted(store: Store) -> int:
 
 
 def _expired_datasets(store: Store, due: datetime) -> int:
-    """A dataset that is worked on has not expired yet."""
-    expired = store.file.ask(
-        """select owner, id from dataset d where expires <= ? and not exists
-        (select 1 from job where job.dataset = d.id and job.owner = d.owner and job.state in ('queued', 'running'))""",
-        [due],
-    )
-    for owner, id in expired:
+    """A dataset that is worked on has not expired yet, nor one that is used before its turn comes."""
+    condition = """expires <= ? and not exists
+        (select 1 from job where job.dataset = d.id and job.owner = d.owner and job.state in ('queued', 'running'))"""
+    number = 0
+    for owner, id in store.file.ask(f"select owner, id from dataset d where {condition}", [due]):
         with store.file.transaction() as transaction:
-            deleted = {"dataset": lost.values(transaction.execute("select * from dataset where id = ?", [id]))}
+            expired = transaction.execute(f"select * from dataset d where id = ? and {condition}", [id, due])
+            deleted = {"dataset": lost.values(expired)}
+            if not deleted["dataset"]:
+                continue
             for table in records.OF_DATASETS:
                 answer = transaction.execute(f"select * from {table} where owner = ? and dataset = ?", [owner, id])
                 deleted[table] = lost.values(answer)
             entry = lost.put(store.home, "expired", deleted, forget(transaction.execute, store.home, owner, id))
         lost.move(store.home, entry)
         store.gone(store.home.dataset(owner, id).path)
-    return len(expired)
+        number += 1
+    return number
 
 
 def _expired_saved(store: Store, due: datetime) -> int:

@@ -33,6 +33,7 @@ from engine.tabular.problems import (
 from engine.tabular.reading import KINDS, UNITS, FileKind, Reading, Record
 from engine.tabular.rows import load_rows
 from engine.tabular.times import MICRO, fraction, seconds
+from engine.writing import in_percent
 
 
 class UploadedFile(Record):
@@ -151,16 +152,16 @@ def check_items(con: duckdb.DuckDBPyConnection, reading: Reading, findings: Find
     """Adds what is wrong to `findings`; makes the table `good` (line) of the rows that are kept."""
     cell_of = {column.name: f"c{number}" for number, column in enumerate(reading.columns)}
     item, title = reading.column("item_id"), reading.column("title")
-    assert item is not None and title is not None
+    assert item is not None
     check_ids(findings, "catalogue", "id", cell_of[item.name], item.name)
     _texts(con, reading, cell_of, findings, limits)
-    cell = cell_of[title.name]
+    cell, name = (cell_of[title.name], title.name) if title else ("NULL::VARCHAR", "")
     of_title = (
         Rule("title_missing", f"{cell} IS NULL"),
         Rule("title_long", f"length({cell}) > {MAX_TITLE}"),
         Rule("title_control", f"regexp_matches({cell}, '{CONTROLS}')"),
     )
-    _insert(findings, "catalogue", of_title, cell, title.name)
+    _insert(findings, "catalogue", of_title, cell, name)
     _repeated_items(con, reading, cell_of[item.name], item.name, findings)
 
 
@@ -408,8 +409,7 @@ def compare(con: duckdb.DuckDBPyConnection, reading: Reading, findings: Findings
     if not missing or not total:
         return 0
     share = missing / total
-    shown = "< 0.1%" if share < 0.001 else f"{share:.1%}"
-    note = f"{count(missing, 'event')}, {shown} of all." + _advice(con, reading, share)
+    note = f"{count(missing, 'event')}, {in_percent(share, 1)} of all." + _advice(con, reading, share)
     if missing == total:
         findings.add("log", "none_known", column=item.name, note=_advice(con, reading, share).strip())
     findings.insert("log", "item_unknown", "SELECT line, value FROM strange", item.name, note)

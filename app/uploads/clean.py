@@ -33,9 +33,9 @@ def write_items(con: duckdb.DuckDBPyConnection, reading: Reading, folder: Path, 
     """Writes the rows of the table `good`; the table `known` has their ids."""
     cell_of = {column.name: f"c{number}" for number, column in enumerate(reading.columns)}
     item, title = reading.column("item_id"), reading.column("title")
-    assert item is not None and title is not None
+    assert item is not None
     # The title as one line, in a column of its own: what is made of it mentions it four times.
-    bare = _one_line(cell_of[title.name])
+    bare = _one_line(cell_of[title.name] if title else "NULL::VARCHAR")
     con.execute(f"CREATE OR REPLACE TEMP VIEW kept AS SELECT *, {bare} AS bare FROM rows SEMI JOIN good USING (line)")
     short = f"CASE WHEN length(bare) > {MAX_TITLE} THEN rtrim(left(bare, {MAX_TITLE - 1})) || '…' ELSE bare END"
     selected = [f"{cell_of[item.name]} AS item_id", f"coalesce({short}, {cell_of[item.name]}) AS title"]

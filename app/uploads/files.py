@@ -157,7 +157,9 @@ def accept(folder: Path, checked: CheckResult, *, without_bad_rows: bool) -> Non
     if checked.stopped or not (folder / WAITING).is_dir():
         raise UploadFailed("The files cannot be used as they are. Mend what stops them, and check them again.")
     if checked.bad_rows and not without_bad_rows:
-        raise UploadFailed(f"There are {checked.bad_rows:,} bad rows. Mend them, or choose to go on without them.")
+        raise UploadFailed(
+            f"Rows that cannot be used: {checked.bad_rows:,}. Mend them, or choose to go on without them."
+        )
     shutil.rmtree(folder / CLEAN, ignore_errors=True)
     os.replace(folder / WAITING, folder / CLEAN)
 

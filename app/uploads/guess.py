@@ -11,7 +11,7 @@ from app.uploads import OnProgress
 from app.uploads.limits import UploadLimits
 from engine.errors import Refused
 from engine.tabular import dialect, times
-from engine.tabular.columns import Values, recognise
+from engine.tabular.columns import NAMES, Values, called, recognise
 from engine.tabular.database import BLANKS, connect
 from engine.tabular.findings import Findings
 from engine.tabular.json_rows import write_json_lines
@@ -132,7 +132,7 @@ def _text(
             reading = with_keys(con, plain.path, start.reading.model_copy(update={"format": form}), limits)
             _load(con, plain, reading, kind, limits)
             return _with_roles(con, start.model_copy(update={"reading": reading}), fixed, whole, named=True)
-    reading, more, stop = _delimited(filled, start.reading, fixed, limits)
+    reading, more, stop = _delimited(filled, kind, start.reading, fixed, limits)
     start = start.model_copy(update={"reading": reading, "choices": (encoding, *more), "stop": stop})
     if stop:
         return start
@@ -181,7 +181,7 @@ def _load(con: duckdb.DuckDBPyConnection, plain: Plain, reading: Reading, kind: 
 
 
 def _delimited(
-    lines: Sequence[str], reading: Reading, fixed: Mapping[str, str], limits: UploadLimits
+    lines: Sequence[str], kind: FileKind, reading: Reading, fixed: Mapping[str, str], limits: UploadLimits
 ) -> tuple[Reading, list[ReadingChoice], str]:
     """(reading with columns, what was guessed, why there are no columns)"""
     delimiter = _chosen(fixed, "delimiter", None) or dialect.delimiter(lines)
@@ -191,7 +191,8 @@ def _delimited(
         return reading, choices, "The first row cannot be read: its quotes are not in order. Choose others."
     if len(reading.columns) < 2 and _is_json(lines):
         return reading, choices, "As JSON, a file has an object on each line, or it is a list of objects."
-    if len(reading.columns) < 2:
+    ids_alone = kind == "catalogue" and reading.header and called(NAMES["item_id"], [reading.columns[0].name])
+    if len(reading.columns) < 2 and not ids_alone:
         better = next((sign for sign in DELIMITERS if sign not in (delimiter.value, " ") and sign in lines[0]), None)
         ask = f" Is it separated by {DELIMITERS[better]}?" if better else ""
         return reading, choices, f"Couldn't find columns: every line is one field.{ask} Choose the delimiter."

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from engine.commands import options
 from engine.errors import SeqscopeError, UsageError
+from engine.writing import count
 
 if TYPE_CHECKING:
     from engine.data.options import ImportOptions
@@ -281,9 +282,9 @@ def _show_problems(problems: Sequence[Finding], counts: dict[str, int], report: 
     if not counts:
         return
     total = sum(counts.values())
-    print(f"{total:,} bad row{'s' if total > 1 else ''}:", file=sys.stderr)
-    for reason, count in counts.items():
-        print(f"  {count:>9,}  {reason}", file=sys.stderr)
+    print(f"{count(total, 'bad row')}:", file=sys.stderr)
+    for reason, rows in counts.items():
+        print(f"  {rows:>9,}  {reason}", file=sys.stderr)
     for problem in problems:
         print(f"  {problem}", file=sys.stderr)
     if total > len(problems):

@@ -21,6 +21,7 @@ from engine import __version__
 from engine.commands import options
 from engine.errors import SeqscopeError
 from engine.machine import memory
+from engine.writing import count
 
 TRAINING = ("torch", "numpy", "pyarrow", "safetensors")
 IMPORTING = ("duckdb", "numpy", "pyarrow")
@@ -231,7 +232,7 @@ def _abilities_of_the_app(
     if not missing and not models:
         faults = [fault for entry in exports for fault in entry["faults"]]
         missing = faults[0] if faults else f"no bundle in {folder}/ (make exports rebuilds the sample)"
-    note = ", ".join(f"{name} with {count} models" for name, count in models.items())
+    note = ", ".join(f"{name} with {count(number, 'model')}" for name, number in models.items())
     return [_ability("Serve the app", missing, note, needed=True)]
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.commands import options
+from engine.writing import count
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -90,8 +91,8 @@ def _embed(args: argparse.Namespace, facts: dict[str, Any], lines: list[str]) ->
         path=str(embedded.path),
     )  # fmt: skip
     lines += [
-        f"{len(embedded.texts):,} items by {encoder.title}: {encoder.dim} dimensions, {rate}",
-        f"text: {', '.join(embedded.fields)}" + (f"; no text: {empty:,} items" if empty else ""),
+        f"{count(len(embedded.texts), 'item')} by {encoder.title}: {encoder.dim} dimensions, {rate}",
+        f"text: {', '.join(embedded.fields)}" + (f"; no text: {count(empty, 'item')}" if empty else ""),
         words.sentence(encoder.name),
         f"kept in {embedded.path}",
     ]

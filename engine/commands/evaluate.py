@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from engine.commands import options
 from engine.evaluation.metrics import CUTOFFS, beam_width, beyond_beam, cutoff_of
+from engine.writing import count, in_percent
 
 if TYPE_CHECKING:
     from engine.evaluation.verdict import Verdict
@@ -87,9 +88,8 @@ def run(args: argparse.Namespace) -> int:
         answer = {"run": str(folder), "fingerprint": dataset.info.fingerprint, "held_out": held_out, "metrics": metrics}
         print(json.dumps(answer | {"verdict": judged and {**asdict(judged), "sentences": sentences(judged)}}))
         return 0
-    print(
-        f"{dataset.info.name}, {recipe.name}: {dataset.info.counts['test']} test users, split {dataset.info.split['kind']}"
-    )
+    users = count(dataset.info.counts["test"], "test user")
+    print(f"{dataset.info.name}, {recipe.name}: {users}, split {dataset.info.split['kind']}")
     print(f"fingerprint {dataset.info.fingerprint}")
     if refitted(record):
         print(f"fitted on {WITH_VALIDATION} events: not to be compared with models fitted on training events alone")
@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"never trained on: it was trained on {record['dataset']} ({folder})")
     cold = int((dataset.popularity[dataset.cases("test").targets] == 0).sum())
     if cold:
-        print(f"{cold} of the held-out items are in nobody's training")
+        print(f"{count(cold, 'held-out item is', 'held-out items are')} in nobody's training")
     if held_out:
         print(" ".join(held_out))
     for protocol in metrics:
@@ -128,5 +128,7 @@ def table(metrics: Mapping[str, Mapping[str, float]], protocol: str) -> list[str
     if any(beyond_beam(k, width) for k in CUTOFFS):
         lines.append(f"–: beyond the beam of {width}, which says nothing of places after its last")
     if f"outside@{width}" in values:
-        lines.append(f"{values[f'outside@{width}']:.1%} of the held-out items are not reached by the beam of {width}")
+        lines.append(
+            f"{in_percent(values[f'outside@{width}'], 1)} of the held-out items are not reached by the beam of {width}"
+        )
     return lines

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from engine import cards
 from engine.commands import options
+from engine.writing import count
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -85,6 +86,6 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(report))
         return 0
-    print(f"{folder}: {report['items']} items")
+    print(f"{folder}: {count(report['items'], 'item')}")
     print(table(report))
     return 0

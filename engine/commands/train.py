@@ -15,6 +15,7 @@ from pathlib import Path
 
 from engine import cards
 from engine.commands import options
+from engine.writing import count
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -92,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
     if selection is not None:
         best = f"fitted on {WITH_VALIDATION} events, "
         if selection.epochs:
-            best += f"for the {selection.epochs} epochs that {selection.run} selected, "
+            best += f"for the {count(selection.epochs, 'epoch')} that {selection.run} selected, "
     print(f"{folder}: {best}{duration(record['seconds'])} on {record['device']}")
     print(f"split {dataset.info.split['kind']}, fingerprint {dataset.info.fingerprint}")
     return 0

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 from engine.commands import options
+from engine.writing import count
 
 MEND = "its answers say little here. seqscope train text-neighbours learns to read them, recformer too where there is a log"
 
@@ -46,10 +47,12 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(facts))
         return 0
     how = "was there already" if result.found else f"{seconds:.1f} s"
-    print(f"{result.folder}: {result.items:,} items, {how}")
+    print(f"{result.folder}: {count(result.items, 'item')}, {how}")
     print(result.known.sentence(args.bundle.resolve().name, MEND))
     if result.cut:
-        print(f"{result.cut:,} items have more words than the model takes; their last ones are not read")
+        print(
+            f"{count(result.cut, 'item has', 'items have')} more words than the model takes; the last ones are not read"
+        )
     if result.mapped < result.items:
         print(
             f"{result.mapped:,} items are on the map, drawn at random" if result.mapped else "too few items for a map"

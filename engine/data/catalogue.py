@@ -86,18 +86,18 @@ def read_catalogue(
             if rows[row] is None:
                 titles[row], rows[row] = _title(called, notices), rest
             elif (titles[row], rows[row]) == (_title(called, Counter()), rest):
-                notices[f"× {warning_words('row_again')}"] += 1
+                notices[warning_words("row_again")] += 1
             else:
                 findings.add_row(source.path.name, "id_again", line, id_column, item_id)
-        notices["items of the log without a row in the item file; the id stands in for the title"] += rows.count(None)
+        notices["item of the log without a row in the item file; the id stands in for the title"] += rows.count(None)
     for row, title in enumerate(titles):
         if not title:
             if rows[row] is not None and source is not None and source.title_column:
-                notices["empty titles; the id stands in"] += 1
+                notices["empty title; the id stands in"] += 1
             titles[row] = ids[row]
     names = dict.fromkeys(name for row in rows for name in row or ())
     attributes = {name: [(row or {}).get(name) for row in rows] for name in names}
-    notices[f"× {warning_words('html')}"] = _strip_html(findings.con, attributes)
+    notices[warning_words("html")] = _strip_html(findings.con, attributes)
     return ids, [title or "" for title in titles], attributes, unused
 
 
@@ -164,10 +164,10 @@ def _title(text: str, notices: Counter[str]) -> str:
     title = text.strip()
     if _CONTROLS.search(title):
         title = _CONTROLS.sub(" ", title).strip()
-        notices["titles with control characters or line ends; a blank stands in"] += 1
+        notices["title with control characters or line ends; a blank stands in"] += 1
     if len(title) > MAX_TITLE:
         title = title[: MAX_TITLE - 1].rstrip() + "…"
-        notices[f"titles longer than {MAX_TITLE} characters, shortened"] += 1
+        notices[f"title longer than {MAX_TITLE} characters, shortened"] += 1
     return title
 
 

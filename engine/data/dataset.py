@@ -30,6 +30,7 @@ from engine.data.ragged import Ragged, offsets_of, spread
 from engine.data.repeats import RULES, about_held_out, in_words
 from engine.errors import SeqscopeError
 from engine.files import load_json
+from engine.writing import count
 
 SCHEMA_VERSION = 1
 SETS = ("given", "users")
@@ -348,7 +349,7 @@ def describe(info: DatasetInfo) -> str:
         ("dataset", f"{info.name}: {info.title}" + (" (SIMULATED)" if info.simulated else "")),
         ("source", info.source),
         ("licence", info.licence),
-        ("size", f"{counts['users']:,} users, {counts['items']:,} items, {counts['events']:,} events"),
+        ("size", ", ".join(count(counts[f"{kind}s"], kind) for kind in ("user", "item", "event"))),
         (
             "history",
             f"min {lengths['min']:g}, median {lengths['median']:g}, mean {lengths['mean']:.2f}, max {lengths['max']:g} events",
@@ -359,7 +360,7 @@ def describe(info: DatasetInfo) -> str:
         ("split", _split(info)),
         *([("repeats", in_words(info.measured, info.repeats))] if info.repeats and info.measured else []),
         ("held out", _held_out(info)),
-        ("left out", "; ".join(f"{count:,} {reason}" for reason, count in info.left_out.items()) or "nothing"),
+        ("left out", "; ".join(f"{events:,} {reason}" for reason, events in info.left_out.items()) or "nothing"),
         ("fingerprint", info.fingerprint),
     ]
     if not counts["events"]:  # what would be said of events is said of nothing
@@ -370,7 +371,8 @@ def describe(info: DatasetInfo) -> str:
 def _held_out(info: DatasetInfo) -> str:
     if info.sets:
         several = (
-            f"{info.split['test_items']:,} items test, {info.split['valid_items']:,} validate; a user may have several"
+            f"{count(info.split['test_items'], 'item tests', 'items test')}, "
+            f"{count(info.split['valid_items'], 'validates', 'validate')}; a user may have several"
         )
         return "\n".join([several, *about_held_out(info.held_out, info.held_out_items, info.options)])
     return " ".join(about_held_out(info.held_out, info.held_out_items, info.options)) or "not counted"
@@ -382,7 +384,7 @@ def _time(info: DatasetInfo) -> str:
     if info.time["unit"] == "order":
         return "none; events are in order"
     first, last = (_moment(info.time[end]) for end in ("first", "last"))
-    return f"{first} to {last}, by {info.time['unit']}; {info.time['ties']:,} ties (order kept from the import)"
+    return f"{first} to {last}, by {info.time['unit']}; {count(info.time['ties'], 'tie')} (order kept from the import)"
 
 
 def _split(info: DatasetInfo) -> str:
@@ -393,8 +395,9 @@ def _split(info: DatasetInfo) -> str:
         kind = (
             f"time, validation from {_moment(info.split['valid_from'])}, test from {_moment(info.split['test_from'])}"
         )
-    held = f"{counts['train']:,} events train, {counts['valid']:,} users validate, {counts['test']:,} test"
-    return f"{kind}: {held}"
+    train = count(counts["train"], "event trains", "events train")
+    validate = count(counts["valid"], "user validates", "users validate")
+    return f"{kind}: {train}, {validate}, {count(counts['test'], 'tests', 'test')}"
 
 
 def _moment(seconds: int) -> str:

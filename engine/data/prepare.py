@@ -44,6 +44,7 @@ from engine.tabular.database import connect_file, rows_left_out
 from engine.tabular.findings import CSV_HEADER, Finding, Findings
 from engine.tabular.problems import warning_words
 from engine.tabular.times import MICRO
+from engine.writing import count
 
 SHOWN_PROBLEMS = 20
 DAY = 86_400
@@ -162,9 +163,9 @@ def _import(options: ImportOptions, workshop: Workshop, folder: Path) -> ImportR
     if events.dropped_negative:
         left_out["negative quantity"] = events.dropped_negative
     _expect_events(events, options, workshop)
-    notices["users on several lines, whose items were joined"] = events.scattered
+    notices["user on several lines, whose items were joined"] = events.scattered
     if events.liked_from is not None:
-        notices[f"× {warning_words('rating_low', scale_words(events.liked_from))}"] = events.low_ratings
+        notices[warning_words("rating_low", scale_words(events.liked_from))] = events.low_ratings
     log = _filter(events, options, k_core, left_out, ordered=not source.sets)
     other = {"count": "--repeats first drops them", "first": "--repeats count keeps them"}[log.repeats]
     offered = f" ({other})" if log.measured["repeated_events"] and options.repeats == "auto" else ""
@@ -209,14 +210,11 @@ def _expect_events(events: Events, options: ImportOptions, workshop: Workshop) -
     """Raises SeqscopeError where no event is left, or those of one user alone."""
     if not len(events.user):
         if events.dropped_negative:
-            raise SeqscopeError(
-                f"no event is left: {events.dropped_negative:,} have a negative quantity. Is it the right column? Leave out "
-                "--drop-negative."
-            )
+            negative = f"{count(events.dropped_negative, 'has', 'have')} a negative quantity"
+            raise SeqscopeError(f"no event is left: {negative}. Is it the right column? Leave out --drop-negative.")
         if events.below_rating:
-            raise SeqscopeError(
-                f"all {events.below_rating:,} events are rated below {options.min_rating:g}. Lower --min-rating."
-            )
+            rated = f"{count(events.below_rating, 'is', 'are')} rated below {options.min_rating:g}"
+            raise SeqscopeError(f"no event is left: {rated}. Lower --min-rating.")
         _stop_for_bad_rows(workshop, options, "no good row is left")
     if len(events.users) == 1:
         raise SeqscopeError(
@@ -244,7 +242,7 @@ def _seconds(moments: np.ndarray, options: ImportOptions, lines: list[str]) -> n
 
 
 def _noticed(notices: Mapping[str, int]) -> list[str]:
-    return [f"{count:,} {notice}" for notice, count in notices.items() if count]
+    return [f"{rows:,} × {notice}" for notice, rows in notices.items() if rows]
 
 
 class _Rows(NamedTuple):
@@ -265,10 +263,10 @@ class _Rows(NamedTuple):
 
     def where(self, stays: np.ndarray, reason: str, left_out: dict[str, int]) -> _Rows:
         """Those that stay (bool [events]); how many do not is noted."""
-        count = int(len(stays) - np.count_nonzero(stays))
-        if not count:
+        dropped = int(len(stays) - np.count_nonzero(stays))
+        if not dropped:
             return self
-        left_out[reason] = count
+        left_out[reason] = dropped
         return self.at(stays)
 
 
@@ -359,7 +357,7 @@ def _stop_for_bad_rows(workshop: Workshop, options: ImportOptions, why: str) -> 
     if not total:
         raise SeqscopeError(f"There are no rows in {', '.join(map(str, options.paths))}.")
     first = workshop.findings.first(SHOWN_PROBLEMS, by_line=True)
-    raise BadRows(f"{total:,} bad row{'s' if total != 1 else ''}, and {why}.", first, counts)
+    raise BadRows(f"{count(total, 'bad row')}, and {why}.", first, counts)
 
 
 def _write_report(workshop: Workshop, options: ImportOptions) -> None:

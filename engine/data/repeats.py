@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from engine.writing import in_percent
+from engine.writing import count, in_percent
 
 RULES = ("count", "first")
 COUNT_FROM = 0.05
@@ -82,6 +82,13 @@ def meaning(rule: str | None, measured: Mapping[str, float]) -> str:
 NOTABLE = 0.1
 """Share of the held-out items from which on a sentence says what to do about them."""
 TIES, REPEATS, NEGATIVE, UNTRAINED = "ties", "repeats", "negative", "untrained"
+_ABOUT = {
+    TIES: ("shares its time with the event before it", "share their time with the event before them"),
+    REPEATS: ("repeats an earlier item of its user", "repeat an earlier item of their user"),
+    NEGATIVE: ("has a negative quantity (a cancellation)", "have a negative quantity (cancellations)"),
+    UNTRAINED: ("is of an item that nobody has in training", "are of items that nobody has in training"),
+}
+"""What is said of one held-out item, and of several."""
 
 
 def count_held_out(
@@ -116,14 +123,12 @@ def about_held_out(counts: Mapping[str, int], cases: int, options: Mapping[str, 
     """
     if not cases or not counts:
         return []
-    words = {
-        TIES: "share their time with the event before them",
-        REPEATS: "repeat an earlier item of their user",
-        NEGATIVE: "have a negative quantity (cancellations)",
-        UNTRAINED: "are of items that nobody has in training",
-    }
-    parts = [f"{counts[kind]:,} ({in_percent(counts[kind] / cases)}) {words[kind]}" for kind in words if kind in counts]
-    many = [kind for kind in words if counts.get(kind, 0) >= NOTABLE * cases]
+    parts = [
+        f"{counts[kind]:,} ({in_percent(counts[kind] / cases)}) {_ABOUT[kind][counts[kind] != 1]}"
+        for kind in _ABOUT
+        if kind in counts
+    ]
+    many = [kind for kind in _ABOUT if counts.get(kind, 0) >= NOTABLE * cases]
     advice = {
         TIES: "Among events that tie, the order is not one in time, and a model can learn it: shuffle ties to see what is left.",
         REPEATS: "Repeats are easier to predict than new items: look at the two apart, or use first occurrences only.",
@@ -132,5 +137,12 @@ def about_held_out(counts: Mapping[str, int], cases: int, options: Mapping[str, 
     }
     if options.get("ties") in ("known", "shuffle"):
         del advice[TIES]
-    counted = f"Of {cases:,} held-out item{'s' * (cases > 1)} {', '.join(parts)}."
-    return [counted, *(advice[kind] for kind in many if kind in advice)]
+    first = f"Of {count(cases, 'held-out item')} {', '.join(parts)}."
+    return [first, *(advice[kind] for kind in many if kind in advice)]
+
+
+def in_plural(sentence: str) -> str:
+    """One of `about_held_out` as earlier versions wrote it, of one item, too."""
+    for singular, plural in (("Of 1 held-out item ", "Of 1 held-out items "), *_ABOUT.values()):
+        sentence = sentence.replace(singular, plural)
+    return sentence

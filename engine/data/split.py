@@ -17,6 +17,7 @@ import numpy.typing as npt
 from engine.data.dataset import SETS, Role
 from engine.data.ragged import offsets_of
 from engine.errors import SeqscopeError, UsageError
+from engine.writing import count
 
 KINDS = ("leave-one-out", "time", *SETS)
 
@@ -222,7 +223,8 @@ def by_user(offsets: Offsets, held_out_users: tuple[float, float], fold_in: floa
     if not test or validate + test > len(possible) or validate + test >= len(lengths):
         raise SeqscopeError(
             f"--held-out-users: {validate:,} users to validate and {test:,} to test are to be held out, and some must be left to "
-            f"train; of {len(lengths):,} users {len(possible):,} have the {least:,} items that it takes. Give other numbers."
+            f"train; of {len(lengths):,} users {count(len(possible), 'has', 'have')} the {least:,} items that it takes. "
+            "Give other numbers."
         )
     drawn = np.random.default_rng([seed, 1]).permutation(possible)
     owner = np.repeat(np.arange(len(lengths)), lengths)

@@ -28,6 +28,7 @@ from engine.files import alone, write_json
 from engine.generation import Generator, beam_search
 from engine.generation.search import OUTSIDE, exact_scores, item_scores
 from engine.models import Recommender
+from engine.writing import count
 
 
 def evaluate(
@@ -131,9 +132,8 @@ def _variants(model: Recommender, dataset: Dataset, cases: Cases, refit: bool) -
         known = with_vectors(model, (dataset.with_validation() if refit else dataset).training, cases.users)
         if not known.all():
             unknown = int((~known).sum())
-            note(
-                f"{unknown:,} of {len(cases):,} users have too few training events for a vector: their histories are folded in"
-            )
+            some = f"{unknown:,} of {count(len(cases), 'user')} {'has' if unknown == 1 else 'have'} too few training events"
+            note(f"{some} for a vector: the history is folded in")
         if dataset.info.split["kind"] != "users":  # those are in nobody's training, so no model has vectors of them
             variants.append((known, False))
     if model.reads_times:

@@ -110,11 +110,12 @@ def _read(folder: Path, fingerprint: str) -> EvaluatedRun | None:
 
 def _contender(runs: list[tuple[str, EvaluatedRun]], people: dict[str, Ranks]) -> Contender:
     name, first = runs[0]
+    by_seed = sorted(runs, key=lambda run: run[1].record["recipe"]["training"]["seed"])
     return Contender(
         name=name,
         title=first.name + (", user vectors" if name.endswith(USERS) else ""),
         learns=learns(first.family),
-        ranks=tuple(people[row] for row, _ in runs),
+        ranks=tuple(people[row] for row, _ in by_seed),
         seconds=float(np.mean([run.record["seconds"] for _, run in runs])),
         parameters=first.record["parameters"],
         milliseconds=first.milliseconds,

@@ -26,6 +26,7 @@ from engine.models import Recommender
 from engine.runtime.bundle import Bundle
 from engine.training.recipe import Recipe
 from engine.training.run import open_run
+from engine.writing import count
 
 PARTS: dict[str, Callable[[Any, Draft], None]] = {
     "vectors": vectors.write_vectors,
@@ -131,7 +132,7 @@ def _fill(
         pq.write_table(pa.table(columns), folder / "curve.parquet", compression="zstd")
     reasons = dict(model.card.reasons)
     if placed is None and geometry != "none" and rows is not None:
-        reasons["map"] = f"{len(rows):,} items are too few to draw a map of."
+        reasons["map"] = f"{count(len(rows), 'item is', 'items are')} too few to draw a map of."
     reads_words = draft.text is not None or draft.sentence is not None
     if not reads_words:
         reasons["unseen_items"] = DESCRIBED if model.unseen_items else UNSEEN if draft.generator is None else UNWRITTEN

@@ -32,6 +32,7 @@ from engine.runtime.text import ITEM_ENCODER
 from engine.text.attributes import attributes, fields_elsewhere
 from engine.text.embeddings import cache_folder, in_chunks, parts_folder, read_rows, write_rows
 from engine.text.tokenizer import Known, known
+from engine.writing import count
 
 GRAPHS = ("encoder.onnx", "attention.onnx")
 """Those that hold the words of all items."""
@@ -278,7 +279,7 @@ def _manifest(
     text = source.text.model_copy(update={"fields": list(words.fields), "longest": longest, "unknown": unknown})
     reasons = dict(source.capabilities.reasons)
     if placed is None:
-        reasons["map"] = f"{data.num_items:,} items are too few to draw a map of."
+        reasons["map"] = f"{count(data.num_items, 'item is', 'items are')} too few to draw a map of."
     able = source.capabilities.model_copy(update={"map": placed is not None, "reasons": reasons})
     changes = dict(title=title, text=text, zero_shot=about, capabilities=able, metrics={}, projection=placed)
     made = staging.provenance(folder, data)

@@ -25,6 +25,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.models.base import Comparing, ItemIndex
+from engine.writing import count
 
 MOST_BYTES = 16 << 30
 """A graph whose training needs more is refused."""
@@ -63,10 +64,10 @@ class Graph:
             num_items,
             len(items) - len(pairs),
         )
-        for kind, count in (("users", np.count_nonzero(counts)), ("items", np.count_nonzero(graph.degrees))):
-            if count < 2:
+        for kind, active in (("users", np.count_nonzero(counts)), ("items", np.count_nonzero(graph.degrees))):
+            if active < 2:
                 raise ValueError(
-                    f"learning who prefers which item takes two {kind} with training events at least, and there is {count}"
+                    f"learning who prefers which item takes two {kind} with training events at least, and there is {active}"
                 )
         most = int(counts.argmax())
         if counts[most] > MOST_ITEMS:
@@ -101,12 +102,13 @@ class Graph:
 
     def __str__(self) -> str:
         """A line for the console, with all that makes no edge."""
-        alone = self.num_items - np.count_nonzero(self.degrees)
+        alone = self.num_items - int(np.count_nonzero(self.degrees))
         empty = int((np.diff(self.offsets) == 0).sum())
-        parts = [f"{self.num_users:,} users, {self.num_items:,} items, {len(self.items):,} edges"]
-        parts += [f"{self.repeated:,} repeated interactions count once"] if self.repeated else []
-        parts += [f"{alone:,} items without edges, since nobody has them in training"] if alone else []
-        parts += [f"{empty:,} users without edges, since they have nothing in training"] if empty else []
+        parts = [f"{count(self.num_users, 'user')}, {count(self.num_items, 'item')}, {count(len(self.items), 'edge')}"]
+        repeated = count(self.repeated, "repeated interaction counts", "repeated interactions count")
+        parts += [f"{repeated} once"] if self.repeated else []
+        parts += [f"{count(alone, 'item')} without edges, in nobody's training"] if alone else []
+        parts += [f"{count(empty, 'user')} without edges, with nothing in training"] if empty else []
         return "graph: " + "; ".join(parts)
 
 

@@ -130,7 +130,8 @@ def known_name(name: str) -> bool:
 
 COMMON = {
     "description", "price", "brand", "year", "director", "author", "artist", "language", "country", "color", "colour", "size",
-    "url", "image", "summary", "overview", "releasedate", "publisher", "manufacturer", "store", "type", "duration", "event",
+    "url", "image", "summary", "overview", "releasedate", "publisher", "manufacturer", "store", "type", "kind", "duration",
+    "event",
 }  # fmt: skip
 """Other attributes."""
 

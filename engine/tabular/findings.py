@@ -21,6 +21,7 @@ from pydantic import Field
 from engine.tabular.database import sql, value, write_parquet
 from engine.tabular.problems import PROBLEMS, Kind
 from engine.tabular.reading import Record
+from engine.writing import count
 
 VALUE = 100
 """Characters of a value that are kept."""
@@ -333,7 +334,11 @@ class Findings:
         the CSV file for a formula."""
         self._flush()
         rest = [
-            {"file": file, "problem": problem, "note": f"{number.findings - self.each:,} more of these are not listed."}
+            {
+                "file": file,
+                "problem": problem,
+                "note": count(number.findings - self.each, "more of these is", "more of these are") + " not listed.",
+            }
             for (file, problem), number in self._numbers.items()
             if number.findings > self.each
         ]

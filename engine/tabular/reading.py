@@ -30,7 +30,7 @@ ROLES: dict[str, tuple[Role, ...]] = {
     "log": ("user", "item", "time", "clock", "weight", "quantity", "title", "text", "list", "flag", "skip"),
 }
 """A log may say what its items are called, too: where there is no catalogue, one is made of it."""
-NEEDED: dict[str, tuple[Role, ...]] = {"catalogue": ("item_id", "title"), "log": ("user", "item")}
+NEEDED: dict[str, tuple[Role, ...]] = {"catalogue": ("item_id",), "log": ("user", "item")}
 ONCE: tuple[Role, ...] = ("item_id", "title", "user", "item", "time", "clock", "weight", "quantity")
 ROLE_WORDS: dict[str, str] = {
     "item_id": "item id", "title": "title", "text": "attribute", "list": "attribute with several values",

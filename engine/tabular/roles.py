@@ -13,6 +13,10 @@ _NO_IDS = {
     "unitprice", "amount", "country",
 }  # fmt: skip
 """Columns that are neither a user nor an item, however much their values look like ids."""
+_NO_TITLES = {
+    "type", "kind", "color", "colour", "size", "language", "genre", "genres", "category", "categories", "tags", "keywords",
+}  # fmt: skip
+"""Columns that say of which kind items are, and name none of them."""
 _RECBOLE = re.compile(r"(?<=.):(?:token|float)(?:_seq)?$")
 """What RecBole's files add to the names of columns: what kind of value they hold."""
 _TOKENS = re.compile(r"(?<=.):(?:token|float)_seq$")
@@ -46,7 +50,9 @@ def guess_roles(
     free = [column for column in columns if column.name not in roles and column.filled]
     user = next((column for column in columns if roles.get(column.name) == "user"), None)
     by_value = (
-        _catalogue_roles(missing, free) if kind == "catalogue" else _log_roles(missing, free, user, named, is_time)
+        _catalogue_roles(missing, free, named)
+        if kind == "catalogue"
+        else _log_roles(missing, free, user, named, is_time)
     )
     roles |= {name: role for role, name in by_value.items()}
     if kind == "log" and (clock := _clock(columns, roles, is_time)):
@@ -99,6 +105,9 @@ def _choice(kind: FileKind, columns: tuple[UploadColumn, ...], by_value: bool) -
         return ReadingChoice(
             about="columns", value="", sure="unsure", why="Not every column that is needed was recognised."
         )
+    if kind == "catalogue" and all(column.role != "title" for column in columns):
+        why = "No column looks like the items' titles, so their ids stand in."
+        return ReadingChoice(about="columns", value="", sure="unsure", why=why)
     sure: Sure = "unsure" if by_value else "likely"
     why = (
         "Some columns were guessed from their values alone: please check."
@@ -111,7 +120,7 @@ def _choice(kind: FileKind, columns: tuple[UploadColumn, ...], by_value: bool) -
 # --- by values
 
 
-def _catalogue_roles(missing: list[Role], free: list[Values]) -> dict[Role, str]:
+def _catalogue_roles(missing: list[Role], free: list[Values], named: bool) -> dict[Role, str]:
     chosen: dict[Role, str] = {}
     if "item_id" in missing:
         ids = [column for column in free if _is_id(column)]
@@ -119,6 +128,7 @@ def _catalogue_roles(missing: list[Role], free: list[Values]) -> dict[Role, str]
             chosen["item_id"] = max(ids, key=lambda column: (len(column.distinct), -free.index(column))).name
     if "title" in missing:
         rest = [column for column in free if column.name not in chosen.values()]
+        rest = [column for column in rest if not named or plain_name(column.name) not in _NO_TITLES]
         scored = {column.name: _title_score(column) for column in rest}
         if scored and max(scored.values()) > 0:
             chosen["title"] = max(scored, key=lambda name: scored[name])

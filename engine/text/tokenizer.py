@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.errors import SeqscopeError
-from engine.writing import MARKS
+from engine.writing import MARKS, in_percent
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -93,9 +93,9 @@ class Known:
     def sentence(self, reader: str, mend: str = "use --encoder scratch") -> str:
         """A line for the console. mend: what to do where too many are unknown."""
         line = (
-            f"{self.share:.0%} of the words of this catalogue are unknown to {reader} "
-            f"({self.missing / max(self.words, 1):.0%} have no token, {self.spelt / max(self.words, 1):.0%} are spelt "
-            "letter by letter)"
+            f"{in_percent(self.share)} of the words of this catalogue are unknown to {reader} "
+            f"({in_percent(self.missing / max(self.words, 1))} have no token, "
+            f"{in_percent(self.spelt / max(self.words, 1))} are spelt letter by letter)"
         )
         return line if self.tolerable else f"Warning: {line}; {mend}"
 

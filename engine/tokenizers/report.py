@@ -29,6 +29,7 @@ from engine.models import Recommender
 from engine.tokenizers import teacher
 from engine.tokenizers.base import Codes, Material, Tokenizer, Vectors, codes_of
 from engine.tokenizers.recipe import TokenizerRecipe
+from engine.writing import in_percent
 
 Array = npt.NDArray[Any]
 CHUNK = 1024
@@ -346,17 +347,19 @@ def table(report: dict[str, Any]) -> str:
     for number, level in enumerate(report["levels"], 1):
         lines.append(
             f"{number:<5} {level['codes']:>7} {level['used']:>7} {level['dead']:>7} {level['perplexity']:>11.1f} "
-            f"{level['perplexity_share']:>9.1%} {level['gini']:>7.3f}"
+            f"{in_percent(level['perplexity_share'], 1):>9} {level['gini']:>7.3f}"
         )
     for name, title in (("before", "collisions as fitted"), ("after", f'collisions after "{report.get("policy")}"')):
         if name in report:
             collisions = report[name]
             lines.append(
-                f"{title}: {collisions['excess']:.2%} of items in excess of different identifiers, "
-                f"{collisions['sharing']:.2%} share theirs, largest group {collisions['largest']}"
+                f"{title}: {in_percent(collisions['excess'], 2)} of items in excess of different identifiers, "
+                f"{in_percent(collisions['sharing'], 2)} share theirs, largest group {collisions['largest']}"
             )
     if report.get("reconstruction") is not None:
-        lines.append(f"reconstruction: {report['reconstruction']:.1%} of the variance of item vectors is lost")
+        lines.append(
+            f"reconstruction: {in_percent(report['reconstruction'], 1)} of the variance of item vectors is lost"
+        )
     if "neighbours" in report:
         near, ranking = report["neighbours"], report["ranking"]
         lines.append(

@@ -27,7 +27,7 @@ class OptimiserConfig:
     initial_accumulator: float = 0.0
     """adagrad alone."""
     warmup_steps: int = 0
-    """The rate climbs linearly over so many steps."""
+    """The rate climbs linearly over so many steps; a linear or cosine decay multiplies with that, from the first step on."""
     decay: Literal["none", "linear", "cosine", "inverse-sqrt"] = "none"
     """linear, cosine: to zero at the last of training.epochs; inverse-sqrt (T5, TIGER): lr for warmup_steps without a climb,
     then lr · sqrt(warmup_steps / step)."""

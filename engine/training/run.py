@@ -40,7 +40,7 @@ from engine.training.materials import COPIED, COPIES, Materials, gather, of_run,
 from engine.training.objectives import OBJECTIVES
 from engine.training.optimiser import OVER_ALL_EPOCHS
 from engine.training.recipe import Recipe, from_dict
-from engine.writing import in_percent
+from engine.writing import count, in_percent
 
 ALONE = World()
 FILES = {
@@ -228,9 +228,11 @@ def _lengthen(recipe: Recipe, dataset: Dataset, materials: Materials, folder: Pa
     for path, state in states.items():
         checkpoint.hand_on(path, replace(state, identity=identity(recipe, dataset, materials), finished=over))
     if over:
-        note(f"{folder}: validation had settled within {shorter.training.epochs} epochs, so more change nothing")
+        note(
+            f"{folder}: validation had settled within {count(shorter.training.epochs, 'epoch')}, so more change nothing"
+        )
         return
-    note(f"{folder} was trained for {shorter.training.epochs} epochs and goes on to {recipe.training.epochs}")
+    note(f"{folder} was trained for {count(shorter.training.epochs, 'epoch')} and goes on to {recipe.training.epochs}")
     shutil.rmtree(folder / ELSEWHERE, ignore_errors=True)
     for name in (*EVALUATION, COST, "run.json"):
         (folder / name).unlink(missing_ok=True)
@@ -294,7 +296,8 @@ def read_in_part(dataset: Dataset, longest: int, learns_from_them: bool = False)
     if longest == 1 or not longer:
         return ""
     return (
-        f"{longer:,} of {len(lengths):,} users ({in_percent(longer / len(lengths))}) have more than {longest:,} training events; "
+        f"{longer:,} of {len(lengths):,} users ({in_percent(longer / len(lengths))}) "
+        f"{'has' if longer == 1 else 'have'} more than {longest:,} training events; "
         f"{'in training and ' if learns_from_them else ''}where a list is asked for, the latest {longest:,} are read"
     )
 

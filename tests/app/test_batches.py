@@ -99,7 +99,11 @@ def test_the_page_finds_it_again(root: Path, exports: Path, launcher: Nobody) ->
     assert work.get(ANNA, one.row.id).cancelling
 
 
-def test_columns_of_a_file_are_mapped_and_it_is_answered_for(root: Path, exports: Path, launcher: Nobody) -> None:
+def test_columns_of_a_file_are_mapped_and_it_is_answered_for(
+    root: Path, launcher: Nobody, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    staged, stage = [], home.Home.stage
+    monkeypatch.setattr(home.Home, "stage", lambda here, kind="": staged.append(kind) or stage(here, kind))
     test = report(root)
     next(one for one in test.get("button_group") if one.key == "report_batch_source_2").set_value("file").run()
     content = b"a,b,time\nann,toy-9,1\n=bob,toy-12,2\n"
@@ -115,6 +119,7 @@ def test_columns_of_a_file_are_mapped_and_it_is_answered_for(root: Path, exports
     assert {"--user-column=a", "--item-column=b", "--time-column="} <= set(one.job.steps[0].words)
     (given,) = (home.here().job(one.row.id) / FILES).glob("h*.csv")
     assert given.read_bytes() == content
+    assert set(staged) == {home.MADE}  # which another server takes away at once
 
 
 def test_what_came_out_is_offered_until_it_is_deleted(root: Path, exports: Path, launcher: Nobody) -> None:

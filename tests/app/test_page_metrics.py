@@ -208,6 +208,18 @@ def test_slices_are_chosen_and_an_item_with_several_values_counts_in_each(opened
         assert "fewer than 30" in told(page)
 
 
+def test_slices_of_many_models_that_need_no_training_show_more_than_one_of_them(opened: Open) -> None:
+    def change(path: Path) -> None:
+        for number in range(9):
+            shutil.copytree(path / "popular", path / f"count{number}")
+            seal(path / f"count{number}", name=f"count{number}")
+        for name in ("alpha", "beta", "gamma", "plain"):
+            shutil.rmtree(path / name)
+
+    page = opened(change, section="slices")
+    assert "Shown: the 8 best of 10. The table" in told(page)
+
+
 def test_the_floor_stands_first_and_what_trained_too_briefly_says_so(opened: Open) -> None:
     def change(path: Path) -> None:
         seal(path / "plain", family="markov", title="Markov chain")

@@ -101,7 +101,7 @@ def test_a_model_that_goes_while_it_is_chosen_is_left_out(open_app: Open, tmp_pa
 def test_a_history_of_one_item_or_none(page: Open) -> None:
     assert "nothing can be left out" in preview(page(ds="toys", h="toy-9", parts="attention~effects"))
     test = page(ds="toys", h="", parts="history")
-    assert not test.error and "somebody nobody knows" in preview(test)
+    assert not test.error and "Cold start: an empty history" in preview(test)
 
 
 # --- reports that are kept

@@ -52,6 +52,11 @@ def test_random_codes_are_as_many_as_a_level_has() -> None:
     assert levels["Perplexity by chance"][1] < levels["Normalised perplexity"][1] == pytest.approx(20)
 
 
+@pytest.mark.parametrize(("shares", "digits"), [([0, 42.5, 100], 1), ([99.95, 50], 2), ([0.0004, 100], 4), ([1e-7], 1)])
+def test_no_share_of_a_table_is_rounded_to_all_or_nothing(shares: list[float], digits: int) -> None:
+    assert tokenizers.digits_of_shares(shares) == digits
+
+
 @pytest.mark.parametrize(("counts", "gini"), [([5, 5, 5, 5], 0.0), ([0, 0, 0, 8], 0.75), ([1, 3], 0.25), ([0, 0], 0.0)])
 def test_gini_is_twice_the_area_above_the_lorenz_curve(counts: list[int], gini: float) -> None:
     level = Usage(np.array(counts))

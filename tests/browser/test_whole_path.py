@@ -182,7 +182,7 @@ def mended(page: Page) -> None:
     assert page.get_by_test_id("stMain").evaluate("e => e.scrollWidth") <= 390
     page.set_viewport_size(WIDE)
     settle(page)
-    messy.choose(page, "Item title", "label")
+    messy.choose(page, "Title (optional)", "label")
     messy.choose(page, "Time (optional)", "when")
     page.get_by_text("check this").first.wait_for()
     messy.choose(page, "Times", "12/09/2024 16:30 =")

@@ -43,12 +43,12 @@ def test_titles(bench: Bench) -> None:
     assert [row["title"] for row in item_rows(dataset)] == ["One", "2", "x" * 299 + "…", "two lines", "5"]
     assert dataset.info.left_out == {"items that no user has": 2}
     for note in (
-        "titles longer than 300",
-        "empty titles",
-        "titles with control characters",
-        "items of the log without a row",
+        "title longer than 300",
+        "empty title",
+        "title with control characters",
+        "item of the log without a row",
     ):
-        assert f"1 {note}" in bench.err
+        assert f"1 × {note}" in bench.err
 
 
 def test_html_is_warned_of_and_becomes_plain_text(bench: Bench) -> None:

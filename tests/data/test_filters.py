@@ -18,7 +18,7 @@ def test_min_rating(bench: Bench) -> None:
         "rating or weight that is not a number": 1,
         "rated below 4": 6,
     }
-    assert "all 15 events are rated below 9" in bench.fails(log, "--min-rating", 9)
+    assert "15 are rated below 9" in bench.fails(log, "--min-rating", 9)
     assert bench.load(log, "--duplicates", "keep").info.counts["events"] == 17  # ratings nobody asks for cannot be bad
 
 

@@ -33,7 +33,7 @@ def test_a_given_split_is_what_its_files_say(bench: Bench) -> None:
     assert dataset.info.counts["test"] == 3 and dataset.info.split["test_items"] == 5 and not dataset.info.ordered
     assert dataset.popularity[item_ids(dataset).index("1")] == 0  # of the test alone: in the catalogue
     assert dataset.info.held_out == {"untrained": 1}, "in nobody's training"
-    assert "1 (20%) are of items that nobody has in training" in describe(dataset.info)
+    assert "1 (20%) is of an item that nobody has in training" in describe(dataset.info)
     cases = dataset.cases("test")
     assert cases.history[1].tolist() == [2, 3] and cases.held_out[1].tolist() == [0, 9]
     assert len(dataset.cases("valid")) == 0
@@ -71,7 +71,7 @@ def test_what_cannot_be_used_is_counted(bench: Bench, train: str, test: str, lef
 
 def test_users_on_two_lines_are_joined_and_counted(bench: Bench) -> None:
     dataset = bench.load(bench.write("train.txt", TRAIN + "1 7\n"), "--test", bench.write("test.txt", TEST))
-    assert "1 users on several lines" in bench.err and set(roles(dataset)["1"]) == set("23790")
+    assert "1 × user on several lines" in bench.err and set(roles(dataset)["1"]) == set("23790")
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_users_on_two_lines_are_joined_and_counted(bench: Bench) -> None:
         (2, "train.txt --test test.txt --repeats count", "--repeats count"),
         (2, "train.txt --test test.txt --source user-item", "user-item has no file of held-out items"),
         (2, "train.txt --source user-items", "no order"),
-        (1, "train.txt --split users --held-out-users 2 2", "of 3 users 1 have the 5 items"),
+        (1, "train.txt --split users --held-out-users 2 2", "of 3 users 1 has the 5 items"),
         (2, "train.txt --split users --fold-in 1", "--fold-in 1"),
         (2, "train.txt --split users --held-out-users 1 0", "--held-out-users 1 0"),
     ],

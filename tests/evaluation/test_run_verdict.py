@@ -12,7 +12,7 @@ from engine.cli import main
 from engine.data.dataset import Dataset
 from engine.evaluation.evaluate import evaluate
 from engine.evaluation.run_verdict import of_runs, other_seeds
-from engine.evaluation.verdict import group_rows, sentences
+from engine.evaluation.verdict import Contender, group_rows, sentences
 from engine.export.bundle import export_run
 from engine.files import alone
 from engine.runtime import Zoo
@@ -50,6 +50,21 @@ def test_runs_of_the_same_data_are_judged_together(trained: Path, tmp_path: Path
     (other / "run.json").write_text(json.dumps(record | {"fingerprint": "0" * 64}), "utf-8")
     assert of_runs([other], dataset, "full", "NDCG@10") is None
     assert of_runs(runs, dataset, "full, refit", "NDCG@10") is None  # fitted on other events: never with these
+
+
+def test_seeds_stand_in_their_order_whatever_their_folders_are_called(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sums of more than two of them in another order differ in their last bits, and samples of users with them."""
+    judged: list[Contender] = []
+    monkeypatch.setattr("engine.evaluation.run_verdict.verdict", lambda contenders, *_: judged.extend(contenders))
+    for number, (first, second) in enumerate((("one", "two"), ("two", "one"))):
+        for name, run in (("a", first), ("b", second)):
+            shutil.copytree(trained / "runs" / run, tmp_path / str(number) / name)
+        of_runs((tmp_path / str(number)).iterdir(), Dataset(trained / "data"), "full", "NDCG@10")
+    for ours, theirs in zip(judged[0].ranks, judged[1].ranks, strict=True):
+        assert ours.rank.tolist() == theirs.rank.tolist()
+    assert judged[0].ranks[0].rank.tolist() != judged[0].ranks[1].rank.tolist()
 
 
 @pytest.mark.parametrize(
@@ -162,15 +177,16 @@ def test_the_command_says_what_held_out_items_are_and_then_the_verdict(
 ) -> None:
     dataset = Path(shutil.copytree(trained / "data", tmp_path / "data"))
     about = json.loads((dataset / "dataset.json").read_text("utf-8"))
-    about["held_out"] = {"ties": about["counts"]["test"], "repeats": 0}
+    about["counts"]["test"], about["held_out"] = 1, {"ties": 1, "repeats": 0}
     (dataset / "dataset.json").write_text(json.dumps(about), "utf-8")
     words = ["evaluate", str(trained / "runs" / "popularity"), "--dataset", str(dataset)]
     assert main(words) == 0
     printed = capsys.readouterr().out
     found = of_runs((trained / "runs").iterdir(), Dataset(dataset), "full", "NDCG@10")
     assert found is not None and f"\n{sentences(found)}\nslice " in printed
-    assert 0 < printed.index("share their time") < printed.index(sentences(found))
+    assert ": 1 test user, split " in printed
+    assert 0 < printed.index("shares its time") < printed.index(sentences(found))
     assert all(row[0] in printed and row[3] in printed for row in group_rows(found))
     assert main([*words, "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
-    assert said["verdict"]["difference"] == found.difference and "share their time" in said["held_out"][0]
+    assert said["verdict"]["difference"] == found.difference and "shares its time" in said["held_out"][0]

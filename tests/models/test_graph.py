@@ -73,7 +73,7 @@ def test_a_propagation_and_its_gradient(monkeypatch: pytest.MonkeyPatch, times: 
 def test_a_pair_is_one_edge() -> None:
     graph = Graph.of(np.array([2, 0, 2, 1]), np.array([0, 3, 3, 4]), 4)
     assert (graph.items.tolist(), graph.offsets.tolist(), graph.repeated) == ([0, 2, 1], [0, 2, 2, 3], 1)
-    for part in ("3 edges", "1 repeated", "1 items without", "1 users without"):
+    for part in ("3 edges", "1 repeated", "1 repeated interaction counts once", "1 item without", "1 user without"):
         assert part in str(graph)
 
 

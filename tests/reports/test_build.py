@@ -354,10 +354,20 @@ def test_among_equals_the_best_is_the_one_that_is_marked(copied: Path) -> None:
     assert report.metrics is not None and len(ranks) > 1
     metrics = report.metrics
     (marked,) = (e.model for e in metrics.estimates if e.mark == "best" and e.metric == f"NDCG@{metrics.k}")
+    assert metrics.verdict is not None and metrics.verdict.untrained is not None
+    assert marked == metrics.verdict.untrained.name != metrics.estimates[0].model
     for order in (1, -1):
         listed = metrics.model_copy(update={"estimates": metrics.estimates[::order]})
         (best,) = (line.text for line in summary(report.model_copy(update={"metrics": listed})) if line.about == "Best")
         assert best.startswith(f"{report.titles[marked]} has the highest")
+
+
+def test_what_p_is_at_least_stands_beside_it_and_in_the_words_of_the_page(models: Zoo) -> None:
+    report = build(models, Asked(parts=["metrics"], models=["alpha", "beta", "plain"], k=5))
+    rows = tables(report)["metrics"].rows
+    least = "p adjusted by Holm for 2 comparisons, with 2,000 samples 0.002 at least"
+    assert {(p is None, note) for *_, p, note in rows} == {(True, ""), (False, least)}
+    assert html.render(report, "static").decode().count(least) == 1
 
 
 def test_two_rows_of_one_model_are_not_compared_with_others(copied: Path) -> None:

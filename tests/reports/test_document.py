@@ -67,6 +67,7 @@ def changed(report: Report, **changes: Any) -> bytes:
         (b"[1, 2]", "no report of Seqscope"),
         (b'{"format": "seqscope-report", "created": NaN}', "not valid JSON"),
         (b'{"format": "seqscope-report", "title": "\\ud800"}', "not valid JSON"),
+        (b'{"format": "seqscope-report", "codes": [-9223372036854775808]}', "not valid JSON"),
         (b"[" * 100_000 + b"]" * 100_000, "nested deeper"),
         (b'{"format": "seqscope-report", "a": ' + b"[" * 100 + b"]" * 100 + b"}", "nested deeper"),
         (b'{"format": "seqscope-report"}', "damaged report: created"),
@@ -76,6 +77,14 @@ def test_what_is_no_report(content: bytes, words: str) -> None:
     with pytest.raises(SeqscopeError, match=words) as error:
         document.read(content, "r.json")
     assert str(error.value).startswith("r.json") and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("level", [{"size": 0}, {"size": 10**12}, {"used": -1}, {"counts": [-5, 3]}])
+def test_a_level_of_codes_that_cannot_be_is_a_damaged_report(report: Report, level: dict[str, Any]) -> None:
+    raw = json.loads(document.write(report))
+    raw["codes"][0]["levels"][0] |= level
+    with pytest.raises(SeqscopeError, match="damaged report: codes"):
+        document.read(json.dumps(raw).encode())
 
 
 def test_a_newer_one_is_not_guessed_at(report: Report) -> None:

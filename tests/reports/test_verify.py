@@ -21,12 +21,12 @@ from app.reports.fields import SummaryLine
 from app.reports.part import TOLERANCE
 from app.reports.parts import metrics
 from app.reports.parts.metrics import verdict
-from app.reports.summary import _signless
+from app.reports.summary import _signless, summary
 from engine.bundle.manifest import ZERO_SHOT
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
 from tests.reports.conftest import HISTORY, Change, tampered, with_user_vectors
-from tests.runtime.bundles import describe, retrain, seal
+from tests.runtime.bundles import describe, retrain, rewrite, seal
 
 pytestmark = pytest.mark.usefixtures("asked_once")
 
@@ -109,15 +109,40 @@ def test_a_summary_of_before_still_holds(copied: Path) -> None:
     assert told_before() == [] and told_before(Best="All are alike.") == ["summary"]
 
 
-def test_shares_of_before_were_rounded_to_nothing(copied: Path) -> None:
+def test_of_before_are_shares_rounded_to_nothing_and_one_item_in_the_plural(copied: Path) -> None:
     counts = Zoo.open(copied).info.counts | {"test": 1_000}
-    describe(copied, counts=counts, held_out={"ties": 2, "repeats": 998})
+    describe(copied, counts=counts, held_out={"ties": 1, "repeats": 998})
     models = Zoo.open(copied)
     report = build(models, Asked(parts=["metrics"]))
     raw = document.write(report).decode()
-    assert raw.count("2 (<1%)") == raw.count("998 (>99%)") == 2 and wrong(report, models) == {}
-    before = json.loads(raw.replace("(<1%)", "(0%)").replace("(>99%)", "(100%)"))
-    assert wrong(document.read(json.dumps(before).encode()), models) == {}
+    assert raw.count(" 1 (<1%) shares ") == raw.count("998 (>99%)") == 2 and wrong(report, models) == {}
+    plural = raw.replace("shares its time with the event before it", "share their time with the event before them")
+    rounded = plural.replace("(<1%)", "(0%)").replace("(>99%)", "(100%)")
+    for before in (plural, rounded):
+        assert wrong(document.read(json.dumps(json.loads(before)).encode()), models) == {}
+
+
+def test_among_equals_a_report_of_before_may_have_marked_another_one(copied: Path) -> None:
+    for path in copied.glob("*/ranks.parquet"):
+        rewrite(path, rank=[1.0] * 4)
+        seal(path.parent)
+    models = Zoo.open(copied)
+    report = build(models, Asked(parts=["metrics"]))
+    assert report.metrics is not None
+    (best,) = (e for e in report.metrics.estimates if e.mark == "best" and e.metric == "NDCG@10")
+    level = next(e for e in report.metrics.estimates if e.mark == "level" and e.metric == "NDCG@10")
+
+    def holds(**changes: float) -> bool:
+        """Whether the report does where the two have changed places."""
+        swapped = {(e.model, e.metric): {"mark": o.mark, "p": o.p} for e, o in ((best, level), (level, best))}
+        estimates = [
+            e.model_copy(update=swapped[e.model, e.metric] | changes) if (e.model, e.metric) in swapped else e
+            for e in report.metrics.estimates
+        ]
+        older = report.model_copy(update={"metrics": report.metrics.model_copy(update={"estimates": estimates})})
+        return wrong(older.model_copy(update={"summary": summary(older)}), models) == {}
+
+    assert holds() and not holds(mean=0.5)
 
 
 def test_a_report_of_before_does_not_say_whether_validation_had_settled(copied: Path) -> None:

@@ -131,6 +131,24 @@ def test_what_expired_comes_back_with_all_that_belongs_to_it(store: Store, passi
         assert sweep(store) == Swept() and lost.entries(home.here()) == []
 
 
+def test_what_is_used_before_its_turn_comes_stays(store: Store, passing: Time, monkeypatch: pytest.MonkeyPatch) -> None:
+    its_clock, ask = clock_of(store), store.file.ask
+    used, dataset = uploaded(store), uploaded(store)
+
+    def asked_and_used(query: str, *values: object) -> object:
+        rows = ask(query, *values)
+        if query.startswith("select owner, id from dataset d "):
+            with store.file.transaction() as transaction:
+                transaction.execute("update dataset set expires = ? where id = ?", [records.until(ANNA), used.id])
+        return rows
+
+    passing.passes(7.1)
+    its_clock.tick()
+    monkeypatch.setattr(store.file, "ask", asked_and_used)
+    assert sweep(store) == Swept(datasets=1)
+    assert [left.id for left in store.datasets.of(ANNA)] == [used.id] != [dataset.id]
+
+
 def test_what_is_in_lost_is_deleted_after_seven_days_on_which_it_ran(own_home: Path, passing: Time) -> None:
     folder = home.here().dataset(ANNA, home.new_id()).path
     with closing(Store()) as store:

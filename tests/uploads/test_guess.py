@@ -13,7 +13,7 @@ from app.screens.your_data.upload_words import called
 from engine.errors import Refused
 from engine.tabular.reading import FileKind, Guess
 from tests import shop
-from tests.uploads.conftest import ITEMS, LOG, RECBOLE_ITEMS, RECBOLE_LOG, TRANSACTIONS, Desk
+from tests.uploads.conftest import ITEMS, LOG, RECBOLE_ITEMS, RECBOLE_LOG, TRANSACTIONS, Desk, counts
 
 KOREAN = "item_id,title,category\n1,기생충,영화\n2,올드보이,영화\n3,살인의 추억,스릴러\n4,봄 여름 가을 겨울 그리고 봄,드라마\n"
 JAPANESE = (
@@ -89,6 +89,19 @@ def test_delimiters_that_titles_hold_too_and_one_column_is_said_with_what_it_may
     guess = desk.guess("item_id;title\n1;a\n2;b\n", fixed={"delimiter": ","})
     assert "Couldn't find columns" in guess.stop and "semicolon" in guess.stop and guess.head[0] == "item_id;title"
     assert "Couldn't find columns" in desk.guess("abc\ndef\nghi\n").stop
+    assert "Couldn't find columns" in desk.guess("item_id\n1\n2\n", "log").stop
+
+
+def test_a_catalogue_may_have_no_titles(desk: Desk) -> None:
+    guess = desk.guess("sku,type\n1,hat\n2,shirt\n3,hat\n")
+    choice = guess.choice("columns")
+    assert roles(guess) == {"sku": "item_id", "type": "text"} and not guess.reading.faults("catalogue")
+    assert choice is not None and choice.sure == "unsure" and "title" in choice.why
+    assert counts(desk.check()) == {"title_missing": 3}
+    assert desk.items()[1] == {"item_id": "2", "title": "2", "type": "shirt"}
+    assert roles(desk.guess("sku,note\n1,hat\n2,shirt\n"))["note"] == "title"  # by its values
+    desk.check("item_id\n1\n2\n")
+    assert desk.items() == [{"item_id": "1", "title": "1"}, {"item_id": "2", "title": "2"}]
 
 
 def test_of_many_lines_all_but_a_few_are_not_all(desk: Desk) -> None:
@@ -223,8 +236,8 @@ def test_a_role_that_the_visitor_chose_is_kept(desk: Desk) -> None:
     assert [column.role for column in reading.columns] == ["item_id", "title", "text"]
     assert not reading.faults("catalogue")
     (fault,) = reading.with_role("a", "skip").faults("catalogue")
-    (both,) = reading.with_role("a", "skip").with_role("b", "skip").faults("catalogue")
-    assert "item id" in fault and "title" not in fault and "item id and the title" in both
+    (both,) = reading.faults("log")[:1]
+    assert "item id" in fault and "the user and the item" in both
 
 
 # --- times

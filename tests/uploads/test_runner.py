@@ -57,7 +57,7 @@ def test_from_upload_to_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert found.bad_rows == 1 and files.readings(tmp_path) == readings
     shares = [done for done, _ in heard]
     assert "Reading the log" in {words for _, words in heard} and shares == sorted(shares)
-    with pytest.raises(UploadFailed, match="1 bad row"):
+    with pytest.raises(UploadFailed, match="cannot be used: 1\\."):
         files.accept(tmp_path, found, without_bad_rows=False)
     assert not (tmp_path / "clean").exists()
     files.accept(tmp_path, found, without_bad_rows=True)

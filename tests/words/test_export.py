@@ -86,7 +86,7 @@ def test_the_command(
     found = TextEncoder.open(facts["export"]["path"]).embed([f"{KOREAN[1]}; brand: 가"])[0]
     assert np.abs(found - np.load(facts["path"])[1]).max() < 1e-4
     assert cli.main([*command, "--fields", "title:2"]) == 0
-    assert "text: title:2; no text: 1 items" in capsys.readouterr().out
+    assert "text: title:2; no text: 1 item" in capsys.readouterr().out
     assert cli.main(command) == 0
     assert "found in the cache" in capsys.readouterr().out
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
 from app.analysis import semantic_ids, tokenizers
 from app.figures import semantic_ids as drawing
@@ -27,11 +28,11 @@ _FIRST = "These are the codes of the first {} items of the history and the lists
 
 
 class Level(ReportModel):
-    size: int
-    used: int
+    size: int = Field(ge=1, le=2**24)
+    used: int = Field(ge=0)
     perplexity: float
     gini: float
-    counts: list[int]
+    counts: list[Annotated[int, Field(ge=0)]]
     """Items per code, the most used first."""
 
 
@@ -212,8 +213,8 @@ def _by_chance(level: Level, report: Report) -> float:
 
 def _normalised(codes: Codes, report: Report) -> tuple[str, str]:
     """(perplexity of each level as a share of its codes, the same of random codes): "90% · 71% · 40%" each."""
-    shares = [f"{level.perplexity / level.size:.0%}" for level in codes.levels[:6]]
-    random = [f"{_by_chance(level, report):.0%}" for level in codes.levels[:6]]
+    shares = [in_percent(level.perplexity / level.size) for level in codes.levels[:6]]
+    random = [in_percent(_by_chance(level, report)) for level in codes.levels[:6]]
     return " · ".join(shares), random[0] if len(set(random)) == 1 else " · ".join(random)
 
 

@@ -59,7 +59,7 @@ class HistoryPart(Part[History]):
             if items:
                 blocks.append({"kind": "path", "items": [clean(item.title, 120) for item in items]})
             else:
-                blocks.append(quiet("Empty: this is what models say of somebody nobody knows."))
+                blocks.append(quiet("Cold start: an empty history."))
         return blocks
 
 

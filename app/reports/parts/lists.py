@@ -14,7 +14,7 @@ from app.analysis.recommend import bar as relative
 from app.reports.blocks import Block, Table, grid, quiet, sign
 from app.reports.fields import Item, ItemId, Name, ReportModel, number
 from app.reports.part import TOLERANCE, ByModel, Checked, Source, difference
-from app.text import clean, percent, short
+from app.text import clean, count, percent, short
 
 if TYPE_CHECKING:
     from app.reports.document import Report
@@ -25,8 +25,8 @@ class Ranked(Item):
     score: float
     """In the model's own units: comparable within this list alone."""
     share: float | None
-    """The probability that it comes next, among all items that could be recommended; of a model that writes codes, that of the
-    item's. None where the model gives none."""
+    """The probability that the model gives it, among all items that could be recommended; of a model that writes codes, that of
+    the item's. None where the model gives none."""
     strength: float | None = Field(default=None, exclude_if=lambda value: value is None)
     """Of format 1 alone: the score within the model, from an item in the middle of the catalogue (0) to its best one (1)."""
     ties: list[ItemId] = []
@@ -104,7 +104,7 @@ class Lists(ByModel[list[Listing]]):
                 return Checked(
                     subject, False, f"place {place + 1} was “{clean(was, 80)}”, now it is “{clean(is_, 80)}”"
                 )
-        items = f"the same {len(then.items)} items in the same order"
+        items = f"the same {count(len(then.items), 'item')} in the same order"
         within = f"scores within {TOLERANCE:g}{'; the shares of format 1 are not compared' if old else ''}"
         return Checked(subject, wrong is None, f"{items}, {f'but {wrong}' if wrong else within}")
 

@@ -22,7 +22,7 @@ from app.reports.part import Checked, Part, Source, same
 from app.styles import dotted
 from app.text import clean, count, listed
 from engine.errors import SeqscopeError
-from engine.runtime import Zoo, judge, protocols
+from engine.runtime import Zoo, judge, protocols, repeats
 
 if TYPE_CHECKING:
     from app.reports.document import Report
@@ -171,11 +171,13 @@ class MetricsPart(Part[Metrics]):
     def tables(self, content: Metrics, report: Report) -> dict[str, Table]:
         kinds = list(dict.fromkeys(estimate.metric for estimate in content.estimates))
         titles, protocol = _titles(content, report), content.protocol
+        least = _adjusted(content)
         rows: list[tuple[Any, ...]] = []
         beyond: list[tuple[Any, ...]] = []
         for row, title in titles.items():
             (estimates, lists), why = content.of(row), content.cannot(analysis.model_of(row))
-            rows += [(title, protocol, o.metric, o.mean, o.low, o.high, o.people, o.mark, o.p, "") for o in estimates]
+            of_row = [(title, protocol, o.metric, o.mean, o.low, o.high, o.people, o.mark, o.p) for o in estimates]
+            rows += [(*values, "" if values[-1] is None else least) for values in of_row]
             rows += [(title, protocol, kind, *[None] * 3, content.people, "", None, why) for kind in kinds if why]
             values = [lists.value(metric.field) for metric in judge.BEYOND.values()]
             beyond.append((title, content.k, *values, lists.note))
@@ -210,7 +212,10 @@ class MetricsPart(Part[Metrics]):
         head = ["Model", *kinds, *(metric.at(content.k) for metric in judge.BEYOND.values())]
         tables, figure, apart = self.tables(content, report), _figure(content, report), repeats_apart(content, report)
         # the protocol is named in files as it is in commands
-        in_words = [(title, protocols.title(name), *values) for title, name, *values in tables["metrics"].rows]
+        in_words = [
+            (title, protocols.title(name), *values, p, "" if note == _adjusted(content) else note)
+            for title, name, *values, p, note in tables["metrics"].rows
+        ]
         return [
             *(p(text) for text in (" ".join(map(clean, content.held_out)), verdict(content, report)) if text),
             *([figures(figure, width=62)] if figure is not None else []),
@@ -280,11 +285,14 @@ def measure(models: Zoo, names: tuple[str, ...], protocol: str | None, k: int) -
             f"No model was evaluated under the protocol “{protocol[:80]}”; there are {', '.join(possible)}."
         )
     ranks_of, left_out = evaluation.people(models, protocol, names)
-    ranks = {row: ranks_of[row] for row in sorted(ranks_of, key=lambda row: names.index(analysis.model_of(row)))}
+    rows = sorted(ranks_of, key=lambda row: names.index(analysis.model_of(row)))
+    ranks = {row: ranks_of[row] for row in rows}
     if not ranks or not len(next(iter(ranks.values()))):
         return None
     k = max(cut for cut in analysis.cutoffs(len(models)) if cut <= k)
-    standing = analysis.standing(ranks, [judge.key(name, k) for name in analysis.metrics_of(protocol)])
+    # of equals the plainest is the best, as in the verdict
+    standing = analysis.standing(ranks_of, [judge.key(name, k) for name in analysis.metrics_of(protocol)])
+    entries = sorted(standing[standing["note"] == ""].itertuples(), key=lambda entry: rows.index(entry.model))
     exposures = {name: models.bundles[name].exposure_table() for name in names}
     beyond = analysis.beyond(exposures, ranks, protocol, k, models.popularity)
     return Metrics(
@@ -295,10 +303,7 @@ def measure(models: Zoo, names: tuple[str, ...], protocol: str | None, k: int) -
         left_out=left_out,
         samples=analysis.SAMPLES,
         seed=analysis.SEED,
-        estimates=[
-            Estimate(**_estimate(row), mark=row.mark, p=number_or_none(row.holm))
-            for row in standing[standing["note"] == ""].itertuples()
-        ],
+        estimates=[Estimate(**_estimate(entry), mark=entry.mark, p=number_or_none(entry.holm)) for entry in entries],
         beyond=[_beyond(row) for row in beyond.itertuples()],
         absent=[name for name in names if name not in {analysis.model_of(row) for row in ranks}],
         repeats=_repeats(models, ranks, [f"{name}@{k}" for name in ("HR", judge.HEADLINE)]),
@@ -349,11 +354,13 @@ def _known_then(then: Metrics, now: Metrics, verdict: judge.Verdict | None) -> M
         entry.model_copy(update={"others": {field: entry.others[field] for field in entry.others if field in others}})
         for entry in now.beyond
     ]
-    before = [text.replace("(<1%)", "(0%)").replace("(>99%)", "(100%)") for text in now.held_out]
-    held_out = before if then.held_out == before else now.held_out
+    plural = [repeats.in_plural(text) for text in now.held_out]
+    rounded = [text.replace("(<1%)", "(0%)").replace("(>99%)", "(100%)") for text in plural]
+    held_out = then.held_out if then.held_out in (plural, rounded) else now.held_out
     estimates = _widths_then(then.estimates, [entry for entry in now.estimates if entry.metric in known])
-    repeats = _widths_then(then.repeats, now.repeats)
-    changes = {"estimates": estimates, "repeats": repeats, "beyond": beyond, "held_out": held_out, "verdict": verdict}
+    estimates = _marks_then(then.estimates, estimates)
+    slices = _widths_then(then.repeats, now.repeats)
+    changes = {"estimates": estimates, "repeats": slices, "beyond": beyond, "held_out": held_out, "verdict": verdict}
     return now.model_copy(update=changes)
 
 
@@ -364,6 +371,23 @@ def _widths_then(then: Sequence[Given], now: Sequence[Given]) -> list[Given]:
         entry.model_copy(update={"low": entry.mean, "high": entry.mean})
         if _whose(entry) in before and number(judge.interval(np.full(entry.people, entry.mean)).high) == entry.high
         else entry
+        for entry in now
+    ]
+
+
+def _marks_then(then: Sequence[Estimate], now: Sequence[Estimate]) -> list[Estimate]:
+    """With the marks and p of the report, where of equals it has another one as the best, and one alone."""
+    best = {entry.metric: entry for entry in now if entry.mark == "best"}
+    marked = [entry for entry in then if entry.mark == "best"]
+    moved = {
+        was.metric
+        for was in marked
+        if (entry := best.get(was.metric)) is not None and was.mean == entry.mean and row_of(was) != row_of(entry)
+        if [other.metric for other in marked].count(was.metric) == 1
+    }
+    before = {_whose(entry): entry for entry in then if entry.metric in moved}
+    return [
+        entry.model_copy(update={"mark": was.mark, "p": was.p}) if (was := before.get(_whose(entry))) else entry
         for entry in now
     ]
 
@@ -440,6 +464,11 @@ def _floor_left_out(content: Metrics, families: Mapping[str, str]) -> bool:
     return compared is not None and compared.among > len(families) - len(floor.learned(families, families))
 
 
+def _adjusted(content: Metrics) -> str:
+    """What p is, in words."""
+    return analysis.adjusted(sum(content.cannot(entry.model) is None for entry in content.beyond) - 1)
+
+
 def _marked(content: Metrics) -> bool:
     """Whether one is called the best; a model that stands alone is not."""
     return any(estimate.mark for estimate in content.estimates)
@@ -451,7 +480,7 @@ def protocol_words(content: Metrics, report: Report) -> str:
         f"Intervals: 95%, bootstrap over users, {content.samples:,} samples, seed {content.seed}"
     )
     if _marked(content):
-        text += "; ≈: not significantly different from the best, by a paired bootstrap and Holm's correction"
+        text += f"; ≈: not significantly different from the best, by a paired bootstrap ({_adjusted(content)})"
     text += f".{analysis.left_out(content.left_out)}"
     if content.absent:
         text += f" Not evaluated so: {listed([report.titles[name] for name in content.absent])}."

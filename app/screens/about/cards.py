@@ -143,7 +143,8 @@ def cannot(bundle: Bundle) -> list[str]:
 
 def _held_out(info: DatasetInfo, part: str) -> str:
     users = info.counts.get(part, 0)
-    return f"{info.split.get(f'{part}_items', users):,} items of {count(users, 'user')}" if info.sets else f"{users:,}"
+    items = count(info.split.get(f"{part}_items", users), "item")
+    return f"{items} of {count(users, 'user')}" if info.sets else f"{users:,}"
 
 
 def _time(times: Mapping[str, Any]) -> str:

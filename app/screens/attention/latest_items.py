@@ -30,7 +30,7 @@ def gates(models: Zoo, name: str, history: tuple[int, ...]) -> None:
         columns={"gate": widgets.FOUR_DIGITS},
     )
     read = (
-        f"The latest {count(len(openings), 'item')} of {len(history)} have a gate. "
+        f"The latest {count(len(openings), f'item of {len(history)} has', f'items of {len(history)} have')} a gate. "
         if len(openings) < len(history)
         else ""
     )
@@ -56,7 +56,7 @@ def filters(models: Zoo, name: str, history: tuple[int, ...]) -> None:
     export.figure(
         figures.filters(weights, called, narrow=widgets.on_phone(), dark=widgets.dark()),
         key=f"attention_filters_{name}",
-        alt=f"What {count(len(weights), 'vertical filter')} of {clean(bundle.manifest.title)} weigh {count(read, 'item')} with.",
+        alt=f"Weights of {count(read, 'item')} in {count(len(weights), 'vertical filter')} of {clean(bundle.manifest.title)}.",
         table=_table(weights, "filter", called),
         name=f"attention {name} filters",
     )
@@ -91,7 +91,7 @@ def _best_rows(models: Zoo, name: str, history: tuple[int, ...]) -> None:
     )
     st.caption(
         md(
-            f"{count(matches[0].shape[1], 'horizontal filter')} of each height slide over the items, and each keeps its best "
+            f"{count(matches[0].shape[1], 'horizontal filter')} of each height: each slides over the items and keeps its best "
             "match (max pooling). A cell is the share of what the filters of that height keep that comes from the row that ends "
             "with that item; each column adds up to 100%. Rows that begin before the history are filled up with nothing. How a "
             "match counts is up to the layer that follows."

@@ -110,7 +110,9 @@ def _overview(models: Zoo, answers: list[recommend.Answer], current: tuple[int, 
 
 
 _SHARE = (
-    "Softmax of the scores over all items that could be recommended. Popularity and the Markov chain: counts over their sum. "
+    "That the item comes next: softmax of the scores over all items that could be recommended. Popularity and the Markov chain: "
+    "counts over their sum, so that next to nothing is left for what never followed. Mult-VAE and Mult-DAE: that an item which "
+    "such a user has is this one, whenever it comes. "
     "Generative models: the probability of the item’s semantic ID, shared by items in collision. "
     "Models trained with sampled negatives are overconfident; those whose scores only order items, such as AttRec and item-kNN, "
     "give none."

@@ -151,7 +151,7 @@ def _slices(this: MetricsChoices) -> None:
             figures.slices, table[table["model"].isin(drawn)], this.metric, this.titles, this.looks, widgets.on_phone()
         ),
         key="metrics_slices",
-        alt=f"{this.metric} of {len(drawn)} models by {clean(options[by], 80).lower()}, with 95% intervals.",
+        alt=f"{this.metric} of {count(len(drawn), 'model')} by {clean(options[by], 80).lower()}, with 95% intervals.",
         table=this.named(table),
         name=f"slices {by} {this.metric}",
         columns={"mean": widgets.FOUR_DIGITS, "low": widgets.FOUR_DIGITS, "high": widgets.FOUR_DIGITS},
@@ -170,9 +170,10 @@ def _slices(this: MetricsChoices) -> None:
         else "Groups of about equal size."
     )
     if len(drawn) < len(this.people):
+        both = 0 < len(floor.learned(drawn, this.families)) < len(drawn)
         note = (
-            f"Shown: the {len(drawn)} best of {len(this.people)}, including one without training. The table under the figure has "
-            f"all; choose others by kind above. {note}"
+            f"Shown: the {len(drawn)} best of {len(this.people)}{', including one without training' * both}. The table under the "
+            f"figure has all; choose others by kind above. {note}"
         )
     if by.startswith("attribute:") and (valueless := evaluation.in_no_slice(this.models, this.protocol, by)):
         note += f" In no slice: {count(valueless, 'held-out item')} without a value."
@@ -183,12 +184,13 @@ def _slices(this: MetricsChoices) -> None:
 
 
 def _few(this: MetricsChoices) -> list[str]:
-    """The rows that are drawn: the best, and the best of those that need no training."""
+    """The rows that are drawn: the best, and the best of those that need no training; of these more where there is room."""
     rows = [row for row in this.rows if row in this.people]
     if len(rows) <= _DRAWN:
         return rows
     counted = floor.best(this.means(), this.families)
-    return [*([counted[0]] if counted else []), *floor.learned(rows, this.families)][:_DRAWN]
+    first = [*([counted[0]] if counted else []), *floor.learned(rows, this.families)]
+    return [*first, *(row for row in rows if row not in first)][:_DRAWN]
 
 
 def _groups_of_the_verdict(this: MetricsChoices) -> None:

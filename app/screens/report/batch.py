@@ -154,7 +154,7 @@ def _look(who: str, upload: Any, named: dict[str, str]) -> Look:
     kept: dict[str, Look] = st.session_state.setdefault(f"report_batch_{upload.file_id}_seen", {})
     key = repr(sorted(named.items()))
     if key not in kept:
-        folder, limits = home.here().stage(), UploadLimits.of_environment()
+        folder, limits = home.here().stage(home.MADE), UploadLimits.of_environment()
         try:
             with st.spinner("Looking at the histories; other uploads may come first …", show_time=True):
                 kept[key] = batches.look(folder, _write(upload, folder), named, limits, who)
@@ -177,7 +177,7 @@ def _write(upload: Any, folder: Path) -> Path:
 def _start(
     who: str, models: Zoo, upload: Any, chosen: list[str], form: str, titles: bool, columns: dict[str, str]
 ) -> None:
-    now, folder = state.get(), home.here().stage()
+    now, folder = state.get(), home.here().stage(home.MADE)
     try:
         if upload is not None:
             _write(upload, folder)

@@ -8,6 +8,7 @@ from app.components import sections
 from app.figures import semantic_ids as figures
 from app.screens.semantic_ids.selection import Selection
 from app.text import clean, listed, md
+from engine.writing import in_percent
 
 
 def show(page: Selection) -> None:
@@ -104,7 +105,7 @@ def _plane(page: Selection, level: int) -> None:
             )
             st.caption(
                 md(
-                    f"{how.method.capitalize()}; the plane shows {how.shares[level]:.0%} of the variance. Clusters: {how.source} "
-                    "in the full space. Larger marks have more items, hollow ones none."
+                    f"{how.method.capitalize()}; the plane shows {in_percent(how.shares[level])} of the variance. "
+                    f"Clusters: {how.source} in the full space. Larger marks have more items, hollow ones none."
                 )
             )

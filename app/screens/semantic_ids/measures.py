@@ -15,19 +15,23 @@ from app.text import clean, count, listed, md, share_of_all
 from engine.runtime import Tokenization
 from engine.writing import in_percent
 
-
-def _share(help: str | None = None) -> Any:
-    return st.column_config.NumberColumn(format="%.1f%%", help=help)
-
-
-_LEVELS = {
-    "Utilisation": _share(glossary.tooltip("Codebook utilisation")),
-    "Normalised perplexity": _share(glossary.tooltip("Normalised perplexity")),
-    "Perplexity by chance": _share(),
-    "Gini": st.column_config.NumberColumn(format="%.2f", help=glossary.tooltip("Lorenz curve and Gini of codes")),
-    "Shared prefix": _share("The share of items whose codes up to this level are another item's as well."),
-    "Shared prefix by chance": _share(),
+_SHARES = {
+    "Utilisation": glossary.tooltip("Codebook utilisation"),
+    "Normalised perplexity": glossary.tooltip("Normalised perplexity"),
+    "Perplexity by chance": None,
+    "Shared prefix": "The share of items whose codes up to this level are another item's as well.",
+    "Shared prefix by chance": None,
 }
+
+
+def _columns(by_level: pd.DataFrame) -> dict[str, Any]:
+    """by_level: of `tokenizers.levels_table`."""
+    shares = {
+        name: st.column_config.NumberColumn(format=f"%.{tokenizers.digits_of_shares(by_level[name])}f%%", help=help)
+        for name, help in _SHARES.items()
+    }
+    gini = st.column_config.NumberColumn(format="%.2f", help=glossary.tooltip("Lorenz curve and Gini of codes"))
+    return shares | {"Gini": gini}
 
 
 def overview(page: Selection) -> None:
@@ -42,7 +46,7 @@ def overview(page: Selection) -> None:
     )
     widgets.table(
         by_level,
-        column_config=_LEVELS,
+        column_config=_columns(by_level),
         height="content",
         alt="Use and collisions of the codes of every level, beside random codes",
         key="semantic_levels",
@@ -79,7 +83,7 @@ def _card(page: Selection, tokenization: Tokenization) -> None:
     measured, levels = tokenization.about.figures, tokenizers.usage(tokenization)
     near = measured.neighbours
     used = sum(level.used for level in levels) / max(sum(level.size for level in levels), 1)
-    chance = "" if near is None else f" By chance here {near.chance / len(levels):.0%}."
+    chance = "" if near is None else f" By chance here {in_percent(near.chance / len(levels))}."
     with st.container(border=True):
         st.markdown(page.heading(tokenization))
         st.caption(f"{md(tokenizers.shape_words(tokenization))}. {md(tokenizers.summary(tokenization), 600)}")
@@ -94,7 +98,7 @@ def _card(page: Selection, tokenization: Tokenization) -> None:
             ),
             (
                 "Shared codes (CF)",
-                "–" if near is None else f"{near.shared_by_cosine / len(levels):.0%}",
+                "–" if near is None else in_percent(near.shared_by_cosine / len(levels)),
                 "Shared codes with nearest CF neighbour",
                 chance,
             ),

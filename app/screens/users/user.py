@@ -84,9 +84,7 @@ def _similar(models: Zoo, row: int) -> None:
         st.caption("None of the other users listed here has an item of this history.")
         return
     if not models.info.sets:
-        st.caption(
-            f"This user's held-out item is in the histories of {similar.have_target} of these {len(similar.rows)}."
-        )
+        st.caption(f"Histories with this user's held-out item: {similar.have_target} of these {len(similar.rows)}.")
     with st.container(gap=None):
         for other, similarity, shared in zip(similar.rows, similar.similarity, similar.shared, strict=True):
             other_id = models.users["user_id"][int(other)].as_py()

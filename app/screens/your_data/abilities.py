@@ -52,7 +52,8 @@ def show(owner: str, dataset: StoredDataset) -> None:
         st.caption(
             "Of the items ids alone are known: models that read texts, and semantic IDs made of texts, are left out."
         )
-    label = f"{count(len(now), 'model answers', 'models answer')} now, {len(later)} need training: which, and why"
+    need = count(len(later), "needs", "need")
+    label = f"{count(len(now), 'model answers', 'models answer')} now, {need} training: which, and why"
     with st.expander(label, key=f"data_able_{dataset.id}", icon=":material/fact_check:"):
         for heading, icon, some in (
             ("At once", ":material/check_circle:", now),

@@ -12,7 +12,7 @@ from engine.tabular.reading import NEEDED, PATTERN, SEPARATORS, TIMES, FileKind,
 
 _NONE = ""
 _ROLES: dict[FileKind, tuple[tuple[Role, str], ...]] = {
-    "catalogue": (("item_id", "Item id"), ("title", "Item title")),
+    "catalogue": (("item_id", "Item id"), ("title", "Title (optional)")),
     "log": (
         ("user", "User"),
         ("item", "Item"),

@@ -9,7 +9,7 @@ from app import export, guard, home, work, zoo
 from app.components import jobs
 from app.figures import metrics as figures
 from app.store.records import JobKind, NotFound, StoredDataset
-from app.text import md, span
+from app.text import count, md, span
 from app.work import Work
 from engine.runtime import Zoo
 
@@ -81,7 +81,11 @@ def _steps(job: Work) -> None:
     if job.job is None:
         return
     now, many = job.status, len(job.job.steps)
-    label = f"{now.step} of {many} steps done" if now.state == "queued" else f"Step {min(now.step + 1, many)} of {many}"
+    label = (
+        f"{now.step} of {count(many, 'step')} done"
+        if now.state == "queued"
+        else f"Step {min(now.step + 1, many)} of {many}"
+    )
     with st.expander(label, key=f"data_steps_{job.row.id}"):
         parts = now.parts
         for number, step in enumerate(job.job.steps):

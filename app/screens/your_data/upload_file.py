@@ -90,7 +90,7 @@ class Draft:
 
 _MOST_PASTED = 500_000  # characters; more is better a file
 _WORDS: dict[FileKind, tuple[str, str]] = {
-    "catalogue": ("Catalogue", "One item per row: an id, a title, and what else is known about it."),
+    "catalogue": ("Catalogue", "One item per row: an id, a title where there is one, and what else is known about it."),
     "log": ("Log", "One event per row: a user, an item, and the time where it is known."),
 }
 
