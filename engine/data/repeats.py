@@ -82,6 +82,7 @@ def meaning(rule: str | None, measured: Mapping[str, float]) -> str:
 NOTABLE = 0.1
 """Share of the held-out items from which on a sentence says what to do about them."""
 TIES, REPEATS, NEGATIVE, UNTRAINED = "ties", "repeats", "negative", "untrained"
+_FLAGS = {TIES: " (--ties shuffle)", REPEATS: " (--repeats first)", NEGATIVE: " (--drop-negative)"}
 
 
 def count_held_out(
@@ -109,10 +110,13 @@ def count_held_out(
     return counts
 
 
-def about_held_out(counts: Mapping[str, int], cases: int, options: Mapping[str, Any]) -> list[str]:
+def about_held_out(
+    counts: Mapping[str, int], cases: int, options: Mapping[str, Any], *, flags: bool = False
+) -> list[str]:
     """What was counted, in a sentence, then one for each number that bears on a verdict; empty where nothing was counted.
 
-    counts: of `DatasetInfo.held_out`; cases: held-out items in all; options: those of the import (`DatasetInfo.options`).
+    counts: of `DatasetInfo.held_out`; cases: held-out items in all; options: those of the import (`DatasetInfo.options`); flags:
+    name those of `seqscope data import` that do what is advised.
     """
     if not cases or not counts:
         return []
@@ -132,4 +136,6 @@ def about_held_out(counts: Mapping[str, int], cases: int, options: Mapping[str, 
     }
     if options.get("ties") in ("known", "shuffle"):
         del advice[TIES]
+    if flags:
+        advice = {kind: f"{words[:-1]}{_FLAGS.get(kind, '')}." for kind, words in advice.items()}
     return [f"Of {cases:,} held-out items {', '.join(parts)}.", *(advice[kind] for kind in many if kind in advice)]

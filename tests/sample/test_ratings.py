@@ -121,6 +121,7 @@ def test_films_of_one_title_and_year_get_ids_of_their_own() -> None:
 def test_an_order_that_is_known_needs_no_advice_to_shuffle_ties() -> None:
     counts = {"ties": 50, "repeats": 0}
     assert [len(repeats.about_held_out(counts, 100, {"ties": ties})) for ties in ("file", "known")] == [2, 1]
+    assert repeats.about_held_out(counts, 100, {}, flags=True)[1].endswith("(--ties shuffle).")
     (words,) = repeats.about_held_out({"repeats": 0, "negative": 2, "untrained": 2_573}, 2_574, {})[:1]
     assert repeats.meaning("first", {"repeated_events": 3e-5}).count(" <0.1% of events") == 1
     assert [in_percent(share, 1) for share in (0.0, 0.0004, 0.0005, 0.9996, 1.0)] == [
