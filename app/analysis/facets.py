@@ -121,7 +121,9 @@ def row_words(row: Mapping[str, Any], facets: Sequence[Facet]) -> list[str]:
 
 
 def matched(row: Mapping[str, Any], searched: Sequence[str], text: str) -> list[str]:
-    """By which attributes an item matches words that are not in its title: "Director: Ridley Scott"; not escaped."""
+    """By what an item matches words that are not in its title, its id or attributes: "Director: Ridley Scott"; not escaped."""
+    if text.strip().lower() == str(row["item_id"]).lower() != str(row["title"]).lower():
+        return [f"{caption('item_id')}: {row['item_id']}"]
     title = title_words(str(row["title"]), row.get("year"))
     left = [word for word in words_of(text) if f" {word}" not in title]
     passages = []

@@ -33,7 +33,8 @@ def standing(popularity: npt.NDArray[np.int64], item: int) -> Standing:
 
 
 def attributes(items: pa.Table, item: int) -> list[tuple[str, str, list[str]]]:
-    """(column, what it is called, its values in words) of what an item has; without the description."""
+    """(column, what it is called, its values in words) of what an item has, its id last, unless that stands in for its title;
+    without the description."""
     described = prose(items)
     rows = []
     for name in items.column_names:
@@ -43,7 +44,9 @@ def attributes(items: pa.Table, item: int) -> list[tuple[str, str, list[str]]]:
         values = [str(element) for element in value] if isinstance(value, list) else [value_words(value)]
         if any(values):
             rows.append((name, caption(name), values))
-    return sorted(rows, key=lambda entry: names_items(entry[0]))
+    rows.sort(key=lambda entry: names_items(entry[0]))
+    title, item_id = (items[name][item].as_py() for name in ("title", "item_id"))
+    return rows if title == item_id else [*rows, ("item_id", caption("item_id"), [item_id])]
 
 
 def description(items: pa.Table, item: int) -> str:

@@ -88,13 +88,14 @@ def writes(bundle: Bundle) -> dict[str, str]:
 
 
 def in_short(bundle: Bundle) -> dict[str, str]:
-    """Term → words: first what sets models apart, then what else it shows or does not."""
+    """Term → words: what the model is, what sets models apart, then what else it shows or does not. Foreign text: escape it."""
     capabilities = abilities(bundle)
     unseen = next(ability.cannot for ability in capabilities if ability.name == "unseen_items")
     unordered = cannot(bundle, "reads_order")
     others = [ability for ability in capabilities if ability.name not in _SAID_APART]
     shows = [ability.words for ability in others if ability.cannot is None]
     return {
+        "How it works": summary(bundle),
         **({} if unordered is None else {"Order of the history": unordered}),
         "Items it has never seen": unseen or "It reads item text, so it can also recommend new items.",
         "Ties": "Every item has its own score; ties keep the order of the catalogue.",

@@ -107,7 +107,8 @@ def _dense(bundle: Bundle) -> list[FlowStep]:
     elif about.attention is not None:
         sees = "those before it" if about.attention.causal else "all others"
         network = f"{count(about.attention.layers, 'layer')} of {count(about.attention.heads, 'head')}"
-        second = FlowStep("Self-attention", f"{network}; each item looks at {sees}.")
+        mask = " [MASK] stands where the next item will be." if about.attention.next_token else ""
+        second = FlowStep("Self-attention", f"{network}; each item looks at {sees}.{mask}")
     elif about.sentence is not None and not about.training.parameters:
         second = FlowStep("Sum", "The weighted sum of the vectors of the items that are read; nothing is learned.")
     else:

@@ -81,15 +81,21 @@ def _is(names: Sequence[str]) -> str:
 
 def how_sure(study: Study, results: pd.DataFrame) -> str:
     """What intervals say and what they do not, in a sentence. results: of `table`."""
-    people = count(study.people or 0, "user")
-    seeds = len(study.variants[0].outcomes)
-    words = f"Paired over the same {people}, 95% bootstrap; {adjusted(len(results) - 1)}. "
-    if seeds == 1:
-        return words + "One seed each: the intervals do not cover the variance between trainings."
-    apart = results["spread"].max()
     return (
-        f"{words}Means of {seeds} seeds (strokes: each alone), whose differences are up to {apart:.3f} apart; intervals of "
-        "differences are over seeds, too."
+        f"Paired over the same {count(study.people or 0, 'user')}, 95% bootstrap; {adjusted(len(results) - 1)}. "
+        f"{of_seeds([study], [results], ' (strokes: each alone)')}"
+    )
+
+
+def of_seeds(studies: Sequence[Study], tables: Sequence[pd.DataFrame], drawn: str = "") -> str:
+    """What the intervals do not cover, in a sentence. tables: of `table`, of each study; drawn: how single seeds are."""
+    seeds = sorted({len(study.variants[0].outcomes) for study in studies})
+    if seeds == [1]:
+        return "One seed each: the intervals do not cover the variance between trainings."
+    apart = np.nanmax([table["spread"].max() for table in tables])
+    return (
+        f"Means of {' or '.join(map(str, seeds))} seeds{drawn}, whose differences are up to {apart:.3f} apart; intervals "
+        "of differences are over seeds, too."
     )
 
 

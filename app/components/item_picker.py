@@ -64,7 +64,7 @@ def hits_of(text: str, *, key: str, **layout: Any) -> DeltaGenerator:
 
 def reason(catalogue: Catalogue, hit: Hit, text: str) -> str:
     """Why an item was found whose title does not say it, as Markdown."""
-    if hit.how not in ("facts", "prose"):
+    if hit.how not in ("id", "facts", "prose"):
         return ""
     (row,) = catalogue.rows([hit.item]).to_pylist()
     return f"  :gray[{md(' · '.join(facets.matched(row, catalogue.searched, text)), 120)}]"

@@ -138,7 +138,7 @@ def slices(table: pd.DataFrame, metric: str, titles: Titles, looks: Looks, narro
             )
     for edge in range(1, len(bands)):
         fig.add_hline(y=edge - 0.5, line={"width": 1, "color": "rgba(138,148,150,0.25)"})
-    named_rows(fig, [f"{label(short(band, 22))}<br>n = {sizes[band]:,}" for band in bands])
+    named_rows(fig, [f"{label(short(band, 22 if narrow else 36))}<br>n = {sizes[band]:,}" for band in bands])
     fig.update_xaxes(title=metric, rangemode="tozero", nticks=6)
     return with_legend(fig, 110 + max(44, 12 * len(models) + 16) * len(bands), narrow, 1)
 

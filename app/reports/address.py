@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from app import examples, home
+from app.analysis import model_card
 from app.analysis.metrics import protocols, variant
 from app.limits import MAX_HISTORY, MAX_K
 from app.reports.document import PARTS, Asked
@@ -41,7 +42,8 @@ def parameters(address: str) -> dict[str, str]:
 
 
 def read(parameters: Mapping[str, str], models: Zoo) -> Asked:
-    """What a report of that page is asked for. Raises SeqscopeError where the zoo lacks what the address names."""
+    """What a report of that page is asked for; of all models where there is no address. Raises SeqscopeError where the zoo lacks
+    what the address names."""
     choices, problems = pages.read(PARAMETERS, parameters, models)
     if problems:
         raise SeqscopeError(problems[0])
@@ -60,11 +62,12 @@ def read(parameters: Mapping[str, str], models: Zoo) -> Asked:
         raise SeqscopeError(
             f"The address asks for lists of length “{short(link.k or '', 20)}”; possible is 1 to {MAX_K}."
         )
+    names = tuple(model_card.usual(models)) if parameters and link.models is None else link.models
     return request_of(
         choices,
         history=history[-MAX_HISTORY:],
         edited=None if link.variant is None else link.variant[-MAX_HISTORY:],
-        models=link.models,
+        models=None if {*(names or ())} == {*models.bundles} else names,
         k=link.length,
         user=link.user,
         item=link.item,
@@ -113,14 +116,17 @@ def request_of(
     )
 
 
-def query(request: Asked, dataset: str, parameters: Mapping[str, str]) -> str:
+def query(request: Asked, dataset: str, parameters: Mapping[str, str], models: Zoo) -> str:
     """The parameters of the page that shows the same. A person is named only where rows of the data are wanted."""
+    names = request.models
+    if names is None and len(model_card.usual(models)) < len(models.bundles):  # the page shows the usual ones unasked
+        names = list(models.bundles)
     address = Address(
         dataset=dataset,
         history=tuple(request.history or ()),
         user=request.user if request.rows else None,
         k=str(request.k),
-        models=None if request.models is None else tuple(request.models),
+        models=None if names is None else tuple(names),
         variant=None if request.edited is None else tuple(request.edited),
         item=request.item,
     )

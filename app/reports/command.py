@@ -38,7 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--to", type=Path, metavar="PATH", help="folder of the report's files; of a batch, its .parquet or .csv"
     )
     parser.add_argument("--overwrite", action="store_true", help="replace files that are there already")
-    parser.add_argument("--models", nargs="+", metavar="NAME", help="default: all")
+    parser.add_argument("--models", nargs="+", metavar="NAME", help="default: those of the address, else all")
     parser.add_argument("-k", type=int, default=None, metavar="N", help="length of the lists (default: 10)")
     parser.add_argument(
         "--verify", type=Path, metavar="FILE", help="a report.json to check; exit code 0 where all of it holds"
@@ -139,7 +139,7 @@ def _make(args: argparse.Namespace, path: Path | None) -> int:
     choices = address.parameters_of(request)
     figures: Kind = args.figures or ("interactive" if parameters.get("figures") == "interactive" else "static")
     base = args.link or (args.address if "://" in (args.address or "") else None)
-    link = _page(base, address.query(request, models.path.name, choices))
+    link = _page(base, address.query(request, models.path.name, choices, models))
     report = build(models, request, address=link, tell=_tell)
     contents = files(report, args.forms or FORMS, figures)
     if not args.overwrite and (there := [name for name in contents if (args.to / name).exists()]):

@@ -18,8 +18,8 @@ from engine.writing import WORD
 _NEAR = 4  # words that a mistyped one is taken for
 _READINGS = 8  # of a mistyped text that are tried
 _READ = 4_000  # characters of an attribute that are searched
-How = Literal["prefix", "word", "inside", "words", "facts", "prose"]
-KINDS: tuple[How, ...] = ("prefix", "word", "inside", "words", "facts", "prose")
+How = Literal["id", "prefix", "word", "inside", "words", "facts", "prose"]
+KINDS: tuple[How, ...] = ("id", "prefix", "word", "inside", "words", "facts", "prose")
 Ask = Callable[[str, Values], list[tuple[Any, ...]]]
 """The database's answer to a question."""
 
@@ -31,8 +31,8 @@ class Hit(NamedTuple):
     item_id: str
     title: str
     how: How
-    """How it matches: the title begins so, a word does, it stands inside, all words are there; with short attributes, or with
-    prose, they are."""
+    """How it matches: the text is its id, the title begins so, a word does, it stands inside, all words are there; with short
+    attributes, or with prose, they are."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,11 @@ class Query:
 
     title: str
     anything: str
-    """The title, or every word in the title or an attribute."""
+    """The title or the id, or every word in the title or an attribute."""
     kind: str
-    """0 to 3: of the title, a place in `KINDS`; 4 and 5: by its facts, or by its prose."""
+    """A place in `KINDS`."""
     order: str
-    """Sorts the better matches first: those of a kind that are the whole title before others."""
+    """Sorts the better matches first: those that are the whole title before all others."""
     values: Values
     tokens: tuple[str, ...]
 
@@ -56,7 +56,11 @@ class Query:
         tokens = words_of(text)
         if not whole:
             return None
-        values: Values = {"whole": whole, "phrase": f" {' '.join(WORD.findall(whole)) or whole}"}
+        values: Values = {
+            "id": text[:MAX_QUERY].strip().lower(),
+            "whole": whole,
+            "phrase": f" {' '.join(WORD.findall(whole)) or whole}",
+        }
         values.update({f"t{number}": f" {token}" for number, token in enumerate(tokens)})
 
         def every(*columns: str) -> str:
@@ -65,15 +69,15 @@ class Query:
             )
             return " and ".join(f"({words})" for words in conditions) or "false"
 
-        kind = f"""case when starts_with(folded, $whole) then 0 when contains(words, $phrase) then 1
-                   when contains(folded, $whole) then 2 when {every("words")} then 3
-                   when {every("words", "facts")} then 4 else 5 end"""
-        title = f"contains(folded, $whole) or contains(words, $phrase) or ({every('words')})"
+        kind = f"""case when starts_with(folded, $whole) then 1 when lower(c_item_id) = $id then 0
+                   when contains(words, $phrase) then 2 when contains(folded, $whole) then 3
+                   when {every("words")} then 4 when {every("words", "facts")} then 5 else 6 end"""
+        title = f"lower(c_item_id) = $id or contains(folded, $whole) or contains(words, $phrase) or ({every('words')})"
         return cls(
             f"({title})",
             f"({title} or ({every('words', 'facts', 'prose')}))",
             kind,
-            f"{kind}, folded <> $whole",
+            f"folded <> $whole, {kind}",
             values,
             tokens,
         )

@@ -369,13 +369,14 @@ def describe(info: DatasetInfo) -> str:
 
 
 def _held_out(info: DatasetInfo) -> str:
+    sentences = about_held_out(info.held_out, info.held_out_items, info.options, flags=True)
     if info.sets:
         several = (
             f"{count(info.split['test_items'], 'item tests', 'items test')}, "
             f"{count(info.split['valid_items'], 'validates', 'validate')}; a user may have several"
         )
-        return "\n".join([several, *about_held_out(info.held_out, info.held_out_items, info.options)])
-    return " ".join(about_held_out(info.held_out, info.held_out_items, info.options)) or "not counted"
+        return "\n".join([several, *sentences])
+    return " ".join(sentences) or "not counted"
 
 
 def _time(info: DatasetInfo) -> str:

@@ -165,7 +165,8 @@ def _import(options: ImportOptions, workshop: Workshop, folder: Path) -> ImportR
     _expect_events(events, options, workshop)
     notices["user on several lines, whose items were joined"] = events.scattered
     if events.liked_from is not None:
-        notices[warning_words("rating_low", scale_words(events.liked_from))] = events.low_ratings
+        low = warning_words("rating_low", scale_words(events.liked_from))
+        notices[f"{low[:-1]} (--min-rating)."] = events.low_ratings
     log = _filter(events, options, k_core, left_out, ordered=not source.sets)
     other = {"count": "--repeats first drops them", "first": "--repeats count keeps them"}[log.repeats]
     offered = f" ({other})" if log.measured["repeated_events"] and options.repeats == "auto" else ""

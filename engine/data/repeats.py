@@ -89,6 +89,7 @@ _ABOUT = {
     UNTRAINED: ("is of an item that nobody has in training", "are of items that nobody has in training"),
 }
 """What is said of one held-out item, and of several."""
+_FLAGS = {TIES: " (--ties shuffle)", REPEATS: " (--repeats first)", NEGATIVE: " (--drop-negative)"}
 
 
 def count_held_out(
@@ -116,10 +117,13 @@ def count_held_out(
     return counts
 
 
-def about_held_out(counts: Mapping[str, int], cases: int, options: Mapping[str, Any]) -> list[str]:
+def about_held_out(
+    counts: Mapping[str, int], cases: int, options: Mapping[str, Any], *, flags: bool = False
+) -> list[str]:
     """What was counted, in a sentence, then one for each number that bears on a verdict; empty where nothing was counted.
 
-    counts: of `DatasetInfo.held_out`; cases: held-out items in all; options: those of the import (`DatasetInfo.options`).
+    counts: of `DatasetInfo.held_out`; cases: held-out items in all; options: those of the import (`DatasetInfo.options`); flags:
+    name those of `seqscope data import` that do what is advised.
     """
     if not cases or not counts:
         return []
@@ -137,6 +141,8 @@ def about_held_out(counts: Mapping[str, int], cases: int, options: Mapping[str, 
     }
     if options.get("ties") in ("known", "shuffle"):
         del advice[TIES]
+    if flags:
+        advice = {kind: f"{words[:-1]}{_FLAGS.get(kind, '')}." for kind, words in advice.items()}
     first = f"Of {count(cases, 'held-out item')} {', '.join(parts)}."
     return [first, *(advice[kind] for kind in many if kind in advice)]
 

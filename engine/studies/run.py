@@ -160,10 +160,13 @@ def _variants(plan: Plan, dataset: Dataset) -> list[PlannedVariant]:
 def _default(plan: Plan, dataset: Dataset) -> float:
     assert plan.sweep is not None
     run = next(run for run in plan.runs if called(run) == plan.sweep.run)
-    recipe = _recipe(run, dataset, plan.set.get(plan.sweep.run, []))
+    settings = plan.set.get(plan.sweep.run, [])
+    recipe = _recipe(run, dataset, settings)
     table, _, key = plan.sweep.setting.partition(".")
     value = getattr(getattr(recipe, table, None), key, None)
     if isinstance(value, bool) or not isinstance(value, int | float):
+        if value is None:  # no such setting, perhaps: the recipe says which there are
+            _recipe(run, dataset, [*settings, f"{plan.sweep.setting}={plan.sweep.values[0]!r}"])
         raise UsageError(f"{plan.name}: {plan.sweep.setting} of {plan.sweep.run} is no number to sweep along")
     return value
 

@@ -56,8 +56,9 @@ def guess_roles(
     )
     roles |= {name: role for role, name in by_value.items()}
     if kind == "log" and (clock := _clock(columns, roles, is_time)):
-        by_value["clock"] = clock
         roles[clock] = "clock"
+        if not called(NAMES["clock"], [clock]):
+            by_value["clock"] = clock
     spare = [column for column in columns if column.name not in roles]
     if kind == "catalogue":
         roles |= _attributes(spare, named)

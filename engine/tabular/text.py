@@ -203,7 +203,7 @@ class _Pass:
         # The decoder saw what it kept of the block before, then this block; `base` is where this block ends.
         offset = self.base - len(error.object) + error.start
         self.pending.append((max(0, offset), error.object[error.start]))
-        if len(self.made.faults) + len(self.pending) > _MOST_FAULTS:
+        if not self.strict and len(self.made.faults) + len(self.pending) > _MOST_FAULTS:
             raise Refused(
                 f"More than {_MOST_FAULTS:,} places of the file cannot be read in this encoding; the first is byte "
                 f"{(self.made.faults[0].offset if self.made.faults else self.pending[0][0]) + 1:,}. Choose another encoding."

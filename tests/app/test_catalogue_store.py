@@ -58,6 +58,13 @@ def test_a_title_that_is_typed_in_full_comes_before_longer_ones() -> None:
     assert catalogue.page("Brick").rows["title"].to_pylist()[0] == "Brick"
 
 
+def test_an_item_is_found_by_its_whole_id_after_a_title_that_is_the_text() -> None:
+    catalogue = Catalogue(table(["Wolf", "Other", "id-1", "id-1 and more"]))  # Other is id-1
+    hits = [(hit.title, hit.how) for hit in catalogue.search(catalogue.meant(" ID-1 "))]
+    assert hits == [("id-1", "prefix"), ("Other", "id"), ("id-1 and more", "prefix")]
+    assert catalogue.page("id-0").rows["title"].to_pylist() == ["Wolf"]
+
+
 @pytest.mark.parametrize(
     ("text", "title"),
     [

@@ -138,6 +138,7 @@ def test_a_list_says_what_its_model_can_and_cannot_do(tmp_path: Path, monkeypatc
     models = zoo.open_zoo("toys")
     for card in cards(models, (1, 2), 3):
         bundle, said = models.bundles[card["name"]], card["can"]
+        assert said["How it works"] == model_card.summary(bundle)
         assert {"Items it has never seen", "Ties", "Invalid codes", "Can show"} <= said.keys()
         for name in ("attention", "neighbours", "map"):
             reason = model_card.cannot(bundle, name)
@@ -204,8 +205,9 @@ def test_the_flow_of_every_model_goes_from_the_history_to_its_list(models: Zoo, 
         assert answer.top is not None
         flow = model_flow.steps(models, answer.name, (1, 2), answer.top)
         assert flow[0].title == "History" and models.titles[answer.items[0]][:6] in flow[-1].detail
-        attends = models.bundles[answer.name].manifest.attention is not None
-        assert attends == any(step.title == "Self-attention" for step in flow)
+        attention, words = models.bundles[answer.name].manifest.attention, {step.title: step.detail for step in flow}
+        assert (attention is not None) == ("Self-attention" in words)
+        assert (attention is not None and attention.next_token) == ("[MASK]" in words.get("Self-attention", ""))
     films = Zoo.open(root / "exports" / "films")
     tops = {name: recommend.top_k(films, name, (1, 2), 30) for name in ("markov", "tiger", "transrec")}
     last, wide, step = (model_flow.steps(films, name, (1, 2), top) for name, top in tops.items())

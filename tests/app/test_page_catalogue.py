@@ -90,14 +90,20 @@ def test_a_row_says_its_attributes_and_by_what_it_matches_and_a_file_holds_all_o
     assert [views.number(value) for value in (19_999.99, 0.12345, 1999.0)] == ["19,999.99", "0.1235", "1999"]
     assert views.value_words(float("nan")) == "" and views.value_words([1, 2, 3, 4], 2) == "1, 2 +2"
     row = {
-        "title": "Alien (1979)", "director": "Ridley Scott", "genres": ["Horror", "Sci-Fi"], "country": None,
+        "item_id": "B-17", "title": "Alien (1979)", "director": "Ridley Scott", "genres": ["Horror", "Sci-Fi"], "country": None,
         "description": "Far from home, on its long way back to Earth, the crew of a freighter hears what may be a call.",
     }  # fmt: skip
     names = ["description", "director", "genres", "country"]
-    assert views.matched(row, names, "alien") == []
+    assert views.matched(row, names, "alien") == [] and views.matched(row, names, " b-17 ") == ["Item id: B-17"]
     assert views.matched(row, names, "alien scot sci") == ["Director: Ridley Scott", "Genres: Sci-Fi"]
     (words,) = views.matched(row, names, "freighter")
     assert words.startswith("Description: … ") and "of a freighter hears" in words
+
+
+def test_the_details_of_an_item_end_with_its_id_unless_that_is_its_title() -> None:
+    assert item_card.attributes(films(), 0)[-1] == ("item_id", "Item id", [films()["item_id"][0].as_py()])
+    untitled = films().set_column(films().column_names.index("title"), "title", films()["item_id"])
+    assert "item_id" not in [name for name, _, _ in item_card.attributes(untitled, 0)]
 
 
 def test_standing_with_ties_and_a_series_in_its_own_order() -> None:

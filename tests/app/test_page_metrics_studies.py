@@ -64,6 +64,9 @@ def test_seeds_apart_and_an_interval_that_contains_zero_are_no_claim(found: dict
     up, down = studies.by_seed(pieces, "torn", METRIC)
     assert row["spread"] == pytest.approx(up - down)
     assert "intervals of differences are over seeds, too" in studies.how_sure(pieces, table.reset_index())
+    width = found["width"]
+    both = studies.of_seeds([width, pieces], [studies.table(width, METRIC), table])
+    assert f"up to {table['spread'].max():.3f} apart" in both
     ranks = [1.0] * 50 + [0.0] * 50
     close = made(a=[outcome(ranks)], b=[outcome([1.0] * 51 + [0.0] * 49)])
     table = studies.table(close, METRIC)

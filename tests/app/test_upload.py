@@ -191,7 +191,7 @@ def test_one_file_of_transactions_with_titles_is_enough(root: Path) -> None:
     press(test, "check")
     press(test, "use")
     (dataset,) = open_store().datasets.of(ANNA)
-    assert (dataset.rows_items, dataset.rows_events) == (5, 20)
+    assert (dataset.title, dataset.rows_items, dataset.rows_events) == ("sales", 5, 20)  # named after its file
     table = pq.read_table(home.here().dataset(ANNA, dataset.id).clean / "items.parquet")
     assert table["title"].to_pylist()[0] == "Thing number 0" and "kind" in table.column_names
     assert work.has_words(ANNA, dataset.id)

@@ -1,9 +1,11 @@
 """A link becomes a report, and the report leads back to the same."""
 
+from pathlib import Path
 from urllib.parse import parse_qsl
 
 import pytest
 
+from app.analysis import model_card
 from app.reports import address
 from app.reports.address import PARAMETERS
 from app.reports.document import Asked
@@ -26,19 +28,27 @@ from tests.reports.conftest import HISTORY
     ],
 )  # fmt: skip
 def test_there_and_back(models: Zoo, asked: Asked) -> None:
-    query = address.query(asked, "hostile", address.parameters_of(asked))
+    query = address.query(asked, "hostile", address.parameters_of(asked), models)
     for whole in (f"https://x.org/report?{query}", f"?{query}", query):
         found = address.parameters(whole)
         assert found["ds"] == "hostile" and address.read(found, models) == asked
+
+
+def test_an_address_without_models_means_those_that_its_page_shows_and_a_report_of_all_names_them(root: Path) -> None:
+    films = Zoo.open(root / "exports" / "films")
+    assert address.read({"ds": "films"}, films).models == model_card.usual(films)
+    every = address.read({}, films)
+    assert every.models is None
+    assert address.read(address.parameters(address.query(every, "films", {}, films)), films).models is None
 
 
 def test_a_person_is_named_only_where_rows_may_go(models: Zoo) -> None:
     person = models.users["user_id"][2].as_py()
     found = address.read({"ds": "hostile", "u": person}, models)
     assert found.user == person and len(found.history or []) == 5
-    assert "u" not in dict(parse_qsl(address.query(found, "hostile", {})))
+    assert "u" not in dict(parse_qsl(address.query(found, "hostile", {}, models)))
     named = found.model_copy(update={"rows": True})
-    assert dict(parse_qsl(address.query(named, "hostile", {})))["u"] == person
+    assert dict(parse_qsl(address.query(named, "hostile", {}, models)))["u"] == person
 
 
 @pytest.mark.parametrize(

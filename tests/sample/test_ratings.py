@@ -123,6 +123,7 @@ def test_an_order_that_is_known_needs_no_advice_to_shuffle_ties() -> None:
     assert [len(repeats.about_held_out(counts, 100, {"ties": ties})) for ties in ("file", "known")] == [2, 1]
     (single, _) = repeats.about_held_out({"ties": 1}, 1, {})
     assert single == "Of 1 held-out item 1 (100%) shares its time with the event before it."
+    assert repeats.about_held_out(counts, 100, {}, flags=True)[1].endswith("(--ties shuffle).")
     (words,) = repeats.about_held_out({"repeats": 0, "negative": 2, "untrained": 2_573}, 2_574, {})[:1]
     assert repeats.meaning("first", {"repeated_events": 3e-5}).count(" <0.1% of events") == 1
     assert [in_percent(share, 1) for share in (0.0, 0.0004, 0.0005, 0.9996, 1.0)] == [

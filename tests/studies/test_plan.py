@@ -86,6 +86,7 @@ def test_those_that_come_along_are_plans_of_their_dataset(path: Path, tmp_path: 
         (PLAN.replace("optimiser.lr=1e-12", "training.seed=7"), "seeds train the same run"),
         (SWEEP.replace("[4, 8, 16]", "[4, 16]"), "which is not among the values"),
         (SWEEP.replace("tokenizer.codes", "collisions.policy"), "is no number"),
+        (SWEEP.replace("tokenizer.codes", "tokenizer.layers"), "no setting layers; there are .*codes"),
         (SWEEP.replace("[4, 8, 16]", "[1, 8, 16]"), "out of range"),
     ],
 )

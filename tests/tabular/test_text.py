@@ -71,6 +71,8 @@ def test_other_encodings(tmp_path: Path) -> None:
     path = made(tmp_path, "사용자,항목\n".encode("utf-16"))
     with pytest.raises(Refused, match=r"byte 0xFF is not UTF-8.*--encoding .*utf-16"):
         head(path)
+    with pytest.raises(Refused, match=r"Line 1: byte 0xE9 is not UTF-8.*--encoding latin-1"):  # nor is any other line
+        plain(made(tmp_path, "Amélie\n".encode("latin-1") * 2_000, "latin.csv"))
     assert head(path, "utf-16") == ["사용자,항목"]
     with pytest.raises(Refused, match=r"without a byte order mark at its beginning\..*utf-16-le or utf-16-be"):
         head(made(tmp_path, "사용자,항목\n".encode("utf-16-le"), "bare.csv"), "utf-16")

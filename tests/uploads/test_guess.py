@@ -395,6 +395,13 @@ def test_dates_whose_first_rows_do_not_tell_the_day_are_times(desk: Desk) -> Non
     assert guess.reading.time == "%d/%m/%Y %H:%M"
 
 
+def test_a_time_of_day_that_is_called_so_is_no_guess_from_values(desk: Desk) -> None:
+    rows = "".join(f"{n // 20 + 1:02d}.03.2024;{n % 20:02d}:05;k{n % 4};a{n % 5}\n" for n in range(400))
+    for name, sure in (("Uhrzeit", "likely"), ("Wann", "unsure")):
+        choice = desk.guess(f"Datum;{name};Kunde;Artikel\n{rows}", "log").choice("columns")
+        assert choice is not None and choice.sure == sure
+
+
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_a_day_and_a_time_of_day_in_two_columns_are_one_moment(desk: Desk, form: str, tmp_path: Path) -> None:
     cells = [(f"u{n % 4}", f"i{n % 5}", f"2024-03-0{1 + n // 20}", f"{n % 20:02d}:05:0{n % 7}") for n in range(40)]

@@ -201,16 +201,10 @@ def _ranked(models: Zoo, studies: list[Study], metric: str) -> None:
     export.under(
         whole, key="metrics_sweeps", alt=f"{metric} along each setting.", name=f"sweeps {metric}", columns=_COLUMNS
     )
-    seeds = {len(study.variants[0].outcomes) for study in studies}
     st.caption(
         "Diamond: the recipe's own value, or the study's, with which the others are compared. Pale: not significantly different. "
-        + ("All panels have one scale. " if len(studies) > 1 else "")
-        + "Intervals: 95%, over users"
-        + (
-            "; one seed each: they do not cover the variance between trainings."
-            if seeds == {1}
-            else "; means over seeds, over which differences are judged, too."
-        )
+        f"{'All panels have one scale. ' if len(studies) > 1 else ''}Intervals: 95%, over users. "
+        + views.of_seeds(studies, list(tables.values()))
     )
 
 

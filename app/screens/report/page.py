@@ -51,7 +51,7 @@ def page() -> None:
     history.show()
     chosen = choices.show(models)
     with guard.watch("the report"):
-        report = _built(models, chosen, _link(chosen))
+        report = _built(models, chosen, _link(models, chosen))
         _shown(report, live=True)
     with guard.watch("the batch"):
         batch.show(models)
@@ -91,10 +91,11 @@ def _scheme() -> Literal["", "light", "dark"]:
     return "dark" if scheme == "dark" else "light" if scheme == "light" else ""
 
 
-def _link(request: Asked) -> str:
+def _link(models: Zoo, request: Asked) -> str:
     """The address of this very page; a person is named in it only where rows of the data may go in."""
     now = state.get()
-    query = address.query(request, now.dataset, {name: text for name, text in now.own.items() if name != SAVED})
+    own = {name: text for name, text in now.own.items() if name != SAVED}
+    query = address.query(request, now.dataset, own, models)
     parts = urlsplit(st.context.url or "")
     return f"{parts.scheme}://{parts.netloc}{parts.path}?{query}" if parts.netloc else f"?{query}"
 

@@ -152,18 +152,17 @@ def _go_on(draft: Draft, checked: CheckResult, use: Callable[[str], None], disca
     words = views.left_out_words(checked)
     if words:
         st.markdown(md(f"If you go on, {words[:1].lower()}{words[1:]}", 2_000))
-    key = draft.key("title")
     if not draft.of:
         with st.container(width=420):
-            st.text_input("Title", key=key, max_chars=MAX_NAME, placeholder="My shop, say")
+            st.text_input("Title", key=draft.key("title"), max_chars=MAX_NAME, placeholder=draft.title)
     label = f"Use it without the {count(checked.bad_rows, 'bad row')}" if checked.bad_rows else "Use it"
     with st.container(horizontal=True, gap="small"):
         st.button(
-            label, key=draft.key("use"), type="primary", icon=":material/check:", on_click=guard.callback(_take, use, key),
+            label, key=draft.key("use"), type="primary", icon=":material/check:", on_click=guard.callback(_take, use, draft),
         )  # fmt: skip
         st.button("Start over", key=draft.key("discard"), on_click=guard.callback(discard))
     st.caption(md(f"The dataset will have {views.usable_words(checked)}."))
 
 
-def _take(use: Callable[[str], None], key: str) -> None:
-    use(clean(st.session_state.get(key) or "", MAX_NAME) or "My catalogue")
+def _take(use: Callable[[str], None], draft: Draft) -> None:
+    use(clean(st.session_state.get(draft.key("title")) or "", MAX_NAME) or draft.title)

@@ -34,7 +34,7 @@ class Draft:
     """The clean items of that dataset."""
     staged: Path | None = None
     names: dict[FileKind, str] = field(default_factory=dict)
-    """What the visitor's files are called; shown, and used for nothing."""
+    """What the visitor's files are called; shown, and no path."""
     guesses: dict[FileKind, Guess] = field(default_factory=dict)
     readings: dict[FileKind, Reading] = field(default_factory=dict)
     """As guessed, and changed by the visitor."""
@@ -75,6 +75,12 @@ class Draft:
     def kinds(self) -> tuple[FileKind, ...]:
         """The files that it may have."""
         return ("log",) if self.of else KINDS
+
+    @property
+    def title(self) -> str:
+        """What the dataset is called where nobody says it: as its first file, without folder and endings."""
+        name = next((self.names[kind] for kind in KINDS if kind in self.names), "")
+        return name.rpartition("/")[2].partition(".")[0].strip() or "My catalogue"
 
     def changed(self) -> None:
         """What was checked is no longer what would be used."""
