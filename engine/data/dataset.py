@@ -120,8 +120,8 @@ class DatasetInfo:
     """Of the log before repeats were dropped: repeated_events and repeated_targets, the shares of events and of the test's
     held-out items whose item the user had before. Empty where nothing was measured."""
     held_out: dict[str, int] = field(default_factory=dict)
-    """How many of the test's held-out items tie, repeat, are negative, of sets: untrained (engine/data/repeats.py).
-    Empty: a dataset of before they were counted, or one without a log."""
+    """How many of the test's held-out items tie, repeat, are negative; of sets, and where many are: untrained
+    (engine/data/repeats.py). Empty: a dataset of before they were counted, or one without a log."""
     references: list[Reference] = field(default_factory=list)
     """Figures from elsewhere that those of this dataset may be held against."""
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from engine import __version__
 from engine.data.dataset import Dataset, DatasetInfo, Role, fingerprint
 from engine.data.ragged import Ragged, offsets_of
-from engine.data.repeats import UNTRAINED, count_held_out, repeated
+from engine.data.repeats import NOTABLE, UNTRAINED, count_held_out, repeated
 from engine.data.split import SplitOptions, split_roles
 from engine.errors import SeqscopeError, UsageError
 from engine.files import contents, expect_no_file, staged_folder
@@ -120,6 +120,11 @@ def write_dataset(
         events = Ragged(np.ascontiguousarray(item, np.int32), offsets)
         item_ids = items["item_id"].to_pylist()
         test_rows = np.flatnonzero(roles == Role.TEST)
+        untrained = int(np.isin(events.values[test_rows], events.values[roles == Role.TRAIN], invert=True).sum())
+        held_out = {UNTRAINED: untrained} if split.sets or untrained > NOTABLE * len(test_rows) else {}
+        if not split.sets:  # nothing comes before an item of a set
+            times = timestamp if moments is None else moments
+            held_out |= count_held_out(test_rows, offsets, events.values, times, negative)
         info = DatasetInfo(
             name=name, title=title, source=source, licence=licence, simulated=simulated,
             counts={
@@ -143,9 +148,7 @@ def write_dataset(
             attributes=[column for column in items.column_names if column not in ("item_id", "title")],
             repeats=repeats,
             measured=dict(measured or {}),
-            held_out={UNTRAINED: int(np.isin(events.values[test_rows], events.values[roles == Role.TRAIN], invert=True).sum())}
-            if split.sets  # nothing comes before an item of a set
-            else count_held_out(test_rows, offsets, events.values, timestamp if moments is None else moments, negative),
+            held_out=held_out,
         )  # fmt: skip
 
         write_files(folder, info, items, users, user, item, timestamp, roles)

@@ -130,7 +130,7 @@ PROBLEMS: dict[str, Problem] = {
     "user_nan": Problem(
         "warning",
         "event of a user that reads like a missing value (nan, null, none)",
-        "All of them count as one user. Leave the field empty if there is none.",
+        "Those written alike count as one user. Leave the field empty if there is none.",
     ),
     "item_nan": Problem(
         "warning", "event of an item that reads like a missing value (nan, null, none)", "Leave the field empty if there is none."

@@ -40,6 +40,7 @@ def test_round_trip(tmp_path: Path) -> None:
     assert info.lengths == {"min": 1, "median": 3, "mean": 2.6667, "max": 4}
     assert info.sparsity == pytest.approx(1 - 8 / 24)
     assert info.time == {"unit": "second", "first": 1, "last": 20, "ties": 1}
+    assert info.held_out == {"untrained": 2, "ties": 1, "repeats": 0}
     assert info.attributes == ["tags"] and info.left_out == {"bad": 2} and info.options == {"seed": 1}
     assert dataset.events.values.tolist() == list(range(8)) and dataset.events.offsets.tolist() == [0, 3, 4, 8]
     assert dataset.timestamps is not None and dataset.timestamps.tolist() == [10, 20, 20, 5, 1, 2, 3, 4]

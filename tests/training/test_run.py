@@ -448,7 +448,7 @@ def test_who_is_read_in_part_is_counted(tmp_path: Path, capsys: pytest.CaptureFi
     train(recipe("popularity"), data, tmp_path / "popularity", device="cpu")
     assert "training events" not in "".join(capsys.readouterr())
     many = write_log(tmp_path / "many", [[*range(6)], *[[0, 1, 2]] * 299], 8)
-    assert read_in_part(many, 3).startswith("1 of 300 users (<1%) have")
+    assert read_in_part(many, 3).startswith("1 of 300 users (<1%) has")
 
 
 def test_what_validation_ranked_among_is_said(

@@ -38,5 +38,5 @@ def test_a_graph_that_cannot_be_read(tmp_path: Path) -> None:
 def test_the_command_that_makes_what_is_missing_is_named_where_it_would_lie_there(tmp_path: Path) -> None:
     with pytest.raises(SeqscopeError, match="Run `seqscope train s3rec-pretrained` on the same dataset first"):
         texts.run_of("s3rec-pretrained", tmp_path / "s3rec", texts.BEST)
-    with pytest.raises(SeqscopeError, match=r"Set model\.start to a finished run"):
+    with pytest.raises(SeqscopeError, match="to a finished run, or to a bundle"):
         texts.run_of("exports/recformer", tmp_path / "s3rec", texts.BEST)
