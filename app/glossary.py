@@ -96,7 +96,7 @@ CODES = (
     Entry(
         "Shared codes with nearest CF neighbour",
         "Each item is matched with the nearest one by a sequence model's vectors, and the share of levels with the same code is "
-        "averaged. By chance it is the mean over levels of the sum of squared shares of the codes.",
+        "averaged. By chance it is the share of all pairs of items that have the same code.",
         "Wang et al., CIKM 2024 (LETTER), section 4.3.2, which gives no formula",
         ("Shared codes (CF)",),
     ),

@@ -96,9 +96,9 @@ def shared(codes: Array, of: Array) -> float:
 
 
 def shared_by_chance(codes: Array) -> float:
-    """`shared` of items paired at random: the sum over levels of Σ (share of a code)²."""
+    """`shared` of an item with any of the others, at random: by the pairs of items that have the same code."""
     counts = [np.unique(column[column != NONE], return_counts=True)[1] for column in codes.T]
-    return float(sum(np.square(count / max(len(codes), 1)).sum() for count in counts))
+    return float(sum((count * (count - 1)).sum() for count in counts) / max(len(codes) * (len(codes) - 1), 1))
 
 
 def cosine(vectors: Array, of: Array) -> float:

@@ -40,6 +40,7 @@ def test_chance_is_what_random_pairs_have() -> None:
     codes = np.random.default_rng(0).integers(0, 5, (4000, 3)).astype(np.int32)
     pairs = np.random.default_rng(1).permutation(4000)
     assert report.shared(codes, pairs) == pytest.approx(report.shared_by_chance(codes), abs=0.03)
+    assert report.shared_by_chance(np.arange(3)[:, None]) == 0  # nobody shares a code with another
 
 
 def test_codes_express_what_is_a_sum_of_codes(monkeypatch: pytest.MonkeyPatch) -> None:
