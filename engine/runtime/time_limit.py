@@ -4,7 +4,8 @@
         session.run(outputs, inputs, options)
 
 A graph may hold a Loop that comes to no end. ONNX Runtime looks at `RunOptions.terminate` between the nodes of a graph and
-between the turns of a loop, so a thread that sets it ends every run but one that stays within a single node.
+between the turns of a loop, so a thread that sets it ends every run but one that stays within a single node. What is constant in
+a graph is computed when it is loaded, which is no run: that neither takes a place nor is ended.
 
 SEQSCOPE_MODEL_SECONDS  for one run of a graph, by the clock and of the processor's time (default 30); twice that for a place
 """
