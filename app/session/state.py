@@ -253,9 +253,11 @@ def sync(datasets: Sequence[str], open_zoo: OpenZoo, page: Page | None = None) -
         st.session_state.pop(_OWN, None)  # which were chosen of another dataset
     st.session_state[_ADDRESS] = address
     _remember()
-    st.session_state.pop(_UNHEARD, None)
+    unheard = st.session_state.pop(_UNHEARD, None)
     st.session_state.pop(_WRITTEN, None)
-    if _went_back():  # the browser may have heard since what a click before had led to
+    # The browser may have heard since what a click before had led to. Where it came back from that, a write would come late, at
+    # another entry of its history, to which it has gone on
+    if unheard and unheard[-1] != address and _went_back():
         _write(address)
 
 
