@@ -83,7 +83,7 @@ def writes(bundle: Bundle) -> dict[str, str]:
             "none: decoding is constrained to the semantic IDs of items. Unconstrained, it may generate some that no item has; "
             "the beam on Compare counts them"
         ),
-        "Ties": bundle.cannot("distinct_items") or "none: no two items share an identifier",
+        "Ties": bundle.cannot("distinct_items") or "none: no two items share a semantic ID",
     }
 
 

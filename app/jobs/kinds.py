@@ -213,7 +213,7 @@ def prepare(request: JobRequest, items: int, sources: Sequence[Path] = ()) -> Jo
         steps += [
             _tokenized(name, items).model_copy(update={"needs": needs}),
             JobStep(
-                title=f"Show the identifiers of {tokenizer.title}",
+                title=f"Show the semantic IDs of {tokenizer.title}",
                 words=("export", f"runs/{name}", "--to", into),
                 needs=(name,),
                 may_fail=True,

@@ -30,7 +30,7 @@ from engine.data.ragged import Ragged, offsets_of, spread
 from engine.data.repeats import RULES, about_held_out, in_words
 from engine.errors import SeqscopeError
 from engine.files import load_json
-from engine.writing import count
+from engine.writing import count, in_percent
 
 SCHEMA_VERSION = 1
 SETS = ("given", "users")
@@ -354,7 +354,7 @@ def describe(info: DatasetInfo) -> str:
             "history",
             f"min {lengths['min']:g}, median {lengths['median']:g}, mean {lengths['mean']:.2f}, max {lengths['max']:g} events",
         ),
-        ("sparsity", f"{info.sparsity:.4%}"),
+        ("sparsity", in_percent(info.sparsity, 4)),
         ("time", _time(info)),
         ("attributes", ", ".join(info.attributes) or "none"),
         ("split", _split(info)),

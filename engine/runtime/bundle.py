@@ -133,7 +133,7 @@ class Bundle:
             alike = 0 if self._writer is None else self._writer.tied()
             if not alike:
                 return None
-            return f"{alike:,} of its {self.manifest.num_items:,} items share an identifier with another; they score alike."
+            return f"{alike:,} of its {self.manifest.num_items:,} items share a semantic ID with another; they score alike."
         if capability == "unseen_items" and self._sentences is not None:
             return self._sentences.cannot()
         return cannot(self.manifest, capability)

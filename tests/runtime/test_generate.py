@@ -111,7 +111,7 @@ def test_items_that_share_an_identifier_tie_and_ranks_take_the_mean(writers: Zoo
     some = (0, 3, 7, 19, 39)
     assert [bundle.ranks(REPEATS, [item])[0] for item in some] == [expected[item] for item in some]
     ties = int((np.bincount(groups)[groups] > 1).sum())
-    assert f"{ties} of its 40 items share an identifier" in (bundle.cannot("distinct_items") or "")
+    assert f"{ties} of its 40 items share a semantic ID" in (bundle.cannot("distinct_items") or "")
 
 
 # --- beams

@@ -221,12 +221,12 @@ def _of_codes(studies: list[Study]) -> None:
         st.plotly_chart(
             export.shared_figure(figures.sweep_of_codes, tables[study.name], names, axis, default, reach),
             key=f"metrics_study_{study.name}",
-            alt=f"Figures of identifiers along {clean(axis)}; the table below has the numbers.",
+            alt=f"Figures of semantic IDs along {clean(axis)}; the table below has the numbers.",
             config=export.config(f"study {study.name}"),
         )
         st.caption(md(f"{study.about} {views.judged_by(study)}", 2_500))
     export.under(
-        whole, key="metrics_sweeps_codes", alt="Figures of identifiers along each setting.", name="sweeps of tokenizers",
+        whole, key="metrics_sweeps_codes", alt="Figures of semantic IDs along each setting.", name="sweeps of tokenizers",
         columns=_COLUMNS,
     )  # fmt: skip
     words = "; ".join(f"{MEASURES[name].title.lower()}: {MEASURES[name].words}" for name in names)
