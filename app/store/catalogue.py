@@ -113,12 +113,12 @@ class Catalogue:
     # --- searching
 
     def search(self, text: str, limit: int = 20, exclude: Sequence[int] = (), *, everywhere: bool = False) -> list[Hit]:
-        """The best titles: the text itself, the item whose id it is, what begins with it, has a word that does, holds it, then
+        """The best titles: what begins with the text, the item whose id it is, what has a word that begins so, holds it, then
         what has all its words.
 
         Upper case, accents and apostrophes do not matter, numbers are the same as words, digits and Roman numerals, and a title's
-        year counts as a word of it; within one kind of match the more popular item is first. everywhere: items whose attributes
-        have the words come after all titles that do.
+        year counts as a word of it; within one kind of match the title that is the text itself is first, then the more popular
+        item. everywhere: items whose attributes have the words come after all titles that do.
         """
         query = Query.read(text)
         if query is None:

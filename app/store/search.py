@@ -18,8 +18,8 @@ from engine.writing import WORD
 _NEAR = 4  # words that a mistyped one is taken for
 _READINGS = 8  # of a mistyped text that are tried
 _READ = 4_000  # characters of an attribute that are searched
-How = Literal["id", "prefix", "word", "inside", "words", "facts", "prose"]
-KINDS: tuple[How, ...] = ("id", "prefix", "word", "inside", "words", "facts", "prose")
+How = Literal["prefix", "id", "word", "inside", "words", "facts", "prose"]
+KINDS: tuple[How, ...] = ("prefix", "id", "word", "inside", "words", "facts", "prose")
 Ask = Callable[[str, Values], list[tuple[Any, ...]]]
 """The database's answer to a question."""
 
@@ -31,7 +31,7 @@ class Hit(NamedTuple):
     item_id: str
     title: str
     how: How
-    """How it matches: the text is its id, the title begins so, a word does, it stands inside, all words are there; with short
+    """How it matches: the title begins so, the text is its id, a word does, it stands inside, all words are there; with short
     attributes, or with prose, they are."""
 
 
@@ -45,7 +45,7 @@ class Query:
     kind: str
     """A place in `KINDS`."""
     order: str
-    """Sorts the better matches first: those that are the whole title before all others."""
+    """Sorts the better matches first: those of a kind that are the whole title before others."""
     values: Values
     tokens: tuple[str, ...]
 
@@ -69,7 +69,7 @@ class Query:
             )
             return " and ".join(f"({words})" for words in conditions) or "false"
 
-        kind = f"""case when starts_with(folded, $whole) then 1 when lower(c_item_id) = $id then 0
+        kind = f"""case when starts_with(folded, $whole) then 0 when lower(c_item_id) = $id then 1
                    when contains(words, $phrase) then 2 when contains(folded, $whole) then 3
                    when {every("words")} then 4 when {every("words", "facts")} then 5 else 6 end"""
         title = f"lower(c_item_id) = $id or contains(folded, $whole) or contains(words, $phrase) or ({every('words')})"
@@ -77,7 +77,7 @@ class Query:
             f"({title})",
             f"({title} or ({every('words', 'facts', 'prose')}))",
             kind,
-            f"folded <> $whole, {kind}",
+            f"{kind}, folded <> $whole",
             values,
             tokens,
         )

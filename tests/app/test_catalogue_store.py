@@ -58,10 +58,10 @@ def test_a_title_that_is_typed_in_full_comes_before_longer_ones() -> None:
     assert catalogue.page("Brick").rows["title"].to_pylist()[0] == "Brick"
 
 
-def test_an_item_is_found_by_its_whole_id_after_a_title_that_is_the_text() -> None:
-    catalogue = Catalogue(table(["Wolf", "Other", "id-1", "id-1 and more"]))  # Other is id-1
+def test_an_item_is_found_by_its_whole_id_after_titles_that_begin_so() -> None:
+    catalogue = Catalogue(table(["Wolf", "Other", "id-1 and more", "My id-1"]))  # Other is id-1
     hits = [(hit.title, hit.how) for hit in catalogue.search(catalogue.meant(" ID-1 "))]
-    assert hits == [("id-1", "prefix"), ("Other", "id"), ("id-1 and more", "prefix")]
+    assert hits == [("id-1 and more", "prefix"), ("Other", "id"), ("My id-1", "word")]
     assert catalogue.page("id-0").rows["title"].to_pylist() == ["Wolf"]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from app.analysis import metrics
 from app.analysis.model_card import abilities, day, known_words, split_words, writes
 from app.analysis.recommend import SAME_FOR_EVERYBODY
-from app.text import count, md, share_of_all
+from app.text import count, md, share_of_all, span
 from engine.runtime import Bundle, DatasetInfo, repeats
 from engine.runtime import protocols as naming
 
@@ -82,7 +82,7 @@ def model_card(bundle: Bundle) -> dict[str, str]:
         "Size": size,
         "Trained": md(
             ("" if said.zero_shot is None else f"not on this dataset, but on {said.zero_shot.title}: ")
-            + f"{count(made.epochs, 'epoch')} ({chosen}), seed {made.seed}, {made.seconds:,.0f} s on {made.device}"
+            + f"{count(made.epochs, 'epoch')} ({chosen}), seed {made.seed}, {span(made.seconds)} on {made.device}"
             if made.epochs
             else "not at all: it compares texts of items"
             if said.sentence is not None

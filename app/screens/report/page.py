@@ -94,8 +94,8 @@ def _scheme() -> Literal["", "light", "dark"]:
 def _link(models: Zoo, request: Asked) -> str:
     """The address of this very page; a person is named in it only where rows of the data may go in."""
     now = state.get()
-    own = {name: text for name, text in now.own.items() if name != SAVED}
-    query = address.query(request, now.dataset, own, models)
+    choices = {name: text for name, text in now.own.items() if name != SAVED}
+    query = address.query(request, now.dataset, choices, models)
     parts = urlsplit(st.context.url or "")
     return f"{parts.scheme}://{parts.netloc}{parts.path}?{query}" if parts.netloc else f"?{query}"
 
