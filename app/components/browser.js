@@ -49,7 +49,8 @@ export default function ({ data, setStateValue, setTriggerValue }) {
       for (const name of at.classList ?? []) if (name.startsWith("st-key-")) keys.push(name)
     return keys
   }
-  // Where what had the focus is there and can have it no more, what stands before it; where nothing around it is left, the page.
+  // Where what had the focus is there and can have it no more, what stands before it; where nothing around it is left, the dialog
+  // or the page.
   const refocus = keys => {
     let disabled = null
     for (const key of keys) {
@@ -63,7 +64,8 @@ export default function ({ data, setStateValue, setTriggerValue }) {
         disabled ??= place
       }
     }
-    document.getElementById("stMain")?.focus({ preventScroll: true })
+    const last = document.querySelector("[role=dialog]") ?? document.getElementById("stMain")
+    last?.focus({ preventScroll: true })
   }
   const stop = () => clearInterval(watching)
   const watch = keys => {
@@ -132,7 +134,8 @@ export default function ({ data, setStateValue, setTriggerValue }) {
     if (event.key === "ArrowDown" || event.key === "ArrowUp") return step(event)
     if (event.key !== "Enter" && event.key !== " ") return
     const at = event.target
-    const keys = around(at)
+    // a menu stands at the end of the document, away from its button
+    const keys = around(at.closest("[role=menu]") ? document.querySelector("button[aria-haspopup][aria-expanded=true]") : at)
     const search = keys[0]?.match(/^(st-key-.+)_search$/)
     // details of a hit would cover the others on a phone: its keyboard goes, and the hits are in view
     if (search?.[1].endsWith("catalogue") && event.key === "Enter" && NARROW.matches) return at.blur()
