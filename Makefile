@@ -30,7 +30,7 @@ INSTALL = $(FIND_PYTHON); $$python .ci/install.py $(VENV)
 
 # Containers like to forbid Python to keep its bytecode, and each start would then compile some 800 modules anew.
 export PYTHONDONTWRITEBYTECODE :=
-COMPILE = $(PYTHON) -c 'from app.serve import prepare; prepare()' 2>/dev/null || echo "The app's first start takes some seconds longer."
+COMPILE = $(PYTHON) -c 'from app.serve import prepare, read_pages; prepare(); read_pages()' 2>/dev/null || echo "The app's first start takes some seconds longer."
 
 # An environment whose Python has gone, after an upgrade of the system say, is made again.
 ifneq ($(shell $(PYTHON) -c 'print("works")' 2>/dev/null),works)

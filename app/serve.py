@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("seqscope.app")
 _SCRIPTS = (".main", ".page", ".serve")
 """Modules that Streamlit runs, and that nobody imports."""
+_FIRST = 3.0
+"""Seconds for the first page of whoever waited for the server: other work would make them wait longer."""
 
 
 def needs_key() -> bool:
@@ -45,25 +48,33 @@ def needs_key() -> bool:
 
 
 def prepare() -> Zoo | None:
-    """Reads what the first visitors would wait for: the code of the pages, and the models of the first dataset, which it returns;
+    """Reads what the first visitor would wait for: Streamlit's scripts, and the models of the first dataset, which it returns;
     None where none can be opened."""
-    from app import zoo  # here, as the server answers meanwhile
+    from app import screens, zoo  # noqa: F401  (here, as the server answers meanwhile)
 
     pack()
-    for module in walk_packages([str(Path(__file__).parent)], "app."):
-        if not module.name.endswith(_SCRIPTS):
-            import_module(module.name)
     with suppress(SeqscopeError):  # the page says what is wrong
         for name in zoo.visible_datasets(None):  # whoever comes meanwhile is nobody to this thread
             return zoo.open_zoo(name)
     return None
 
 
-def warm_up() -> None:
-    """`prepare`, after which the collector passes over what is there, since it stays; then what takes longest of other pages."""
+def read_pages() -> None:
+    """The code of all pages."""
+    for module in walk_packages([str(Path(__file__).parent)], "app."):
+        if not module.name.endswith(_SCRIPTS):
+            import_module(module.name)
+
+
+def warm_up(ended: Event) -> None:
+    """`prepare`, after which the collector passes over what is there, since it stays; then what the first visitor of another page
+    would wait for. ended: set where the server ends."""
     with without_collector():
         models = prepare()
         gc.freeze()
+    if ended.wait(_FIRST):
+        return
+    read_pages()
     if models is not None:
         from app.analysis import evaluation
 
@@ -122,11 +133,13 @@ async def life(served: App) -> AsyncGenerator[dict[str, Any]]:
     print(f"Seqscope: http://{address or 'localhost'}:{port}{_root}", flush=True)
     loop = asyncio.get_running_loop()
     begun = loop.run_in_executor(None, begin)
-    begun.add_done_callback(lambda _: loop.run_in_executor(None, warm_up))
+    ended = Event()
+    begun.add_done_callback(lambda _: loop.run_in_executor(None, warm_up, ended))
     try:
         async with downloads.DOWNLOADS.serving(), early.LINKS.serving():
             yield {"begun": begun}
     finally:
+        ended.set()
         if store := await begun:
             from app import work
 

@@ -98,7 +98,7 @@ def test_a_start_waits_for_nothing_heavy_and_pages_are_read_before_a_visitor_com
     program = """
 import sys, app.serve
 print(sorted({'duckdb', 'onnxruntime', 'pandas', 'pyarrow'} & sys.modules.keys()))
-app.serve.prepare()
+app.serve.read_pages()
 print('app.screens.map.item_map' in sys.modules)
 """
     done = subprocess.run(
@@ -134,7 +134,7 @@ def test_the_collector_is_at_work_again_however_warming_up_ends(monkeypatch: pyt
 
     monkeypatch.setattr(serve, "prepare", fail)
     with pytest.raises(OSError):
-        serve.warm_up()
+        serve.warm_up(threading.Event())
     gc.unfreeze()
     assert gc.isenabled()
 
