@@ -55,12 +55,12 @@ def imports() -> grimp.ImportGraph:
     return grimp.build_graph("engine", "app", cache_dir=None, exclude_type_checking_imports=True)
 
 
-@not_yet("76,234")
+@not_yet("76,476")
 def test_the_code_is_small() -> None:
     assert sum(map(lines, CODE)) <= 46_000
 
 
-@not_yet("406")
+@not_yet("407")
 def test_its_modules_are_few() -> None:
     assert len(CODE) <= 280
 
@@ -69,7 +69,7 @@ def test_no_module_is_long() -> None:
     assert {path.relative_to(ROOT).as_posix(): lines(path) for path in CODE if lines(path) > 600} == {}
 
 
-@not_yet("45,462")
+@not_yet("45,750")
 def test_the_tests_are_shorter_than_what_they_test() -> None:
     assert sum(map(lines, TESTS)) <= 32_000
 
