@@ -364,7 +364,11 @@ def _held_out(con: duckdb.DuckDBPyConnection, reading: Reading, column: str, fin
         con.unregister("again")
         log = _flat(con, reading.ties)
     last = _last(log)
-    counts = repeats.count_held_out(last, log.offsets, log.item, log.time, log.negative)
+    lengths = np.diff(log.offsets)
+    left = np.repeat(log.offsets[1:], lengths) - np.arange(len(log.item))  # events of the user from this one on
+    training = (left > 2) & (np.repeat(lengths, lengths) >= FEW)
+    counts = repeats.count_untrained(last, log.item, training, few=False)
+    counts |= repeats.count_held_out(last, log.offsets, log.item, log.time, log.negative)
     return HeldOut(cases=len(last), counts=counts, measured=measured, repeats=rule)
 
 

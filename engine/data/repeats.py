@@ -117,6 +117,15 @@ def count_held_out(
     return counts
 
 
+def count_untrained(
+    held_out: npt.NDArray[np.int64], item: npt.NDArray[np.integer], training: npt.NDArray[np.bool_], *, few: bool = True
+) -> dict[str, int]:
+    """How many of the held-out events have an item that no event of training has ("untrained"). held_out, item: as of
+    `count_held_out`; training: bool [events]. few: False leaves them out where they are too few to be told of."""
+    untrained = int(np.isin(item[held_out], item[training], invert=True).sum())
+    return {UNTRAINED: untrained} if few or untrained > NOTABLE * len(held_out) else {}
+
+
 def about_held_out(
     counts: Mapping[str, int], cases: int, options: Mapping[str, Any], *, flags: bool = False
 ) -> list[str]:

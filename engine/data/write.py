@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from engine import __version__
 from engine.data.dataset import Dataset, DatasetInfo, Role, fingerprint
 from engine.data.ragged import Ragged, offsets_of
-from engine.data.repeats import NOTABLE, UNTRAINED, count_held_out, repeated
+from engine.data.repeats import count_held_out, count_untrained, repeated
 from engine.data.split import SplitOptions, split_roles
 from engine.errors import SeqscopeError, UsageError
 from engine.files import contents, expect_no_file, staged_folder
@@ -120,8 +120,7 @@ def write_dataset(
         events = Ragged(np.ascontiguousarray(item, np.int32), offsets)
         item_ids = items["item_id"].to_pylist()
         test_rows = np.flatnonzero(roles == Role.TEST)
-        untrained = int(np.isin(events.values[test_rows], events.values[roles == Role.TRAIN], invert=True).sum())
-        held_out = {UNTRAINED: untrained} if split.sets or untrained > NOTABLE * len(test_rows) else {}
+        held_out = count_untrained(test_rows, events.values, roles == Role.TRAIN, few=split.sets)
         if not split.sets:  # nothing comes before an item of a set
             times = timestamp if moments is None else moments
             held_out |= count_held_out(test_rows, offsets, events.values, times, negative)

@@ -120,7 +120,7 @@ def test_a_catalogue_gives_way_when_a_log_comes_and_models_come_after_others_wha
         return zoo
 
     # those of a catalogue: tests/data/test_without_log.py
-    first = lightened(kinds.prepare(request("first", ()), ITEMS, [source]), "identifiers", "Tokenize")
+    first = lightened(kinds.prepare(request("first", ()), ITEMS, [source]), "semantic IDs", "Tokenize")
     zoo = opened(first)
     assert not zoo.has_log and set(zoo.bundles) == {"recformer", "text-neighbours"} and len(zoo.spaces) == 1
     before = zoo.info.fingerprint
