@@ -360,7 +360,7 @@ def describe(info: DatasetInfo) -> str:
         ("split", _split(info)),
         *([("repeats", in_words(info.measured, info.repeats))] if info.repeats and info.measured else []),
         ("held out", _held_out(info)),
-        ("left out", "; ".join(f"{events:,} {reason}" for reason, events in info.left_out.items()) or "nothing"),
+        ("left out", "; ".join(f"{events:,} × {reason}" for reason, events in info.left_out.items()) or "nothing"),
         ("fingerprint", info.fingerprint),
     ]
     if not counts["events"]:  # what would be said of events is said of nothing

@@ -158,8 +158,8 @@ def test_a_printed_page_has_the_whole_width_and_figures_are_as_wide(visit: Calla
     page = visit("/attention?ds=hostile&u=u0")
     figure = page.locator(".js-plotly-plot .main-svg").first
     drawn = int(figure.get_attribute("width") or 0)
-    page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.emulate_media(media="print")
     page.get_by_test_id("stSidebar").wait_for(state="hidden")
     main = page.get_by_test_id("stMain").bounding_box()
     assert main is not None and (main["x"], main["width"]) == (0, 1440)
