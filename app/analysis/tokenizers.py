@@ -230,10 +230,9 @@ def levels_table(usages: Sequence[tuple[str, Tokenization, Sequence[Usage]]]) ->
 
 
 def digits_of_shares(shares: Iterable[float]) -> int:
-    """Digits behind the point of a column of shares, in percent: 1, and up to 4 where a share would read as 0 or 100 and is
-    neither."""
-    parts = [share for share in shares if 0 < round(share, 4) < 100]
-    return next((digits for digits in range(1, 4) if all(0 < round(share, digits) < 100 for share in parts)), 4)
+    """Digits behind the point of a column of shares, in percent: 1, and 2 where these tell one from 100 that would read so."""
+    high = [share for share in shares if 50 < share < 100]
+    return 2 if any(round(share, 1) == 100 for share in high) and all(round(share, 2) < 100 for share in high) else 1
 
 
 def _teacher(taught: Teacher, titles: Mapping[str, str]) -> str:

@@ -52,7 +52,9 @@ def test_random_codes_are_as_many_as_a_level_has() -> None:
     assert levels["Perplexity by chance"][1] < levels["Normalised perplexity"][1] == pytest.approx(20)
 
 
-@pytest.mark.parametrize(("shares", "digits"), [([0, 42.5, 100], 1), ([99.95, 50], 2), ([0.0004, 100], 4), ([1e-7], 1)])
+@pytest.mark.parametrize(
+    ("shares", "digits"), [([0, 42.5, 100], 1), ([99.95, 50], 2), ([0.0004, 100], 1), ([99.9997], 1)]
+)
 def test_no_share_of_a_table_is_rounded_to_all_or_nothing(shares: list[float], digits: int) -> None:
     assert tokenizers.digits_of_shares(shares) == digits
 
