@@ -15,6 +15,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.writing import count
+
 if TYPE_CHECKING:
     from app.store.lost import Entry
 
@@ -50,7 +52,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _backup(file: Path) -> int:
     from app.store.backup import backup
-    from app.text import count
 
     made = backup(file)
     print(f"{file}: {_counted(made.rows)}; {count(made.files, 'file')}, {made.bytes / 1e6:,.1f} MB")
@@ -60,7 +61,6 @@ def _backup(file: Path) -> int:
 def _restore(file: Path, replace: bool) -> int:
     from app import home
     from app.store.backup import restore
-    from app.text import count
 
     made, before = restore(file, replace=replace)
     print(f"{home.root()}: {_counted(made.rows)}; {count(made.files, 'file')}, {made.bytes / 1e6:,.1f} MB")
@@ -95,7 +95,6 @@ def _accept() -> int:
     from app.store import lost, sweep
     from app.store.backup import expect_store, rows_of
     from app.store.database import Store
-    from app.text import count
 
     expect_store(or_files=True)
     with closing(Store(accept=True)) as store:
@@ -113,7 +112,6 @@ def _accept() -> int:
 def _lost() -> int:
     from app import home
     from app.store import lost
-    from app.text import count
 
     entries = _entries()
     for entry in entries:

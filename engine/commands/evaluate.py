@@ -53,7 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from engine.bundle.curve import WITH_VALIDATION, refitted
-    from engine.data.repeats import about_held_out
+    from engine.data.repeats import UNTRAINED, about_held_out
     from engine.errors import UsageError
     from engine.evaluation.evaluate import evaluate
     from engine.evaluation.protocols import of_people
@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
     if not same_data:
         print(f"never trained on: it was trained on {record['dataset']} ({folder})")
     cold = int((dataset.popularity[dataset.cases("test").targets] == 0).sum())
-    if cold:
+    if cold and UNTRAINED not in dataset.info.held_out:  # else a sentence below counts them
         print(f"{count(cold, 'held-out item is', 'held-out items are')} in nobody's training")
     if held_out:
         print(" ".join(held_out))

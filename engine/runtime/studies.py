@@ -171,11 +171,6 @@ class StudyVariant(Strict):
     differs: str = Field(default="", max_length=500)
     """In what it is not the paper's variant, in a sentence."""
 
-    def per_person(self, metric: str) -> npt.NDArray[np.float64]:
-        """float64 [people]: the mean over seeds of each person's share in the metric."""
-        shares: npt.NDArray[np.float64] = np.mean([outcome.per_person(metric) for outcome in self.outcomes], axis=0)
-        return shares
-
     def figure(self, name: str) -> float:
         """Its mean over seeds: a figure of the file, another metric over people, or `SECONDS`."""
         return float(np.mean([self._figure(outcome, name) for outcome in self.outcomes]))

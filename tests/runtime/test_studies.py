@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from engine.bundle.files import Catalogue
@@ -50,8 +51,8 @@ def test_metrics_of_ranks_by_hand(tmp_path: Path) -> None:
     write(tmp_path, study("small", {"a": [outcome([1, 3, 10, 11, 0])], "b": [outcome([1, 1.5, 10, 2, 0])]}))
     found = opened(tmp_path).found["small"]
     gains = [1, 1 / 2, 1 / math.log2(11), 0, 0]
-    assert found.variant("a").per_person("NDCG@10").tolist() == pytest.approx(gains)
-    assert found.variant("a").per_person("MRR@50").tolist() == pytest.approx([1, 1 / 3, 1 / 10, 1 / 11, 0])
+    assert found.variant("a").outcomes[0].per_person("NDCG@10").tolist() == pytest.approx(gains)
+    assert found.variant("a").outcomes[0].per_person("MRR@50").tolist() == pytest.approx([1, 1 / 3, 1 / 10, 1 / 11, 0])
     assert found.variant("b").figure("HR@10") == pytest.approx(4 / 5)
     assert found.variant("a").figure("HR@10") == pytest.approx(3 / 5)
 
@@ -61,8 +62,8 @@ def test_metrics_of_several_held_out_items_by_hand(tmp_path: Path) -> None:
     write(tmp_path, study("small", {"a": runs[:1], "b": runs[1:]}, schema_version=3))
     small = opened(tmp_path).found["small"]
     assert (small.people, small.protocol, small.figures) == (3, "given split", ["NDCG@20", "Recall@20"])
-    assert small.variant("a").per_person("Recall@20").tolist() == pytest.approx([2 / 3, 1, 0])
-    assert small.variant("b").per_person("Recall@1").tolist() == pytest.approx([1 / 3, 0, 0])
+    assert small.variant("a").outcomes[0].per_person("Recall@20").tolist() == pytest.approx([2 / 3, 1, 0])
+    assert small.variant("b").outcomes[0].per_person("Recall@1").tolist() == pytest.approx([1 / 3, 0, 0])
     write(tmp_path, study("small", {"a": runs[:1], "b": runs[1:]}, schema_version=2))
     assert "schema_version 3" in opened(tmp_path).refused[0].reason
 
@@ -143,7 +144,7 @@ def test_figures_of_papers_and_what_they_stand_beside(pristine: Path, tmp_path: 
     assert (entry.measure, entry.figures["better"], pieces.trained_users) == ("NDCG@10", 0.6, False)
     assert "published" not in width.model_dump() and "trained_users" not in alpha.model_dump()  # as it was written
     assert pieces.variant("plain").figure("seconds") == 12.0
-    share = pieces.variant("plain").per_person("HR@20").mean()
+    share = np.mean([outcome.per_person("HR@20") for outcome in pieces.variant("plain").outcomes])
     assert pieces.variant("plain").figure("HR@20") == pytest.approx(share)
     tables = [
         published("Recall@20", beside="HR@20", a=0.1, b=0.2),
