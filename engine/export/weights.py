@@ -95,10 +95,8 @@ def _from_index(model: onnx.ModelProto, tensor: TensorProto, index: np.ndarray, 
     if tensor.data_type != TensorProto.FLOAT or len(tensor.dims) != 2 or tensor.dims[1] != width:
         return False
     table, rows = numpy_helper.to_array(tensor), index[:, :-1].tobytes()
-    alike = np.flatnonzero(
-        (table[: max(0, len(table) - items + 1)] == index[0, :-1]).all(1)
-    ).tolist()  # as the first row
-    first = next((first for first in alike if table[first : first + items].tobytes() == rows), None)
+    begins = np.flatnonzero((table[: max(0, len(table) - items + 1)] == index[0, :-1]).all(1)).tolist()
+    first = next((first for first in begins if table[first : first + items].tobytes() == rows), None)
     if first is None:
         return False
     graph, name = model.graph, tensor.name

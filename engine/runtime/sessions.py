@@ -130,9 +130,8 @@ class Session:
         options.inter_op_num_threads = 1
         options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # idle sessions must not burn a core
-        options.add_session_config_entry(
-            "session.load_model_format", "ONNX"
-        )  # what was looked into, and no other format
+        # what was looked into, and no other format that the same bytes may be
+        options.add_session_config_entry("session.load_model_format", "ONNX")
         options.log_severity_level = 4  # what goes wrong is raised; nothing belongs on stderr
         self._tensors = self._gathered(elsewhere)  # the session reads from their memory as long as it lives
         try:

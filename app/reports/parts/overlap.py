@@ -79,10 +79,8 @@ class OverlapPart(Part[Overlap]):
     def blocks(self, content: Overlap, report: Report) -> list[Block]:
         numbers = self.tables(content, report)["overlap"]
         rows = [[row[0], row[1], str(row[2]), f"{row[3]:.3f}", f"{row[4]:.3f}"] for row in numbers.rows]
-        k, words = (
-            report.asked.k,
-            spread_words(Spread(content.different, content.by_all, content.by_one), len(content.models)),
-        )
+        k = report.asked.k
+        words = spread_words(Spread(content.different, content.by_all, content.by_one), len(content.models))
         text = (
             f"{words} The figure counts the items that two models share among their first {k}. RBO: rank-biased "
             f"overlap, p = {content.rbo_p:g}; the first {k} places carry {share_of_all(content.rbo_weight)} of its weight."
