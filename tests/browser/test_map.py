@@ -155,6 +155,7 @@ def test_two_maps_are_linked_and_bars_filter_both(visit: Callable[[str], Page]) 
     until(page, lambda: shown(left) < items and shown(right) < items, True)
 
 
+@pytest.mark.long
 def test_many_points_are_enlarged_as_a_picture_and_drawn_when_the_wheel_rests(visit: Callable[[str], Page]) -> None:
     page = visit("/map?ds=many")
     plot = ".st-key-map_space-minilm .js-plotly-plot"

@@ -68,7 +68,7 @@ def offline(browser: Browser, report: Report, tmp_path: Path) -> Iterator[Callab
         context.close()
 
 
-@pytest.mark.parametrize("kind", html.KINDS)
+@pytest.mark.parametrize("kind", ["interactive", pytest.param("static", marks=pytest.mark.long)])
 def test_it_opens_without_a_network_and_asks_for_nothing(
     offline: Callable[..., tuple[Page, list[str]]], report: Report, kind: html.Kind, tmp_path: Path
 ) -> None:

@@ -309,6 +309,7 @@ def counts(dataset: Dataset) -> tuple[int, int, int]:
     return dataset.num_users, dataset.num_items, len(dataset.events.values)
 
 
+@pytest.mark.long
 def test_ml_1m_itself(bench: Bench, public_data: Path) -> None:
     folder = public_data / "ml-1m"
     files = ("--items", folder / "movies.dat", "--item-map", folder / "item_to_movie.txt")
@@ -327,6 +328,7 @@ def test_ml_1m_itself(bench: Bench, public_data: Path) -> None:
         assert [ids[item] for item in dataset.events[user]] == movies
 
 
+@pytest.mark.long
 def test_beauty_itself(bench: Bench, public_data: Path) -> None:
     folder = public_data / "beauty"
     dataset = bench.load(folder / "interactions.csv", "--items", folder / "items.jsonl")

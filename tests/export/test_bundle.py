@@ -28,7 +28,7 @@ SCORED = ["popularity", "markov", "item-knn", "fmc", "mult-vae", "attrec", "bert
 """By what the runtime does of its own: constants, sums, the last item alone, no vectors, distances, a token for what comes next;
 each graph was compared when it was exported."""
 CORNERS = {
-    *SCORED, "counting", "text-neighbours", "caser", "hgn", "neumf", "lightgcn", "ngcf", "narm", "recformer", "tfidf",
+    *SCORED, "counting", "text-neighbours", "caser", "hgn", "lightgcn", "ngcf", "recformer", "tfidf",
 }  # fmt: skip
 """By the parts of a bundle, the kinds of networks and what they need, and all that other files export: others differ in layers
 and tables."""
@@ -77,7 +77,7 @@ def test_scores_are_those_of_pytorch(zoo: Zoo, dataset: Dataset, run_of: RunOf, 
             np.testing.assert_allclose(bundle.scores(history), expected, atol=1e-4, rtol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["sasrec", "bert4rec", "attrec", "narm"])
+@pytest.mark.parametrize("name", ["sasrec", "bert4rec", "attrec", pytest.param("narm", marks=pytest.mark.long)])
 def test_attention_is_that_of_pytorch(zoo: Zoo, dataset: Dataset, run_of: RunOf, name: str) -> None:
     model, *_ = open_run(run_of(name))
     shape = model.attention

@@ -41,6 +41,7 @@ def both(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return base
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", MODELS)
 def test_two_processes_train_as_one_and_leave_one_run(both: Path, name: str) -> None:
@@ -60,6 +61,7 @@ def test_two_processes_train_as_one_and_leave_one_run(both: Path, name: str) -> 
     assert not any(file.endswith(".part") for file in files)
 
 
+@pytest.mark.long
 def test_two_processes_go_on_within_an_epoch_and_end_as_if_nothing_had_happened(both: Path) -> None:
     assert checkpoint.read_state(both / "two" / "left.safetensors").step == CUT
     for file in ("best.safetensors", "checkpoint.safetensors"):

@@ -210,6 +210,7 @@ print(pages())
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library keeps memory as it likes")
 def test_a_step_has_the_memory_of_the_step_before() -> None:
     found = subprocess.run([sys.executable, "-c", ALLOCATING], capture_output=True, check=True).stdout

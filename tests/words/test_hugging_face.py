@@ -16,6 +16,7 @@ from tests.words.tiny import ARABIC, ENGLISH, KOREAN, encoder
 TEXTS = [*KOREAN, *ARABIC, *ENGLISH, "", "word " * 400]
 
 
+@pytest.mark.long
 def test_minilm_is_what_sentence_transformers_makes_of_it(minilm: Encoder) -> None:
     theirs = pytest.importorskip("sentence_transformers", reason="sentence-transformers: `make install-dev`")
     expected = theirs.SentenceTransformer(str(minilm_folder()), device="cpu").encode(TEXTS, show_progress_bar=False)
@@ -23,6 +24,7 @@ def test_minilm_is_what_sentence_transformers_makes_of_it(minilm: Encoder) -> No
     assert minilm.dim == 384 and minilm.max_length == 256
 
 
+@pytest.mark.long
 def test_any_encoder_of_hugging_face_by_its_folder(tmp_path: Path) -> None:
     """It is exported, too."""
     transformers = pytest.importorskip("transformers", reason="transformers: `make install-dev`")
