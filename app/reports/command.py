@@ -140,7 +140,7 @@ def _make(args: argparse.Namespace, path: Path | None) -> int:
     expect_no_file(args.to)
     parameters = address.parameters(args.address) if args.address is not None else {}
     models = Zoo.open(path or _dataset(args, parameters), warm=True)
-    request = _asked(address.read(parameters, models), _changes(args, models))
+    request = _validated(address.read(parameters, models), _changes(args, models))
     choices = address.parameters_of(request)
     figures: Kind = args.figures or ("interactive" if parameters.get("figures") == "interactive" else "static")
     base = args.link or (args.address if "://" in (args.address or "") else None)
@@ -216,7 +216,7 @@ def _changes(args: argparse.Namespace, models: Any) -> dict[str, Any]:
     return changes | {name: True for name in ("slow", "rows") if getattr(args, name)}
 
 
-def _asked(request: Asked, changes: dict[str, Any]) -> Asked:
+def _validated(request: Asked, changes: dict[str, Any]) -> Asked:
     """The request with the changes. Raises UsageError where no report may be asked so: it could not be read again."""
     from pydantic import ValidationError
 

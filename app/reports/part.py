@@ -47,6 +47,11 @@ class Source:
     def history(self) -> History:
         return positions(self.models, self.asked.history or [])
 
+    @property
+    def shown_history(self) -> History:
+        """The history where the report tells it; else nothing, so that no part has its items for their own sake."""
+        return self.history if "history" in self.asked.parts else ()
+
     @cached_property
     def target(self) -> int | None:
         """What truly came next, where the person may be named."""

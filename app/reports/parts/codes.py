@@ -66,20 +66,13 @@ class CodesPart(Part[list[Codes]]):
 
     def make(self, source: Source) -> list[Codes]:
         """Of the tokenizers that were asked for, else of all."""
-        items = [*source.history, *(item for answer in source.answers for item in answer.items)]
+        items = [*source.shown_history, *(item for answer in source.answers for item in answer.items)]
         shown = list(dict.fromkeys(items))[:CODED]
         chosen = source.asked.codes if source.asked.codes is not None else list(source.models.tokenizations)
         return [_codes(source, name, shown) for name in chosen]
 
     def named(self, content: list[Codes]) -> list[str]:
         return []
-
-    def without_history(self, content: list[Codes], report: Report) -> list[Codes]:
-        listed = {item.item_id for codes in report.lists or [] for item in codes.items}
-        return [
-            codes.model_copy(update={"items": [item for item in codes.items if item.item_id in listed]})
-            for codes in content
-        ]
 
     def items(self, content: list[Codes]) -> list[Coded]:
         return [item for codes in content for item in codes.items]
