@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 import pytest
 
 from app.reports import html
+from app.reports.blocks import Table
 from app.reports.build import build
 from app.reports.document import Asked, Report
 from engine.runtime import Zoo
@@ -149,8 +150,10 @@ def test_every_part_has_its_section(pages: dict[str, tuple[bytes, Page]], report
         assert word in said
 
 
-def test_numbers_of_tables_are_not_cut_to_what_they_are_not() -> None:
+def test_numbers_of_tables_are_not_cut_to_what_they_are_not_and_stand_below_one_another() -> None:
     """Ranks and counts in full, ties with their half, and nothing small as nothing."""
+    table = Table("Moves", ("title", "before"), [("new", None), ("up", 3)])
+    assert html._aligns(table) == ["left", "right"]
     numbers = (12_345.0, 1_749.5, 1_071.0, 0.0, -0.00003, 0.12345, 2.5, 999.96, -1e20)
     assert [html.cell_text(number) for number in numbers] == [
         "12,345", "1,749.5", "1,071", "0", "−3.0e−05", "0.1235", "2.5000", "999.9600", "−1.0e+20",

@@ -112,7 +112,7 @@ class CodesPart(Part[list[Codes]]):
         rows = [
             [
                 clean(codes.title, 60),
-                f"{len(codes.levels)} × {max((level.size for level in codes.levels), default=0)}",
+                _sizes(codes),
                 " · ".join(str(level.used) for level in codes.levels[:6]),
                 *_normalised(codes, report),
                 f"{in_percent(codes.excess, 1)} → {in_percent(codes.excess_in_use, 1)}",
@@ -204,6 +204,12 @@ def _by_chance(level: Level, report: Report) -> float:
     return semantic_ids.normalised_by_chance(items, level.size)
 
 
+def _sizes(codes: Codes) -> str:
+    """3 × 256; the codes of each level where these differ, 9 · 40 · 7."""
+    sizes = [level.size for level in codes.levels]
+    return f"{len(sizes)} × {sizes[0]}" if len(set(sizes)) == 1 else " · ".join(map(str, sizes[:6]))
+
+
 def _normalised(codes: Codes, report: Report) -> tuple[str, str]:
     """(perplexity of each level as a share of its codes, the same of random codes): "90% · 71% · 40%" each."""
     shares = [in_percent(level.perplexity / level.size) for level in codes.levels[:6]]
@@ -243,7 +249,7 @@ def usage(codes: Codes) -> Figure:
             charts.Series(name, style.colour, style.dash, level.counts)
             for name, style, level in zip(names, styles, levels, strict=True)
         ]
-        even = sum(levels[0].counts) / levels[0].size if whole else None
+        even = sorted({(sum(level.counts) / level.size, level.size) for level in levels}) if whole else []
         return charts.lines(series, "codes, the most used first", "items", alt, even=even, font=font)
 
     def live() -> Any:
