@@ -304,7 +304,7 @@ def _overlay(
             near,
             "Neighbours",
             {"size": 11, "color": look.accent, "line": {"width": 1, "color": look.paper}},
-            [f"{named(i)}<br>neighbour {place}" for place, i in enumerate(near, 1)],
+            [f"{named(i)}<br>neighbour {marks.near.index(i) + 1}" for i in near],
         )
     following = points.at(marks.following)
     places = {item: place for place, item in enumerate(marks.following, 1)}
