@@ -48,9 +48,14 @@ class Source:
         return positions(self.models, self.asked.history or [])
 
     @property
+    def tells_history(self) -> bool:
+        """Whether the report does: where not, no part has an item of it for its own sake."""
+        return "history" in self.asked.parts
+
+    @property
     def shown_history(self) -> History:
-        """The history where the report tells it; else nothing, so that no part has its items for their own sake."""
-        return self.history if "history" in self.asked.parts else ()
+        """Empty where the report does not tell it."""
+        return self.history if self.tells_history else ()
 
     @cached_property
     def target(self) -> int | None:
@@ -151,10 +156,6 @@ class Part(ABC, Generic[Content]):
 
     def check(self, content: Content, report: Report) -> None:
         """Raises ValueError where it does not fit the rest of the report."""
-
-    def without_history(self, content: Content, report: Report) -> Content:
-        """With nothing left that tells the history."""
-        return content
 
     def items(self, content: Content) -> Iterable[Item]:
         """With their titles."""
