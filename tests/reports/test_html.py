@@ -146,7 +146,13 @@ def test_every_part_has_its_section(pages: dict[str, tuple[bytes, Page]], report
     for given in page.all("svg"):
         assert given.get("aria-hidden") == "true" or given["aria-label"]
     said = " ".join("".join(page.texts).split())
-    for word in (report.dataset.fingerprint, report.seal, "20 November 2026, 12:00 UTC", report.models[0].digest[:16]):
+    for word in (
+        "Table: semantic IDs",
+        report.dataset.fingerprint,
+        report.seal,
+        "20 November 2026, 12:00 UTC",
+        report.models[0].digest[:16],
+    ):
         assert word in said
 
 
