@@ -314,6 +314,6 @@ def _map(attention: Attention, report: Report) -> Figure:
 
     def live() -> Any:
         weights = np.array([[np.nan if value is None else value for value in row] for row in attention.matrix])
-        return drawing.heatmap(weights, names, max(top, 1e-6), "weight")
+        return drawing.heatmap(weights, names, max(top, 1e-6), "weight", narrow=True)  # beside the bars
 
     return Figure(f"attention-{attention.model}-map", alt, draw, live)
