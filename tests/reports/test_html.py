@@ -126,6 +126,8 @@ def test_plotly_gets_titles_as_text(pages: dict[str, tuple[bytes, Page]], report
         assert "$x$" not in one and "href" not in one.lower()
     drawn = {given["data-figure"] for given in pages["interactive"][1].all("div") if "data-figure" in given}
     assert drawn == set(shapes)
+    keys = [given for given in pages["interactive"][1].all("p") if "drawn" in given.get("class", "")]
+    assert shapes["map"]["layout"]["showlegend"] is True and len(keys) == 1, "Plotly draws the map's own key"
     assert {trace["type"] for trace in shapes["map"]["data"]} == {"scatter"}  # WebGL's would need code made at run time
 
 

@@ -151,7 +151,7 @@ class MapPart(Part[Map]):
         return [
             p(text),
             figures(_figure(content, report), width=92),
-            *([key(legend)] if legend else []),
+            *([key(legend, drawn=len(legend) <= drawing.LEGEND)] if legend else []),
             *grid(self.tables(content, report)["map-marks"]),
         ]
 
