@@ -10,7 +10,6 @@ A store keeps the home in which it lies (`store.home`), and so does everything t
     store.duckdb                      rows: app/store; one server process holds it
     owners/<owner>/datasets/<id>/     files of one dataset
     jobs/<id>/                        what a job is to do, and how far it is
-    reports/<id>/                     files of a report
     lost/                             what was taken away without anybody's click: app/store/lost.py
     tmp/                              staging, on the same file system so that a rename is one step
     reserve                           room that is given up where the disk is full: app/store/file.py
@@ -106,7 +105,7 @@ class Home:
     @property
     def folders(self) -> tuple[Path, ...]:
         """Those that are always there."""
-        return (self.path, *(self.path / name for name in ("owners", "jobs", "reports", "tmp")))
+        return (self.path, *(self.path / name for name in ("owners", "jobs", "tmp")))
 
     def ready(self) -> Path:
         """The folder, made where it was missing. Raises SeqscopeError where it cannot be had."""
@@ -132,9 +131,6 @@ class Home:
 
     def job(self, id: str) -> Path:
         return self.path / "jobs" / _checked(ID, id)
-
-    def report(self, id: str) -> Path:
-        return self.path / "reports" / _checked(ID, id)
 
     # whole folders appear and go in one step
 

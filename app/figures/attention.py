@@ -13,7 +13,7 @@ from app.analysis.attention import Float, Names, Profile, distances, moves
 from app.analysis.word_attention import Parts
 from app.figures.style import AGAINST, FOR, QUIET, laid_out, signed_scale
 from app.styles import DASHES, SCALE, SERIES
-from app.text import count, label, ordinal, short, short_title, wide
+from app.text import count, label, ordinal, short, short_title, whole_rank, wide
 from engine.runtime import judge
 from engine.writing import in_percent
 
@@ -113,7 +113,8 @@ def heatmap(weights: Float, called: Names, top: float, title: str, narrow: bool 
     else:
         trace.hovertemplate = "position %{y} looks at position %{x}<br>%{z:.1%}<extra></extra>"
     fig = go.Figure(trace)
-    few = _every(size, 20 if all(number.isdigit() or number == "next" for number in called.numbers) else 10)
+    short_ones = all(number.isdigit() or number == "next" for number in called.numbers)
+    few = _every(size, 20 if short_ones and not narrow else 10)
     numbers = [label(called.numbers[place]) for place in few]
     fig.update_xaxes(
         tickvals=few, ticktext=numbers, title="key position", showgrid=False, constrain="domain", tickangle=0
@@ -348,18 +349,15 @@ def rank_axis(rank: float, without: Iterable[float]) -> dict[str, Any]:
     low, high = (low, high) if high - low > 0.3 else (max(0.0, low - 0.3), high + 0.3)  # at least a doubling
     decades = range(math.floor(low), math.ceil(high) + 1)
     steps = (1, 2, 5) if high - low < 1.3 else (1,)
-    shown = [step * 10**power for power in decades for step in steps]
-    if high - low > 0.4:
-        shown = [tick for tick in shown if abs(math.log10(tick) - math.log10(rank)) > 0.15] + [int(rank)]
-    else:
-        shown = [int(rank)]
+    shown = [float(step * 10**power) for power in decades for step in steps]
+    shown = [tick for tick in shown if high - low > 0.4 and abs(math.log10(tick) - math.log10(rank)) > 0.15] + [rank]
     shown = [tick for tick in shown if low - 0.01 <= math.log10(tick) <= high + 0.01]
     room = 0.28 * (high - low)
     return {
         "range": [low - room, high + room],
         "tickmode": "array",
         "tickvals": [math.log10(tick) for tick in shown],
-        "ticktext": [f"{tick:,}" for tick in shown],
+        "ticktext": [whole_rank(tick) for tick in shown],
     }
 
 
@@ -527,9 +525,8 @@ def token_ablation(shown: pd.DataFrame) -> go.Figure:
                 "color": [FOR if effect >= 0 else AGAINST for effect in shown["effect"]],
                 "pattern": {"shape": ["" if word else "/" for word in shown["word"]], **_HATCHED},
             },
-            customdata=list(zip(pointed, signs, shown["rank_without"], strict=True)),
-            hovertemplate="without %{customdata[0]}<br>%{customdata[1]}: %{x:+.4f}<br>rank then %{customdata[2]:,.0f}"
-            "<extra></extra>",
+            customdata=list(zip(pointed, signs, map(whole_rank, shown["rank_without"]), strict=True)),
+            hovertemplate="without %{customdata[0]}<br>%{customdata[1]}: %{x:+.4f}<br>rank then %{customdata[2]}<extra></extra>",
         )
     )
     fig.update_xaxes(nticks=6, zeroline=True, zerolinecolor=QUIET, showgrid=False, title="effect on the score")

@@ -117,10 +117,10 @@ def alt(place: str, points: Points, colours: Colouring | None, marks: Marks) -> 
     """The map in a sentence."""
     coloured = f", coloured by {colours.title.lower()}" if colours else ""
     parts = [f"Map of {count(len(points), 'item')} {place}{coloured}"]
-    if marks.history:
-        parts.append(f"the history's {count(len(marks.history), 'item')} numbered in order")
-    if marks.following:
-        parts.append(f"the {count(len(marks.following), 'item')} recommended next marked")
+    if history := points.at(marks.history):
+        parts.append(f"the history's {count(len(history), 'item')} numbered in order")
+    if following := points.at(marks.following):
+        parts.append(f"the {count(len(following), 'item')} recommended next marked")
     return "; ".join(parts) + "."
 
 
@@ -304,7 +304,7 @@ def _overlay(
             near,
             "Neighbours",
             {"size": 11, "color": look.accent, "line": {"width": 1, "color": look.paper}},
-            [f"{named(i)}<br>neighbour {place}" for place, i in enumerate(near, 1)],
+            [f"{named(i)}<br>neighbour {marks.near.index(i) + 1}" for i in near],
         )
     following = points.at(marks.following)
     places = {item: place for place, item in enumerate(marks.following, 1)}
@@ -323,10 +323,9 @@ def _overlay(
         textposition="middle center",
         textfont={"color": look.ink, "size": 10},
     )
-    history = points.at(marks.history)
-    path_line(fig, points, history, look)
-    steps = named_places(history)
-    items = list(steps)
+    path_line(fig, points, points.at(marks.history), look)
+    steps = named_places(marks.history)
+    items = points.at(steps)
     add(
         items,
         "History",
@@ -345,7 +344,7 @@ def _overlay(
         )
 
 
-def named_places(history: list[int]) -> dict[int, str]:
+def named_places(history: Sequence[int]) -> dict[int, str]:
     """Item → its places in the history, "2, 5" where it stands there twice."""
     names: dict[int, str] = {}
     for place, item in enumerate(history, 1):

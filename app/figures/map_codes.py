@@ -283,7 +283,7 @@ def _overlay(fig: go.Figure, codes: Codes, marks: Marks, look: Look, words: Sequ
     add(marks.path, "Codes of the chosen item", {"size": 22, "symbol": "circle-open", "color": look.accent,
                                                  "line": {"width": 3}})  # fmt: skip
     path_line(fig, codes.points, list(marks.history), look)
-    places = named_places(list(marks.history))
+    places = named_places(marks.history)
     add(
         list(places), "History", {"size": 20, "color": look.ink, "line": {"width": 1.5, "color": look.paper}},
         [places[row].split(", ")[-1] for row in places],

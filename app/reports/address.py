@@ -20,10 +20,10 @@ def parameters(address: str) -> dict[str, str]:
     """The parameters of an address, whole or its part after the ?. Raises SeqscopeError where it has none."""
     try:
         parts = urlsplit(address)
+        query = parts.query if parts.query or parts.scheme else address.lstrip("?")
+        entries = dict(parse_qsl(query, keep_blank_values=True, max_num_fields=200, errors="surrogateescape"))
     except ValueError:
         raise SeqscopeError(f"“{short(address, 80)}” is no address.") from None
-    query = parts.query if parts.query or parts.scheme else address.lstrip("?")
-    entries = dict(parse_qsl(query, keep_blank_values=True, max_num_fields=200, errors="surrogateescape"))
     for name, text in entries.items():
         try:
             f"{name}={text}".encode()
@@ -134,7 +134,7 @@ def query(request: Asked, dataset: str, parameters: Mapping[str, str], models: Z
 
 
 def parameters_of(request: Asked) -> dict[str, str]:
-    """What the page Report would have for itself: the opposite of `request`."""
+    """What the page Report would have for itself: the opposite of `request_of`."""
     choices = {
         "title": request.title or None,
         "parts": None if list(request.parts) == list(PARTS) else encode(request.parts),

@@ -69,9 +69,9 @@ def grid(numbers: Table) -> list[Block]:
     return [{"kind": "grid", "table": numbers}] if numbers.rows else []
 
 
-def key(cells: Iterable[Cell]) -> Block:
-    """What signs and colours stand for."""
-    return {"kind": "key", "cells": list(cells)}
+def key(cells: Iterable[Cell], *, drawn: bool = False) -> Block:
+    """What signs and colours stand for. drawn: Plotly draws it, too, where it draws the figure."""
+    return {"kind": "key", "cells": list(cells), "drawn": drawn}
 
 
 def sign(report: Report, model: str, title: str = "") -> Cell:

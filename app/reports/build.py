@@ -56,17 +56,17 @@ def build(
     for part in parts:
         tell(part.busy)
         made[part.field] = part.make(source)
+    untold = {} if source.tells_history else {"history": None, "edited": None, "user": None}
     report = Report(
         created=at or now(),
-        address=address,
+        address=address if source.tells_history else None,
         program=provenance.program(),
         dataset=provenance.dataset(models),
-        asked=narrowed,
+        asked=narrowed.model_copy(update=untold),
         models=[provenance.model(models, name) for name in names],
         **made,
         notes=provenance.notes(models, narrowed),
     )
-    report = report if "history" in made else _without_history(report)
     return sealed(report.model_copy(update={"summary": summary(report)}))
 
 
@@ -79,10 +79,3 @@ def check(models: Zoo, request: Asked) -> None:
         raise SeqscopeError(f"{models.info.name} has no model that can be opened, so there is nothing to report.")
     for ids in (request.history or [], request.edited or [], [] if request.item is None else [request.item]):
         positions(models, ids)
-
-
-def _without_history(report: Report) -> Report:
-    """Nothing that tells the history is left; what depends on it stays."""
-    request = report.asked.model_copy(update={"history": None, "edited": None, "user": None})
-    changes = {part.field: part.without_history(content, report) for part, content in report.content()}
-    return report.model_copy(update={**changes, "asked": request, "address": None})

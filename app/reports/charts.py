@@ -170,13 +170,19 @@ _DASHES = {
 
 
 def lines(
-    series: Sequence[Series], across: str, upwards: str, alt: str, *, even: float | None = None, font: str = ""
+    series: Sequence[Series],
+    across: str,
+    upwards: str,
+    alt: str,
+    *,
+    even: Sequence[tuple[float, int]] = (),
+    font: str = "",
 ) -> Markup:
-    """Values by their place, from 1. even: a flat dotted line."""
+    """Values by their place, from 1. even: flat dotted lines, (height, last place) each."""
     left, deep, head = 52, 170, 20 * math.ceil(len(series) / 2) + 20
     svg = Svg(head + deep + 40)
     most = max(len(line.values) for line in series)
-    top = max([max(line.values, default=0) for line in series] + [even or 0]) or 1.0
+    top = max([max(line.values, default=0) for line in series] + [height for height, _ in even]) or 1.0
     wide = WIDTH - left - 10
 
     def at(x: float, y: float) -> tuple[float, float]:
@@ -188,8 +194,8 @@ def lines(
         svg.text(left - 6, y + 4, f"{tick:,.6g}", "quiet", size=11, anchor="end")
     for tick in sorted({1, *(int(t) for t in ticks(1, most, 6) if t >= 1)}):
         svg.text(at(tick - 1, 0)[0], head + deep + 15, f"{tick:,}", "quiet", size=11, anchor="middle")
-    if even is not None:
-        svg.line(*at(0, even), *at(most - 1, even), dash="2 3")
+    for height, last in even:
+        svg.line(*at(0, height), *at(last - 1, height), dash="2 3")
     for place, line in enumerate(series):
         path = "M" + " L".join(f"{x:.1f} {y:.1f}" for x, y in (at(i, value) for i, value in enumerate(line.values)))
         look = {"stroke_dasharray": _DASHES[line.dash]} if _DASHES.get(line.dash) else {}

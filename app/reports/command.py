@@ -9,15 +9,20 @@
 docs/report.md says what a report holds, and which files of histories are read.
 """
 
+from __future__ import annotations
+
 import argparse
 import resource
 import signal
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.errors import SeqscopeError, UsageError
+
+if TYPE_CHECKING:
+    from app.reports.document import Asked
 
 LEAST_MEMORY = 1_000
 """MB: with half of it DuckDB and ONNX Runtime end the whole process instead of saying that there is too little."""
@@ -135,7 +140,7 @@ def _make(args: argparse.Namespace, path: Path | None) -> int:
     expect_no_file(args.to)
     parameters = address.parameters(args.address) if args.address is not None else {}
     models = Zoo.open(path or _dataset(args, parameters), warm=True)
-    request = address.read(parameters, models).model_copy(update=_changes(args, models))
+    request = _validated(address.read(parameters, models), _changes(args, models))
     choices = address.parameters_of(request)
     figures: Kind = args.figures or ("interactive" if parameters.get("figures") == "interactive" else "static")
     base = args.link or (args.address if "://" in (args.address or "") else None)
@@ -196,23 +201,31 @@ def _changes(args: argparse.Namespace, models: Any) -> dict[str, Any]:
     from app.reports.document import PARTS
 
     changes: dict[str, Any] = {}
-    for name in ("models", "item", "attention", "view", "map", "codes", "protocol", "title", "edited"):
+    for name in ("models", "k", "item", "attention", "view", "map", "codes", "protocol", "title", "edited"):
         if getattr(args, name) is not None:
             changes[name] = getattr(args, name)
-    if args.k is not None:
-        if not 1 <= args.k <= 100:
-            raise UsageError(f"-k: lists may have 1 to 100 items, not {args.k}")
-        changes["k"] = args.k
     if args.parts is not None:
         changes["parts"] = [part for part in PARTS if part in args.parts]
     if args.history is not None and args.user is not None:
         raise UsageError("--history or --user, not both")
     if args.history is not None:
-        changes |= {"history": args.history, "user": None}
+        changes |= {"history": args.history, "user": None, "edited": args.edited}
     if args.user is not None:
         user = examples.find_user(models, args.user) or args.user  # by name, or by the number it ends with
-        changes |= {"history": list(address.of_person(models, user)), "user": user}
+        changes |= {"history": list(address.of_person(models, user)), "user": user, "edited": args.edited}
     return changes | {name: True for name in ("slow", "rows") if getattr(args, name)}
+
+
+def _validated(request: Asked, changes: dict[str, Any]) -> Asked:
+    """The request with the changes. Raises UsageError where no report may be asked so: it could not be read again."""
+    from pydantic import ValidationError
+
+    from engine.bundle.errors import complaints
+
+    try:
+        return type(request).model_validate(request.model_dump() | changes)
+    except ValidationError as error:
+        raise UsageError(f"A report cannot be asked so: {complaints(error)}") from None
 
 
 def _verify(args: argparse.Namespace, where: Path | None) -> int:

@@ -121,8 +121,9 @@ def _environment() -> jinja2.Environment:
 
 
 def _aligns(numbers: Table) -> list[str]:
-    """By the first row."""
-    return ["right" if isinstance(value, int | float) else "left" for value in numbers.rows[0]]
+    """Columns that have a number stand to the right."""
+    columns = zip(*numbers.rows, strict=True)
+    return ["right" if any(isinstance(value, int | float) for value in column) else "left" for column in columns]
 
 
 @functools.cache

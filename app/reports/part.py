@@ -47,6 +47,16 @@ class Source:
     def history(self) -> History:
         return positions(self.models, self.asked.history or [])
 
+    @property
+    def tells_history(self) -> bool:
+        """Whether the report does: where not, no part has an item of it for its own sake."""
+        return "history" in self.asked.parts
+
+    @property
+    def shown_history(self) -> History:
+        """Empty where the report does not tell it."""
+        return self.history if self.tells_history else ()
+
     @cached_property
     def target(self) -> int | None:
         """What truly came next, where the person may be named."""
@@ -146,10 +156,6 @@ class Part(ABC, Generic[Content]):
 
     def check(self, content: Content, report: Report) -> None:
         """Raises ValueError where it does not fit the rest of the report."""
-
-    def without_history(self, content: Content, report: Report) -> Content:
-        """With nothing left that tells the history."""
-        return content
 
     def items(self, content: Content) -> Iterable[Item]:
         """With their titles."""

@@ -2,7 +2,7 @@
 
     backup.json      form, time, version of Seqscope, how many rows there are
     store.duckdb     the tables (`take_snapshot`)
-    owners/… jobs/… reports/…
+    owners/… jobs/…
     checksums.json   SHA-256 of each of these files
 
 Left out is what can be computed again (cache/), and what has no row (lost/). A backup is made while the server runs; what is
@@ -42,9 +42,9 @@ log = logging.getLogger("seqscope.store")
 FORM = 1
 SNAPSHOT = "store.duckdb"
 _ABOUT, _SUMS = "backup.json", "checksums.json"
-_PARTS = ("owners", "jobs", "reports")
+_PARTS = ("owners", "jobs")
 _NOTE = file.note_path(Path(SNAPSHOT)).name
-_NAME = re.compile(r"(owners|jobs|reports)(/[^/\x00]{1,255})+|store\.duckdb|backup\.json|checksums\.json")
+_NAME = re.compile(r"(owners|jobs)(/[^/\x00]{1,255})+|store\.duckdb|backup\.json|checksums\.json")
 _CHUNK = 1 << 20
 
 

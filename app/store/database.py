@@ -58,10 +58,9 @@ class Store:
         self.file.close()
 
     def folders(self) -> list[Path]:
-        """Of every row that has one, there or not: datasets, jobs, reports."""
+        """Of every row that has one, there or not: datasets, jobs."""
         folders = [self.home.dataset(owner, id).path for owner, id in self.file.ask("select owner, id from dataset")]
-        folders += [self.home.job(id) for (id,) in self.file.ask("select id from job")]
-        return folders + [self.home.report(id) for (id,) in self.file.ask("select id from report")]
+        return folders + [self.home.job(id) for (id,) in self.file.ask("select id from job")]
 
     def unfinished(self) -> list[records.Job]:
         """Jobs of all owners that wait or run, in the order in which they came."""

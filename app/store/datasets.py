@@ -192,8 +192,6 @@ def forget(execute: Callable[[str, list[object]], Any], home: Home, owner: str, 
         folders.append(home.job(job))
         with contextlib.suppress(FileNotFoundError):
             (home.job(job) / "cancel").touch()
-    reports = execute("select id from report where owner = ? and dataset = ?", [owner, id]).fetchall()
-    folders += [home.report(report) for (report,) in reports]
     for table in records.OF_DATASETS:
         execute(f"delete from {table} where owner = ? and dataset = ?", [owner, id])
     execute("delete from dataset where owner = ? and id = ?", [owner, id])

@@ -1,7 +1,7 @@
 """What was taken away without anybody's click is kept in lost/ for seven days on which the server runs, and can be brought back.
 
     lost/<id>/lost.json     why and when; the rows that were taken out of the store
-    lost/<id>/files/        the folders, each where it was in the home: owners/<owner>/datasets/<id>, jobs/<id>, reports/<id>
+    lost/<id>/files/        the folders, each where it was in the home: owners/<owner>/datasets/<id>, jobs/<id>
 
 Two things come here: what has expired, with its rows; and folders that have no row in the store, which happens when a server
 ended between the two, or when the store lost rows. `recover` brings them back: the row of a dataset or job
@@ -63,7 +63,7 @@ class Entry:
         """The folders that are in it, relative to the home; those of datasets first."""
         return [
             path.relative_to(self.files).as_posix()
-            for pattern in ("owners/*/datasets/*", "jobs/*", "reports/*")
+            for pattern in ("owners/*/datasets/*", "jobs/*")
             for path in sorted(self.files.glob(pattern))
         ]
 
@@ -153,7 +153,7 @@ def find(at: Home, ids: Sequence[str]) -> list[Entry]:
 
 # --- bringing back
 
-_TABLES = {"owners": "dataset", "jobs": "job", "reports": "report"}
+_TABLES = {"owners": "dataset", "jobs": "job"}
 """Folder of the home → the table that has a row for each folder in it."""
 
 
@@ -200,7 +200,7 @@ def recover(store: Store, entry: Entry) -> Recovered:
 
 
 def _insert(store: Store, table: str, row: Mapping[str, Any]) -> None:
-    if table not in ("history", "comparison", *_TABLES.values()):
+    if table not in ("dataset", *records.OF_DATASETS):
         raise SeqscopeError(f"There is no table {table!r} that something can be brought back to.")
     columns = {
         name for (name,) in store.file.ask("select column_name from duckdb_columns() where table_name = ?", [table])

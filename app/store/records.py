@@ -75,7 +75,7 @@ class Comparison(Named):
 
 @dataclass(frozen=True)
 class Report(Named):
-    """A report that was made. Its files, if any: home.report(id)."""
+    """A report that was made."""
 
     document: dict[str, Any] | None
     """report.json; its form is that of app/reports. None in lists."""

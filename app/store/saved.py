@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeVar
 from app.home import new_id
 from app.limits import MAX_HISTORY, MAX_ID
 from app.store import records
-from app.store.datasets import Owned, deleting
+from app.store.datasets import Owned
 from app.store.records import Comparison, History, Report, known
 from engine.errors import SeqscopeError
 
@@ -48,10 +48,6 @@ class Saved(Owned[T]):
         with self._file.transaction(freeing=True) as transaction:
             self._row(owner, id)
             transaction.execute(f"delete from {self.table} where owner = ? and id = ?", [owner, id])
-            if self.table == "report":
-                deleting(transaction.execute, self._home, self._home.report(id))
-        if self.table == "report":
-            self._home.discard(self._home.report(id))
 
     def _save(self, owner: str, dataset: str, name: str, content: str, replace: bool) -> T:
         if not _DATASET.fullmatch(dataset):

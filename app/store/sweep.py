@@ -107,23 +107,21 @@ def _expired_saved(store: Store, due: datetime) -> int:
         }
         if not any(deleted.values()):
             return 0
-        folders = [store.home.job(row["id"]) for row in deleted["job"]]
-        folders += [store.home.report(row["id"]) for row in deleted["report"]]
-        entry = lost.put(store.home, "expired", deleted, folders)
+        entry = lost.put(store.home, "expired", deleted, [store.home.job(row["id"]) for row in deleted["job"]])
     lost.move(store.home, entry)
     return sum(map(len, deleted.values()))
 
 
 def left_over(store: Store, *, older: bool = False) -> list[Path]:
-    """Folders of datasets, jobs and reports that have no row and were not deleted by anybody, although this store was there
-    before them; with `older`, the others as well."""
+    """Folders of datasets and jobs that have no row and were not deleted by anybody, although this store was there before them;
+    with `older`, the others as well."""
     at = store.home
     with store.file.alone():  # nothing appears meanwhile
         ((born,),) = store.file.ask("select epoch(min(applied)) from migration")
         known = {*store.folders()}
         known |= {at.path / name for (name,) in store.file.ask("select path from deleted")}
         jobs = [path for path in _folders(at.path / "jobs") if not is_running(path) and not _is_new(path)]
-        there = [path for _, path in dataset_folders(at)] + jobs + _folders(at.path / "reports")
+        there = [path for _, path in dataset_folders(at)] + jobs
         return [path for path in there if path not in known and (older or _changed(path) >= float(born) - _TICK)]
 
 

@@ -165,6 +165,10 @@ def test_a_rank_that_is_shared_is_not_told_as_another() -> None:
     table = pd.DataFrame({"attribute": ["title"], "word": [""], "effect": [1.0], "rank_without": [3.0]})
     words = word_attention.occlusion_sentence(word_attention.OwnWords(1.0, 2.5, table), "Heat")
     assert "at rank 3 instead of 2.5" in words
+    assert attention.token_ablation(table.assign(rank_without=2.5)).data[0].customdata[0][2] == "2.5"
+    for without in (2.0, 1_000.0):
+        axis = attention.rank_axis(1.5, [without])
+        assert ("1.5", np.log10(1.5)) in zip(axis["ticktext"], axis["tickvals"], strict=True)
 
 
 def test_everything_that_the_catalogue_says_is_left_out_once() -> None:

@@ -212,6 +212,9 @@ def test_a_large_map_stays_small_for_the_browser() -> None:
     names = called(*[f"Title {i}" for i in range(200)])
     fig = figures.heatmap(views.matrix(causal(200), "mean", 0, 0), names, 1.0, "weight")
     assert len(fig.to_json()) < 1_000_000 and np.asarray(fig.data[0].z).shape == (200, 200)
+    few = called(*[f"Title {i}" for i in range(40)])
+    drawn = (figures.heatmap(np.eye(40), few, 1.0, "weight", narrow) for narrow in (False, True))
+    assert [len(fig.layout.xaxis.tickvals) for fig in drawn] == [20, 8], "numbers that have room"
 
 
 @pytest.mark.parametrize(("layers", "heads"), [(5, 1), (2, 12)])

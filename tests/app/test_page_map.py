@@ -217,6 +217,15 @@ def test_every_point_carries_its_item_id_the_path_goes_from_old_to_new_and_title
     assert numbers["customdata"] == ["toy-1", "toy-2", "toy-5"] and numbers["text"] == ["3", "2", "4"]
     assert "place 1, 3" in numbers["hovertext"][0]
     titles, ids = ["t"] * 40, [f"toy-{i}" for i in range(40)]
+    at.x[1] = np.nan
+    numbers = next(
+        trace for trace in views.figure(at, None, map_points.Marks((1, 2, 5)), LOOK, titles, ids).data if trace.name == "History"
+    )  # fmt: skip
+    assert numbers.text == ("2", "3"), "an item that is not on the map keeps its number"
+    marks = map_points.Marks(chosen=9, near=(1, 4))
+    near = next(trace for trace in views.figure(at, None, marks, LOOK, titles, ids).data if trace.name == "Neighbours")
+    assert near.hovertext == ("t<br>neighbour 2",)
+    assert "the history's 2 items numbered" in views.alt("", at, None, map_points.Marks((1, 2, 5)))
     crowd = views.figure(plane(), None, map_points.Marks(selection=(3, 7)), LOOK, titles, ids).data[0]
     assert [crowd.customdata[place] for place in crowd.selectedpoints] == ["toy-3", "toy-7"]
 

@@ -60,6 +60,7 @@ def test_a_person_is_named_only_where_rows_may_go(models: Zoo) -> None:
         ("?map=nope", "model that this dataset does not have"),  # and all else that the page refuses
         ("?saved_report=abcdefgh12345678", "saved report"),
         ("?item=nope", "item that this dataset does not have: “nope”"),
+        ("?v=1" + "&a=b" * 200, "is no address"),
         ("?v=1&h=%ff", "not UTF-8 text: %FF after “h=”"),
         ("http://x/?ds=sample&title=caf%E9&h=toy-9", "%E9 after “title=caf”"),
     ],

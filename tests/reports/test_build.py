@@ -207,6 +207,14 @@ def test_a_map_of_some_of_its_items_says_that_those_marked_were_not_drawn_at_ran
     assert report.map is not None and 9 <= len(report.map.x) < report.map.total == 40
     words = f"{len(report.map.x)} of 40 items, drawn at random but for those that are marked"
     assert words in html.render(report, "static").decode()
+    whole = build(models, Asked(history=HISTORY, parts=["history", "map"])).map
+    assert whole is not None
+    places = {(round(at.x, 1), round(at.y, 1)) for at in whole.history}
+    assert places <= {*zip(whole.x, whole.y, strict=True)}
+    assert not places <= {*zip(report.map.x, report.map.y, strict=True)}, "its points would tell the history"
+    some = whole.model_copy(update={"history": whole.history[1:3]})  # the first item is not on the map
+    (steps,) = [trace for trace in map_part._live(some, report.models[0])["data"] if trace["name"] == "History"]
+    assert [*steps["text"]] == ["2", "3"], "they keep their numbers"
 
 
 def test_without_rows_nothing_of_the_data_leaves_but_what_is_told(models: Zoo) -> None:
@@ -232,6 +240,13 @@ def test_a_person_is_named_for_their_own_history_alone_and_what_is_not_shown_is_
     made = build(models, Asked(history=["toy-9"], models=["alpha"], attention=["beta"], map="beta"))
     assert made.attention == [] and made.asked.attention == [] and made.asked.map is None
     assert made.map is not None and made.map.model == "alpha"
+
+
+def test_codes_of_a_report_without_its_history_are_of_its_lists(models: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codes, "CODED", 3)
+    made = build(models, Asked(history=HISTORY, parts=["lists", "codes"]))
+    first = dict.fromkeys(item.item_id for listing in made.lists for item in listing.items)
+    assert [[item.item_id for item in entry.items] for entry in made.codes] == [[*first][:3]] * len(made.codes)
 
 
 def test_without_the_history_nothing_tells_it(models: Zoo) -> None:

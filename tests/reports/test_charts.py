@@ -118,15 +118,20 @@ def test_every_marker_has_a_shape_of_its_own_and_outlines_are_empty() -> None:
     assert (drawn("new").get("d") or "").startswith("M")  # of a report of another version
 
 
-def test_even_use_is_drawn_where_all_codes_of_a_level_are_known() -> None:
-    for size, lines in ((4, 1), (600, 0)):
-        level = codes.Level(size=size, used=3, perplexity=2.0, gini=0.5, counts=[4, 2, 2, 0])
-        unused: dict[str, Any] = dict.fromkeys(
-            ("excess", "sharing", "excess_in_use", "sharing_in_use", "reconstruction"), 0.0
+def test_even_use_is_drawn_of_each_size_of_level_where_all_its_codes_are_known(report: Report) -> None:
+    levels = [
+        codes.Level(size=size, used=3, perplexity=2.0, gini=0.5, counts=[4, 2, 2, *[0] * (min(size, 8) - 3)])
+        for size in (4, 8, 600)
+    ]
+    unused: dict[str, Any] = dict.fromkeys(
+        ("excess", "sharing", "excess_in_use", "sharing_in_use", "reconstruction"), 0.0
+    )
+    for first, last, lines, sizes in ((0, 1, 1, "1 × 4"), (0, 2, 2, "4 · 8"), (2, 3, 0, "1 × 600")):
+        entry = codes.Codes(
+            tokenizer="t", title="T", digest="0" * 64, kind="p5", levels=levels[first:last], items=[], **unused
         )
-        figure = codes.usage(codes.Codes(
-            tokenizer="t", title="T", digest="0" * 64, kind="rqvae", levels=[level], items=[], **unused
-        ))  # fmt: skip
+        assert codes.PART.blocks([entry], report)[0]["rows"][0][1] == sizes
+        figure = codes.usage(entry)
         assert len(re.findall('stroke-dasharray="2 3"', figure.draw(""))) == lines
         assert len([line for line in figure.live().data if line.name == "evenly used"]) == lines
 

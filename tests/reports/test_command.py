@@ -36,6 +36,10 @@ def test_options_and_the_address_that_says_them_give_one_report(hostile: Path, t
     second = document.load(next((tmp_path / "b").glob("*.json")))
     assert second.lists == first.lists and second.asked == first.asked and second.address == address
 
+    assert main([*words[:-1], str(tmp_path / "c"), "--forms", "json", "--history", "toy-12"]) == 0
+    third = document.load(next((tmp_path / "c").glob("*.json")))
+    assert third.asked.history == ["toy-12"] and third.asked.edited is None, "an edit is one of its own history"
+
 
 def test_an_address_without_a_dataset_means_the_one_that_the_app_opens(hostile: Path, tmp_path: Path) -> None:
     words = ["report", "--address", "http://localhost/?k=2", "--exports", str(tmp_path), "--parts", "lists", "history"]
@@ -120,7 +124,8 @@ def test_wrong_use(words: list[str], capsys: pytest.CaptureFixture[str]) -> None
 
 def test_conflicting_options(hostile: Path, tmp_path: Path) -> None:
     assert main(["report", str(hostile), "--history", "toy-9", "--user", "u1", "--to", str(tmp_path)]) == 2
-    assert main(["report", str(hostile), "-k", "101", "--to", str(tmp_path)]) == 2
+    for more_than_a_report_takes in (["-k", "101"], ["--history", *["toy-9"] * 201], ["--title", "x" * 201]):
+        assert main(["report", str(hostile), *more_than_a_report_takes, "--to", str(tmp_path)]) == 2
     for link in ("http://[bad", "localhost:8501", "javascript:alert(1)"):
         assert main(["report", str(hostile), "--link", link, "--to", str(tmp_path)]) == 2
 

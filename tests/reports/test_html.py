@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 import pytest
 
 from app.reports import html
+from app.reports.blocks import Table
 from app.reports.build import build
 from app.reports.document import Asked, Report
 from engine.runtime import Zoo
@@ -125,6 +126,8 @@ def test_plotly_gets_titles_as_text(pages: dict[str, tuple[bytes, Page]], report
         assert "$x$" not in one and "href" not in one.lower()
     drawn = {given["data-figure"] for given in pages["interactive"][1].all("div") if "data-figure" in given}
     assert drawn == set(shapes)
+    keys = [given for given in pages["interactive"][1].all("p") if "drawn" in given.get("class", "")]
+    assert shapes["map"]["layout"]["showlegend"] is True and len(keys) == 1, "Plotly draws the map's own key"
     assert {trace["type"] for trace in shapes["map"]["data"]} == {"scatter"}  # WebGL's would need code made at run time
 
 
@@ -145,12 +148,20 @@ def test_every_part_has_its_section(pages: dict[str, tuple[bytes, Page]], report
     for given in page.all("svg"):
         assert given.get("aria-hidden") == "true" or given["aria-label"]
     said = " ".join("".join(page.texts).split())
-    for word in (report.dataset.fingerprint, report.seal, "20 November 2026, 12:00 UTC", report.models[0].digest[:16]):
+    for word in (
+        "Table: semantic IDs",
+        report.dataset.fingerprint,
+        report.seal,
+        "20 November 2026, 12:00 UTC",
+        report.models[0].digest[:16],
+    ):
         assert word in said
 
 
-def test_numbers_of_tables_are_not_cut_to_what_they_are_not() -> None:
+def test_numbers_of_tables_are_not_cut_to_what_they_are_not_and_stand_below_one_another() -> None:
     """Ranks and counts in full, ties with their half, and nothing small as nothing."""
+    table = Table("Moves", ("title", "before"), [("new", None), ("up", 3)])
+    assert html._aligns(table) == ["left", "right"]
     numbers = (12_345.0, 1_749.5, 1_071.0, 0.0, -0.00003, 0.12345, 2.5, 999.96, -1e20)
     assert [html.cell_text(number) for number in numbers] == [
         "12,345", "1,749.5", "1,071", "0", "−3.0e−05", "0.1235", "2.5000", "999.9600", "−1.0e+20",

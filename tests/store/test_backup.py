@@ -40,7 +40,7 @@ def filled(store: Store) -> Store:
         (folder.cache / "vectors.npy").write_bytes(b"x")
     store.histories.save(ANNA, "sample", "h", ["a"])
     store.comparisons.save(ANNA, "sample", "c", "/")
-    home.here().report(store.reports.save(ANNA, "sample", "r", {"a": 1}).id).mkdir()
+    store.reports.save(ANNA, "sample", "r", {"a": 1})
     job = store.jobs.add(ANNA, "sample", "train", {})
     home.here().job(job.id).mkdir()
     (home.here().job(job.id) / "job.json").write_text("{}")
@@ -51,7 +51,7 @@ def contents(root: Path) -> dict[str, bytes]:
     """Every file but the tables, and what can be computed again."""
     return {
         path.relative_to(root).as_posix(): path.read_bytes()
-        for part in ("owners", "jobs", "reports")
+        for part in ("owners", "jobs")
         for path in sorted((root / part).rglob("*"))
         if path.is_file() and path.parent.name != "cache"
     }

@@ -33,15 +33,14 @@ def test_saved_things_and_jobs_of_browsers_expire(store: Store) -> None:
     for owner in (ANNA, CLARA):
         store.histories.save(owner, "sample", "h", ["a"])
         store.comparisons.save(owner, "sample", "c", "/")
-        report = store.reports.save(owner, "sample", "r", {})
-        home.here().report(report.id).mkdir()
+        store.reports.save(owner, "sample", "r", {})
         job = store.jobs.add(owner, "sample", "batch", {})
         home.here().job(job.id).mkdir()
         store.jobs.change(owner, job.id, "done")
     assert sweep.sweep(store, days(8)) == Swept(saved=4)
     for table in ("history", "comparison", "report", "job"):
         assert store.file.ask(f"select owner from {table}") == [(CLARA,)]
-    assert len(list((home.root() / "reports").iterdir())) == len(list((home.root() / "jobs").iterdir())) == 1
+    assert len(list((home.root() / "jobs").iterdir())) == 1
 
 
 def test_folders_that_are_older_than_the_store_stay(own_home: Path) -> None:
@@ -89,11 +88,9 @@ def test_a_store_sweeps_its_own_home_wherever_seqscope_home_leads_by_now(
         monkeypatch.setenv("SEQSCOPE_HOME", str(tmp_path / "another"))
         second = Store()
         dataset, job = uploaded(second, BEN), second.jobs.add(BEN, "sample", "train", {})
-        report = second.reports.save(BEN, "sample", "r", {})
         folders = [
             home.here().dataset(BEN, dataset.id).path,
             home.here().job(job.id),
-            home.here().report(report.id),
             home.here().stage(),
         ]
         for folder in folders:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -105,17 +105,6 @@ class AttentionPart(ByModel[list[Attention]]):
                 raise ValueError("attention has more or fewer weights than positions")
             check_square("attention", entry.matrix, len(entry.matrix))
 
-    def without_history(self, content: list[Attention], report: Report) -> list[Attention]:
-        return [
-            _nameless(entry).model_copy(
-                update={
-                    "written": entry.written and _nameless(entry.written),
-                    "gates": entry.gates and _nameless(entry.gates),
-                }
-            )
-            for entry in content
-        ]
-
     def tables(self, content: list[Attention], report: Report) -> dict[str, Table]:
         titles, names = report.titles, report.item_titles
 
@@ -163,13 +152,12 @@ class AttentionPart(ByModel[list[Attention]]):
 
 
 PART = AttentionPart()
-Looking = TypeVar("Looking", Attention, Written, Gates)
 
 
-def _nameless(looking: Looking) -> Looking:
-    return looking.model_copy(
-        update={"positions": [at.model_copy(update={"item_id": None}) for at in looking.positions]}
-    )
+def _position(source: Source, place: int | None, item: int | None) -> Position:
+    """place: from 0."""
+    item_id = None if item is None or not source.tells_history else source.models.item_ids[item]
+    return Position(place=None if place is None else place + 1, item_id=item_id)
 
 
 def _written(source: Source, model: str) -> Written | None:
@@ -197,13 +185,12 @@ def _gates(source: Source, model: str) -> Gates | None:
 
 def _by_event(source: Source, values: Mapping[int, float]) -> tuple[list[Position], list[float]]:
     """values: by their event's place in the history, from 0."""
-    ids = source.models.item_ids
-    positions = [Position(place=place + 1, item_id=ids[source.history[place]]) for place in values]
+    positions = [_position(source, place, source.history[place]) for place in values]
     return positions, [number(value) for value in values.values()]
 
 
 def _attention(source: Source, model: str) -> Attention:
-    bundle, view, ids = source.models.bundles[model], source.asked.view, source.models.item_ids
+    bundle, view = source.models.bundles[model], source.asked.view
     try:
         if not source.history:
             raise SeqscopeError("There is no history to look at.")
@@ -229,8 +216,7 @@ def _attention(source: Source, model: str) -> Attention:
         **{name: getattr(by_item, name) for name in ("layers", "heads", "causal", "pooled")},
         grouped=bool(raw.levels),
         positions=[
-            Position(place=None if place is None else place + 1, item_id=None if item is None else ids[item])
-            for place, item in zip(by_item.positions, by_item.items, strict=True)
+            _position(source, place, item) for place, item in zip(by_item.positions, by_item.items, strict=True)
         ],
         last=[number(value) for value in last.tolist()],
         matrix=[numbers(row) for row in matrix[-SHOWN:, -SHOWN:].astype(float).tolist()],
@@ -328,6 +314,6 @@ def _map(attention: Attention, report: Report) -> Figure:
 
     def live() -> Any:
         weights = np.array([[np.nan if value is None else value for value in row] for row in attention.matrix])
-        return drawing.heatmap(weights, names, max(top, 1e-6), "weight")
+        return drawing.heatmap(weights, names, max(top, 1e-6), "weight", narrow=True)  # beside the bars
 
     return Figure(f"attention-{attention.model}-map", alt, draw, live)

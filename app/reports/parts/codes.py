@@ -66,20 +66,13 @@ class CodesPart(Part[list[Codes]]):
 
     def make(self, source: Source) -> list[Codes]:
         """Of the tokenizers that were asked for, else of all."""
-        items = [*source.history, *(item for answer in source.answers for item in answer.items)]
+        items = [*source.shown_history, *(item for answer in source.answers for item in answer.items)]
         shown = list(dict.fromkeys(items))[:CODED]
         chosen = source.asked.codes if source.asked.codes is not None else list(source.models.tokenizations)
         return [_codes(source, name, shown) for name in chosen]
 
     def named(self, content: list[Codes]) -> list[str]:
         return []
-
-    def without_history(self, content: list[Codes], report: Report) -> list[Codes]:
-        listed = {item.item_id for codes in report.lists or [] for item in codes.items}
-        return [
-            codes.model_copy(update={"items": [item for item in codes.items if item.item_id in listed]})
-            for codes in content
-        ]
 
     def items(self, content: list[Codes]) -> list[Coded]:
         return [item for codes in content for item in codes.items]
@@ -119,7 +112,7 @@ class CodesPart(Part[list[Codes]]):
         rows = [
             [
                 clean(codes.title, 60),
-                f"{len(codes.levels)} × {max((level.size for level in codes.levels), default=0)}",
+                _sizes(codes),
                 " · ".join(str(level.used) for level in codes.levels[:6]),
                 *_normalised(codes, report),
                 f"{in_percent(codes.excess, 1)} → {in_percent(codes.excess_in_use, 1)}",
@@ -211,6 +204,12 @@ def _by_chance(level: Level, report: Report) -> float:
     return semantic_ids.normalised_by_chance(items, level.size)
 
 
+def _sizes(codes: Codes) -> str:
+    """3 × 256; the codes of each level where these differ, 9 · 40 · 7."""
+    sizes = [level.size for level in codes.levels]
+    return f"{len(sizes)} × {sizes[0]}" if len(set(sizes)) == 1 else " · ".join(map(str, sizes[:6]))
+
+
 def _normalised(codes: Codes, report: Report) -> tuple[str, str]:
     """(perplexity of each level as a share of its codes, the same of random codes): "90% · 71% · 40%" each."""
     shares = [in_percent(level.perplexity / level.size) for level in codes.levels[:6]]
@@ -250,7 +249,7 @@ def usage(codes: Codes) -> Figure:
             charts.Series(name, style.colour, style.dash, level.counts)
             for name, style, level in zip(names, styles, levels, strict=True)
         ]
-        even = sum(levels[0].counts) / levels[0].size if whole else None
+        even = sorted({(sum(level.counts) / level.size, level.size) for level in levels}) if whole else []
         return charts.lines(series, "codes, the most used first", "items", alt, even=even, font=font)
 
     def live() -> Any:

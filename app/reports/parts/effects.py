@@ -129,8 +129,8 @@ class EffectsPart(OfItem[Effects]):
         text = (
             f"Where “{clean(content.title, 120)}” would stand if one item of the history were left out. Bars to the right: it "
             "would fall, so that item speaks for it; to the left: it would rise. They are moves of its rank, on one log scale, "
-            "always among what could be recommended after the whole history; the number beside a bar is the rank without that "
-            f"item.{f' Its rank now: {ranks}.' if ranks else ''}"
+            "always among what could be recommended after the whole history; the rank without an item stands beside its bar, or "
+            f"is told to who points at it.{f' Its rank now: {ranks}.' if ranks else ''}"
         )
         if able and len(able[0].effect) > _EVENTS:
             text += f" Drawn are the latest {_EVENTS} of {len(able[0].effect)} items."

@@ -112,11 +112,6 @@ class GraphPart(OfItem[Graph]):
             if any(len(walks.ranks) != len(layers.adds) + 1 for walks in layers.items):
                 raise ValueError("graph has more or fewer ranks than layers")
 
-    def without_history(self, content: Graph, report: Report) -> Graph:
-        return content.model_copy(
-            update={"models": [walks.model_copy(update={"branches": []}) for walks in content.models]}
-        )
-
     def items(self, content: Graph) -> Iterable[Item]:
         listed = [item for walks in content.models if walks.layers is not None for item in walks.layers.items]
         branches = [branch for walks in content.models for branch in walks.branches]
@@ -213,7 +208,7 @@ def _walks(source: Source, model: str, item: int) -> Walks:
         return Walks(model=model, cannot=str(reason))
     return Walks(
         model=model,
-        branches=[_branch(source, branch) for branch in branches],
+        branches=[_branch(source, branch) for branch in branches if source.tells_history],
         named=len({step.item for branch in branches for step in branch.steps}),
         layers=None if layers is None else _layers(source, layers),
     )

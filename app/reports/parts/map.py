@@ -80,7 +80,7 @@ class MapPart(Part[Map]):
         following = next((answer.items for answer in source.answers if answer.name == model), [])
         colours = next(map_colouring.categorical(tidied(models.items)), None) if source.asked.rows else None
         group = None if colours is None else colours.group
-        shown = sample(points, group, [*source.history, *following], POINTS, source.asked.seed)
+        shown = sample(points, group, [*source.shown_history, *following], POINTS, source.asked.seed)
         x, y = _scaled(points)
 
         def marks(items: Sequence[int]) -> list[Mark]:
@@ -103,7 +103,7 @@ class MapPart(Part[Map]):
             group=[] if group is None else group[shown].tolist(),
             titles=[titled(models, int(item)) for item in shown] if source.asked.rows else [],
             column="" if colours is None else colours.title,
-            history=marks(source.history),
+            history=marks(source.shown_history),
             following=marks(following),
         )
 
@@ -116,9 +116,6 @@ class MapPart(Part[Map]):
             raise ValueError("map has lists of different lengths")
         if any(not 0 <= at < len(content.groups) for at in content.group):
             raise ValueError("map has a group without a name")
-
-    def without_history(self, content: Map, report: Report) -> Map:
-        return content.model_copy(update={"history": []})
 
     def tables(self, content: Map, report: Report) -> dict[str, Table]:
         marks = [
@@ -154,7 +151,7 @@ class MapPart(Part[Map]):
         return [
             p(text),
             figures(_figure(content, report), width=92),
-            *([key(legend)] if legend else []),
+            *([key(legend, drawn=len(legend) <= drawing.LEGEND)] if legend else []),
             *grid(self.tables(content, report)["map-marks"]),
         ]
 
@@ -211,19 +208,26 @@ def _figure(content: Map, report: Report) -> Figure:
     return Figure("map", alt, draw, lambda: _live(content, model), wide=True)
 
 
+def _by_place(marks: Sequence[Mark]) -> list[Mark | None]:
+    """From the first place on; None: its item is not on the map."""
+    known = {mark.place: mark for mark in marks}
+    return [known.get(place) for place in range(1, max(known, default=0) + 1)]
+
+
 def _live(content: Map, model: Model) -> dict[str, Any]:
     """As the page Map draws it; as SVG, since WebGL's drawing makes code at run time, which a strict page does not let it."""
-    spots, first = [*content.history, *content.following], len(content.x)
+    history, first = _by_place(content.history), len(content.x)
+    spots = [*history, *_by_place(content.following)]
     points = Points(*(np.array([*known, *more], np.float32) for known, more in (
-        (content.x, [at.x for at in spots]), (content.y, [at.y for at in spots])
+        (content.x, [at.x if at else np.nan for at in spots]), (content.y, [at.y if at else np.nan for at in spots])
     )))  # fmt: skip
-    titles = [*(content.titles or [""] * first), *(at.title for at in spots)]
+    titles = [*(content.titles or [""] * first), *(at.title if at else "" for at in spots)]
     colours = None
     if content.groups:
         known = [*content.group, *[len(content.groups)] * len(spots)]  # marks are drawn on top alone
         colours = _groups(content, np.array(known, np.int16))
     places = range(first, first + len(spots))
-    marks = Marks(history=tuple(places[: len(content.history)]), following=tuple(places[len(content.history) :]))
+    marks = Marks(history=tuple(places[: len(history)]), following=tuple(places[len(history) :]))
     look = drawing.Look.of(False, model.colour, model.marker)
     fig = drawing.figure(points, colours, marks, look, titles, [""] * len(titles), height=620)
     fig.update_xaxes(range=[-30, 1_030])

@@ -66,7 +66,12 @@ class WhatIfs(Part[list[WhatIf]]):
         if history:
             edits.append(("nothing", "With nothing known", ()))
         return [
-            WhatIf(name=name, words=words, history=list(ids), models=[_moves(source, answer) for answer in answers])
+            WhatIf(
+                name=name,
+                words=words,
+                history=list(ids) if source.tells_history else [],
+                models=[_moves(source, answer) for answer in answers],
+            )
             for name, words, ids in edits
             for answers in [
                 ask(source.models, source.names, positions(source.models, ids), source.asked.k, pinned=source.history)
@@ -75,9 +80,6 @@ class WhatIfs(Part[list[WhatIf]]):
 
     def named(self, content: list[WhatIf]) -> list[str]:
         return [moves.model for edit in content for moves in edit.models]
-
-    def without_history(self, content: list[WhatIf], report: Report) -> list[WhatIf]:
-        return [edit.model_copy(update={"history": []}) for edit in content]
 
     def tables(self, content: list[WhatIf], report: Report) -> dict[str, Table]:
         titles = report.titles
