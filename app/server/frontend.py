@@ -2,11 +2,13 @@
 
 Its page names sixty modules to load at once; those of the widgets are found later, in three rounds of requests, as each names
 what it needs. And every file is opened and read anew in a pool of threads, some 4 ms for each of a hundred files. Here the page
-names all that the first lists need and says that it is loading, and files that were asked for stay in memory, packed with gzip
-for browsers that read it: Streamlit sends the scripts of a first page as they are, 3 MB, those of a figure 5 MB more.
+names all that the first lists need and says that it is loading; once it stands it fetches what tables and figures need, and a
+click on another page finds them there. Files that were asked for stay in memory, packed with gzip for browsers that read it:
+Streamlit sends the scripts of a first page as they are, 3 MB, those of a figure 5 MB more.
 """
 
 import gzip
+import json
 import mimetypes
 import re
 from functools import cache
@@ -19,6 +21,8 @@ from streamlit.file_util import get_static_dir
 
 WIDGETS = ("BidiComponent", "Button", "ButtonGroup", "NumberInput", "Selectbox", "TextInput")
 """Streamlit's modules of what stands on every page; one that a later version calls otherwise is found late, as before."""
+LATER = ("DataFrame", "PlotlyChart")
+"""Those of tables and figures: 1.7 MB, for which a click on Attention waited a second at 10 Mbit/s."""
 _FOLDER = "/static/"
 _IMPORT = re.compile(r'(?:from|import)\s*"\./([^"]+\.js)"')
 _NAMED = re.compile(r'"\./static/js/([^"]+\.js)"')
@@ -26,6 +30,17 @@ _ROOT = b'<div id="root">'
 _STYLE = b"<style>html{color-scheme:light dark}p{font:1rem sans-serif;margin:2rem}</style>"
 _LOADING = _STYLE + b"<p>Seqscope is loading &hellip;</p>"
 """Until Streamlit's page takes its place: on a slow line the window was blank until all scripts had come."""
+_FETCH_LATER = b"""<script>
+addEventListener("load", () => setTimeout(() => {
+  for (const name of %s) {
+    const link = document.createElement("link")
+    Object.assign(link, {rel: "prefetch", as: "script", crossOrigin: "", href: `./static/js/${name}`})
+    document.head.append(link)
+  }
+}, 4000))
+</script>
+"""
+"""When the first lists stand, so that they wait for nothing; the browser does it when it has nothing else to fetch."""
 _FOR_EVER = "public, immutable, max-age=31536000"  # names carry a hash of the content; Streamlit says the same
 
 
@@ -81,13 +96,13 @@ def _named_by_page() -> list[str]:
 
 
 @cache
-def modules_of_widgets() -> tuple[str, ...]:
-    """File names of the modules of WIDGETS and of all that these import, without those that Streamlit's page names itself."""
+def modules_of(*names: str) -> tuple[str, ...]:
+    """File names of Streamlit's modules of these names and of all that they import, without those that its page names itself."""
     seen = set(_named_by_page())
     needed: list[str] = []
     prefix = f"{_FOLDER}js/"
     scripts = [name.removeprefix(prefix) for name in sorted(_files()) if name.startswith(prefix)]
-    waiting = [name for name in scripts if name.split(".")[0] in WIDGETS and name.endswith(".js")]
+    waiting = [name for name in scripts if name.split(".")[0] in names and name.endswith(".js")]
     while waiting:
         name = waiting.pop()
         if name not in seen and prefix + name in _files():
@@ -98,18 +113,20 @@ def modules_of_widgets() -> tuple[str, ...]:
 
 
 def pack() -> None:
-    """Reads and packs the scripts of a first page and of its figures, a quarter of a second for which its visitor would wait."""
-    figures = [name for name in _files() if Path(name).name.startswith("PlotlyChart.")]
-    for name in (*(f"{_FOLDER}js/{module}" for module in (*_named_by_page(), *modules_of_widgets())), *figures):
-        _content(name, packed=True)
+    """Reads and packs the scripts of a first page and those of LATER, a quarter of a second for which its visitor would wait."""
+    for module in (*_named_by_page(), *modules_of(*WIDGETS, *LATER)):
+        _content(f"{_FOLDER}js/{module}", packed=True)
 
 
 def _with_modules(send: Send, missing: bytes | None) -> Send:
     """Names them in the head of Streamlit's page, which says that it is loading; any other answer goes as it is. missing: stands
     for Streamlit's page where there is none."""
-    links = "".join(
-        f'<link rel="modulepreload" crossorigin href="./static/js/{name}">\n' for name in modules_of_widgets()
-    ).encode()
+    links = (
+        "".join(
+            f'<link rel="modulepreload" crossorigin href="./static/js/{name}">\n' for name in modules_of(*WIDGETS)
+        ).encode()
+        + _FETCH_LATER % json.dumps(modules_of(*LATER)).encode()
+    )
     start: Message | None = None
     body = b""
 

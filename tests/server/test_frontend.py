@@ -1,6 +1,7 @@
 """Streamlit's page and scripts as the app hands them out."""
 
 import asyncio
+import json
 import re
 from pathlib import Path
 
@@ -31,10 +32,14 @@ def get(path: str, root: str = "", **headers: str) -> httpx.Response:
     return asyncio.run(ask(path, root, **headers))
 
 
-def test_streamlits_page_names_all_modules_of_the_widgets_and_no_other_page_does() -> None:
+def test_streamlits_page_names_the_modules_of_widgets_tables_and_figures_and_no_other_page_does() -> None:
     folder = Path(get_static_dir(), "static", "js")
-    named = set(re.findall(r'modulepreload" crossorigin href="./static/js/([^"]+)"', get("/").text))
+    page = get("/").text
+    named = set(re.findall(r'modulepreload" crossorigin href="./static/js/([^"]+)"', page))
     assert {name.split(".")[0] for name in named} >= set(frontend.WIDGETS)
+    later = re.search(r"for \(const name of (.+)\) {", page)
+    assert later and {name.split(".")[0] for name in json.loads(later[1])} >= set(frontend.LATER)
+    named |= set(json.loads(later[1]))
     page = Path(get_static_dir(), "index.html").read_text("utf-8")
     for name in named:
         for other in re.findall(r'from"./([^"]+[.]js)"', (folder / name).read_text("utf-8")):
@@ -54,7 +59,7 @@ def test_streamlits_page_says_that_it_is_loading_until_its_scripts_are_there() -
 
 @pytest.mark.parametrize("root", ["", "/seqscope"])
 def test_a_file_is_handed_out_as_it_is_and_nothing_beside_the_folder(root: str) -> None:
-    name = frontend.modules_of_widgets()[0]
+    name = frontend.modules_of(*frontend.WIDGETS)[0]
     answer = get(f"{root}/static/js/{name}", root)
     assert answer.content == Path(get_static_dir(), "static", "js", name).read_bytes()
     plain = get(f"{root}/static/js/{name}", root, **{"accept-encoding": "identity"})
