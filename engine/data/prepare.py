@@ -335,12 +335,17 @@ def _core(rows: _Rows, options: ImportOptions, k_core: int) -> tuple[_Rows, int]
 
 
 def _tested(rows: _Rows, options: ImportOptions) -> np.ndarray:
-    """bool [events]: which events the test would ask for, if all stayed."""
+    """bool [events]: which events the test would ask for, if all stayed; none where nobody would be left to ask."""
     if rows.tested is not None:
         return rows.tested
     starts = np.flatnonzero(np.append(True, rows.user[1:] != rows.user[:-1]))
     time = None if rows.time is None else rows.time // MICRO
-    roles, _ = split_roles(options.split, np.append(starts, len(rows.user)).astype(np.int64), time)
+    try:
+        roles, _ = split_roles(options.split, np.append(starts, len(rows.user)).astype(np.int64), time)
+    except (
+        SeqscopeError
+    ):  # without its repeats the log may have a split; one that has none is refused where it is split
+        return np.zeros(len(rows.user), bool)
     return roles == Role.TEST
 
 
