@@ -169,7 +169,8 @@ def _import(options: ImportOptions, workshop: Workshop, folder: Path) -> ImportR
         notices[f"{low[:-1]} (--min-rating)."] = events.low_ratings
     log = _filter(events, options, k_core, left_out, ordered=not source.sets)
     other = {"count": "--repeats first drops them", "first": "--repeats count keeps them"}[log.repeats]
-    offered = f" ({other})" if log.measured["repeated_events"] and options.repeats == "auto" else ""
+    free = options.repeats == "auto" and not options.split.sets  # in sets a user has an item once
+    offered = f" ({other})" if free and log.measured["repeated_events"] else ""
     if not source.sets:
         workshop.say(f"repeats: {in_words(log.measured, log.repeats)}{offered}")
 

@@ -183,9 +183,9 @@ class MetricsPart(Part[Metrics]):
             beyond.append((title, content.k, *values, lists.note))
         repeats = [(o.words, titles[row_of(o)], o.metric, o.mean, o.low, o.high, o.people) for o in content.repeats]
         groups = [] if content.verdict is None else content.verdict.groups
-        columns = ("model", "protocol", "metric", "mean", "low", "high", "people", "mark", "p (Holm)", "note")
+        columns = ("model", "protocol", "metric", "mean", "low", "high", "users", "mark", "p (Holm)", "note")
         of_beyond = ("model", "k", *(metric.head for metric in judge.BEYOND.values()), "note")
-        of_repeats = ("held-out item", "model", "metric", "mean", "low", "high", "people")
+        of_repeats = ("held-out item", "model", "metric", "mean", "low", "high", "users")
         return {
             "metrics": Table("Metrics", columns, rows),
             "metrics-beyond": Table("Beyond accuracy", of_beyond, beyond),
