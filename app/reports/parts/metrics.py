@@ -400,6 +400,7 @@ def _verdict_then(then: judge.Verdict | None, now: judge.Verdict | None) -> judg
     """Without what the verdict did not say of its sides when the report was made."""
     if then is None or now is None:
         return now
+    now = now if then.p is not None else dataclasses.replace(now, p=None)
     if len(then.groups) == len(now.groups):
         groups = tuple(map(_difference_then, then.groups, now.groups))
         now = _difference_then(then, dataclasses.replace(now, groups=groups))
