@@ -52,8 +52,8 @@ def show(owner: str, dataset: StoredDataset, busy: bool) -> None:
                 kind, names, selection_mode="multi", default=[n for n in names if n in missing and offered[n].page.chosen],
                 format_func=lambda name: offered[name].title if name in offered else name, key=_key(dataset.id, kind), wrap=True,
             )  # fmt: skip
-        if left := [md(model.title) for name, model in every.items() if name not in offered]:
-            st.caption(f"Not offered, since they read when events were and this log has no times: {listed(left)}.")
+        if untold := [md(model.title) for name, model in every.items() if name not in offered]:
+            st.caption(f"Not offered, since they read when events were and this log has no times: {listed(untold)}.")
         budget = st.segmented_control(
             "At most", list(_BUDGETS), default="short", required=True, key=f"data_budget_{dataset.id}",
             format_func=lambda name: _BUDGETS[name][0] if name in _BUDGETS else str(name),
