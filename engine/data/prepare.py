@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 
 from engine import __version__
-from engine.data.catalogue import attribute_table, choose_id_column, read_catalogue
+from engine.data.catalogue import ItemFile, attribute_table, choose_id_column, read_catalogue
 from engine.data.dataset import Dataset, DatasetInfo, Role
 from engine.data.log import Events, core, read_log, renumber, time_order
 from engine.data.options import ImportOptions
@@ -43,6 +43,7 @@ from engine.tabular.columns import scale_words
 from engine.tabular.database import connect_file, rows_left_out
 from engine.tabular.findings import CSV_HEADER, Finding, Findings
 from engine.tabular.problems import warning_words
+from engine.tabular.reading import Reading
 from engine.tabular.times import MICRO
 from engine.writing import count
 
@@ -148,6 +149,12 @@ def _import(options: ImportOptions, workshop: Workshop, folder: Path) -> ImportR
 
     reading = source.open(options, workshop)
     items_file = open_items(options.items, options, workshop) if options.items else reading.items
+    if items_file is not None and any(path.samefile(items_file.path) for path in reading.log.files):
+        items_file = _log_itself(items_file, reading.log.readings[0])
+        workshop.say(
+            f"{items_file.path.name}: the log is its own catalogue: of each item the first title, and the columns of which every "
+            "item has one value"
+        )
     columns = options.columns
     of_items = {"item-id-column": columns.item_id, "title-column": columns.title, "list-column": options.list_columns}
     if items_file is None and (given := [flag for flag, value in of_items.items() if value]):
@@ -206,6 +213,17 @@ def _import(options: ImportOptions, workshop: Workshop, folder: Path) -> ImportR
     if items_file is None:
         workshop.say("no catalogue: ids stand in for titles (--items FILE names one)")
     return ImportResult(info, findings.first(SHOWN_PROBLEMS, by_line=True), counts, lines)
+
+
+_OF_EVENTS = ("user", "time", "clock", "weight", "quantity")
+"""Roles of columns that say nothing of items."""
+
+
+def _log_itself(file: ItemFile, log: Reading) -> ItemFile:
+    """The file as a catalogue, where it is read as a log so."""
+    item = log.column("item")
+    events = frozenset(column.name for column in log.columns if column.role in _OF_EVENTS)
+    return file if item is None else dataclasses.replace(file, id_columns=(item.name,), of_events=events)
 
 
 def _expect_events(events: Events, options: ImportOptions, workshop: Workshop) -> None:
