@@ -124,9 +124,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"seqscope: {of_system(error)}", file=sys.stderr)
         return 1
     except (MemoryError, RuntimeError) as error:
-        if not _beyond_memory(error):
+        looped = str(error).startswith("Symlink loop")  # as pathlib has it before Python 3.13
+        if not (looped or _beyond_memory(error)):
             raise
-        print(f"seqscope: {BEYOND_MEMORY}", file=sys.stderr)
+        print(f"seqscope: {f'{error}: name another path.' if looped else BEYOND_MEMORY}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("seqscope: interrupted", file=sys.stderr)

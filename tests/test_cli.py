@@ -48,6 +48,11 @@ ENDS: dict[str, tuple[Callable[[argparse.Namespace], object], int, str]] = {
     "interrupted": (raising(KeyboardInterrupt()), 130, "interrupted"),
     "no folder": (raising(NotADirectoryError(20, "Not a directory", "log.txt/run")), 1, "log.txt/run: Not a directory"),
     "a full disk": (raising(OSError(28, "No space left on device")), 1, "No space left on device"),
+    "a link to itself": (
+        raising(RuntimeError("Symlink loop from 'log.csv'")),
+        1,
+        "Symlink loop from 'log.csv': name another path.",
+    ),
     "numpy": (lambda args: np.empty(1 << 50), 1, cli.BEYOND_MEMORY),
     "torch": (lambda args: torch.empty(1 << 50), 1, cli.BEYOND_MEMORY),
     "torch, more bytes than it can count": (lambda args: torch.empty(1 << 32, 1 << 30), 1, cli.BEYOND_MEMORY),

@@ -38,7 +38,7 @@ ENOUGH = int(2 / LEVEL)
 
 INTERVALS = f"95%, bootstrap over users, {SAMPLES:,} samples, seed {SEED}."
 SIGNIFICANCE = (
-    "Paired bootstrap over the same users, p-values adjusted by Holm. Not significantly different: adjusted p > .05, or an "
+    f"Paired bootstrap over the same users, p-values adjusted by Holm. Not significantly different: adjusted p > {LEVEL}, or an "
     "interval of the difference that contains 0. The best is chosen on the same users, which Holm does not correct."
 )
 SELECTION = "By validation NDCG; the test set is used once."

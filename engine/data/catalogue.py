@@ -34,6 +34,9 @@ class ItemFile:
     """The keys that may hold the id; the one that knows most items of the log is taken."""
     title_column: str | None
     """None: the file has no titles, and ids stand in."""
+    of_events: frozenset[str] = frozenset()
+    """Where the file is the log itself: columns that say nothing of items. An item has a row per event, no attribute that differs
+    between these, and the first title of them."""
 
 
 def choose_id_column(source: ItemFile, log_ids: set[str]) -> str:
@@ -62,6 +65,7 @@ def read_catalogue(
     rows: list[Record | None] = [None] * len(ids)
     titles: list[str | None] = [None] * len(ids)
     unused = 0
+    varying = set[str]()
     if source is not None:
         id_column = choose_id_column(source, known)
         for line, record in source.records():
@@ -80,11 +84,13 @@ def read_catalogue(
                 rows.append(None)
                 titles.append(None)
             called = as_text(record.get(source.title_column)) if source.title_column else ""
-            rest = {
-                name: _clean(value) for name, value in record.items() if name not in (id_column, source.title_column)
-            }
-            if rows[row] is None:
+            apart = {id_column, source.title_column, *source.of_events}
+            rest = {name: _clean(value) for name, value in record.items() if name not in apart}
+            if (before := rows[row]) is None:
                 titles[row], rows[row] = _title(called, notices), rest
+            elif source.of_events:
+                titles[row] = titles[row] or _title(called, notices)
+                varying |= {name for name, value in rest.items() if value != before.get(name)}
             elif (titles[row], rows[row]) == (_title(called, Counter()), rest):
                 notices[warning_words("row_again")] += 1
             else:
@@ -95,7 +101,7 @@ def read_catalogue(
             if rows[row] is not None and source is not None and source.title_column:
                 notices["empty title; the id stands in"] += 1
             titles[row] = ids[row]
-    names = dict.fromkeys(name for row in rows for name in row or ())
+    names = dict.fromkeys(name for row in rows for name in row or () if name not in varying)
     attributes = {name: [(row or {}).get(name) for row in rows] for name in names}
     notices[warning_words("html")] = _strip_html(findings.con, attributes)
     return ids, [title or "" for title in titles], attributes, unused

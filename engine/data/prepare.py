@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 
 from engine import __version__
-from engine.data.catalogue import attribute_table, choose_id_column, read_catalogue
+from engine.data.catalogue import ItemFile, attribute_table, choose_id_column, read_catalogue
 from engine.data.dataset import Dataset, DatasetInfo, Role
 from engine.data.log import Events, core, read_log, renumber, time_order
 from engine.data.options import ImportOptions
@@ -43,6 +43,7 @@ from engine.tabular.columns import scale_words
 from engine.tabular.database import connect_file, rows_left_out
 from engine.tabular.findings import CSV_HEADER, Finding, Findings
 from engine.tabular.problems import warning_words
+from engine.tabular.reading import Reading
 from engine.tabular.times import MICRO
 from engine.writing import count
 
@@ -148,6 +149,12 @@ def _import(options: ImportOptions, workshop: Workshop, folder: Path) -> ImportR
 
     reading = source.open(options, workshop)
     items_file = open_items(options.items, options, workshop) if options.items else reading.items
+    if items_file is not None and any(path.samefile(items_file.path) for path in reading.log.files):
+        items_file = _log_itself(items_file, reading.log.readings[0])
+        workshop.say(
+            f"{items_file.path.name}: the log is its own catalogue: of each item the first title, and the columns of which every "
+            "item has one value"
+        )
     columns = options.columns
     of_items = {"item-id-column": columns.item_id, "title-column": columns.title, "list-column": options.list_columns}
     if items_file is None and (given := [flag for flag, value in of_items.items() if value]):
@@ -169,7 +176,8 @@ def _import(options: ImportOptions, workshop: Workshop, folder: Path) -> ImportR
         notices[f"{low[:-1]} (--min-rating)."] = events.low_ratings
     log = _filter(events, options, k_core, left_out, ordered=not source.sets)
     other = {"count": "--repeats first drops them", "first": "--repeats count keeps them"}[log.repeats]
-    offered = f" ({other})" if log.measured["repeated_events"] and options.repeats == "auto" else ""
+    free = options.repeats == "auto" and not options.split.sets  # in sets a user has an item once
+    offered = f" ({other})" if free and log.measured["repeated_events"] else ""
     if not source.sets:
         workshop.say(f"repeats: {in_words(log.measured, log.repeats)}{offered}")
 
@@ -205,6 +213,17 @@ def _import(options: ImportOptions, workshop: Workshop, folder: Path) -> ImportR
     if items_file is None:
         workshop.say("no catalogue: ids stand in for titles (--items FILE names one)")
     return ImportResult(info, findings.first(SHOWN_PROBLEMS, by_line=True), counts, lines)
+
+
+_OF_EVENTS = ("user", "time", "clock", "weight", "quantity")
+"""Roles of columns that say nothing of items."""
+
+
+def _log_itself(file: ItemFile, log: Reading) -> ItemFile:
+    """The file as a catalogue, where it is read as a log so."""
+    item = log.column("item")
+    events = frozenset(column.name for column in log.columns if column.role in _OF_EVENTS)
+    return file if item is None else dataclasses.replace(file, id_columns=(item.name,), of_events=events)
 
 
 def _expect_events(events: Events, options: ImportOptions, workshop: Workshop) -> None:
@@ -335,12 +354,15 @@ def _core(rows: _Rows, options: ImportOptions, k_core: int) -> tuple[_Rows, int]
 
 
 def _tested(rows: _Rows, options: ImportOptions) -> np.ndarray:
-    """bool [events]: which events the test would ask for, if all stayed."""
+    """bool [events]: which events the test would ask for, if all stayed; none where nobody would be left to ask."""
     if rows.tested is not None:
         return rows.tested
     starts = np.flatnonzero(np.append(True, rows.user[1:] != rows.user[:-1]))
     time = None if rows.time is None else rows.time // MICRO
-    roles, _ = split_roles(options.split, np.append(starts, len(rows.user)).astype(np.int64), time)
+    try:
+        roles, _ = split_roles(options.split, np.append(starts, len(rows.user)).astype(np.int64), time)
+    except SeqscopeError:  # it may have a split without its repeats; if it has none, that is refused where it is split
+        return np.zeros(len(rows.user), bool)
     return roles == Role.TEST
 
 

@@ -22,12 +22,14 @@ import numpy as np
 from engine.errors import SeqscopeError
 from engine.evaluation.protocols import SETS, parse
 from engine.plugins import take
+from engine.writing import in_percent
 
 CUTOFFS = (1, 5, 10, 20, 50)
 HEADLINE = "NDCG"
 """The metric by which models are chosen and compared where nobody says otherwise."""
 GROUP = "seqscope.metrics"
 """Entry points of other packages that add metrics: each leads to a `Metric`."""
+SHARE = "{:.1%}"
 _FALLING = ("HR", "NDCG", "MRR")
 """Of one held-out item: none is below the next."""
 _OUTSIDE = re.compile(r"outside@([1-9]\d{0,6})")
@@ -93,7 +95,7 @@ class Beyond(Metric):
     of_lists: Callable[[np.ndarray, np.ndarray], float]
     """(how often each item is in a list, its training events) → value. Both int64 [items]."""
     form: str = "{:.3f}"
-    """How a value is written."""
+    """How a value is written; SHARE is never all or nothing where it only rounds to it."""
     unit: str = ""
 
     def __post_init__(self) -> None:
@@ -123,7 +125,9 @@ class Beyond(Metric):
 
     def text(self, value: float | None) -> str:
         """A value, written; n/a for None and NaN."""
-        return "n/a" if value is None or value != value else self.form.format(value)
+        if value is None or value != value:
+            return "n/a"
+        return in_percent(value, 1) if self.form == SHARE else self.form.format(value)
 
 
 def beam_width(metrics: Mapping[str, Mapping[str, float]], protocol: str) -> int | None:
@@ -256,7 +260,7 @@ register(
             source="Ge, Delgado-Battenfeld & Jannach, RecSys 2010",
             later=False,
             of_lists=coverage,
-            form="{:.1%}",
+            form=SHARE,
         ),
         Beyond(
             name="Gini",

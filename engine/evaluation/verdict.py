@@ -104,6 +104,8 @@ class Verdict:
     low: float | None
     high: float | None
     groups: tuple[Group, ...]
+    p: float | None = None
+    """Two-sided, of the difference, as if the two had not been chosen; None where one is missing and in reports of before."""
 
     @property
     def better(self) -> Literal["neural", "untrained", "level"] | None:
@@ -195,7 +197,7 @@ def verdict(
             )
         )
     ends = (_rounded(overall.mean), _rounded(overall.low), _rounded(overall.high))
-    return Verdict(metric, people, neural, untrained, *ends, tuple(groups))
+    return Verdict(metric, people, neural, untrained, *ends, tuple(groups), _rounded(overall.p))
 
 
 def _groups(
@@ -315,6 +317,7 @@ def _outcome(verdict: Verdict, neural: Side, untrained: Side, ours: str, theirs:
     assert verdict.difference is not None and verdict.low is not None and verdict.high is not None
     ends = f"95% interval of the difference {signed(verdict.low)} to {signed(verdict.high)}"
     figures = f"{neural.mean:.4f} against {untrained.mean:.4f}; {ends} over {_people(verdict)}{_seeds(neural)}"
+    chance = _by_choice(verdict.p, *((neural, ours) if verdict.better == "neural" else (untrained, theirs)))
     ours, theirs = ours + _best(neural), theirs + _best(untrained)
     few = " An interval over so few users says little." if verdict.people < FEW else ""
     if verdict.better == "level":
@@ -322,7 +325,17 @@ def _outcome(verdict: Verdict, neural: Side, untrained: Side, ours: str, theirs:
     verb = "beats" if verdict.better == "neural" else "is below"
     here = "as far as they were trained" if neural.improving else "here"
     worth = f"No neural model is worth its training {here}: " if verdict.better == "untrained" and trained_here else ""
-    return f"{worth}{ours} {verb} {theirs} by {abs(verdict.difference):.4f} {verdict.metric} ({figures}).{few}"
+    return f"{worth}{ours} {verb} {theirs} by {abs(verdict.difference):.4f} {verdict.metric} ({figures}).{few}{chance}"
+
+
+def _by_choice(p: float | None, ahead: Side, title: str) -> str:
+    """That whoever is ahead may be so by being the best of several; "" where it is beyond that (Bonferroni)."""
+    if p is None or ahead.among == 1 or ahead.among * p <= 0.05:
+        return ""
+    return (
+        f" {title}, chosen on these very users as the best of {ahead.among}, may be ahead by chance: p is {p:.3f}, for the "
+        f"choice {min(1.0, ahead.among * p):.3f} (Bonferroni)."
+    )
 
 
 def _best(side: Side) -> str:

@@ -136,7 +136,12 @@ class Session:
         self._tensors = self._gathered(elsewhere)  # the session reads from their memory as long as it lives
         try:
             options.add_external_initializers(list(self._tensors), list(self._tensors.values()))
-            return onnxruntime.InferenceSession(content, options, providers=list(choose_providers().providers))
+            providers = list(choose_providers().providers)
+            return time_limit.loaded(
+                self._expected.sha256, lambda: onnxruntime.InferenceSession(content, options, providers=providers)
+            )
+        except time_limit.Endless as error:
+            raise self.folder.fault(self.file, str(error)) from None
         except Exception as error:  # see run
             raise self.folder.fault(self.file, "ONNX Runtime cannot load the graph", error) from None
 

@@ -5,24 +5,28 @@
 
 A graph may hold a Loop that comes to no end. ONNX Runtime looks at `RunOptions.terminate` between the nodes of a graph and
 between the turns of a loop, so a thread that sets it ends every run but one that stays within a single node. What is constant in
-a graph is computed when it is loaded, which is no run: that neither takes a place nor is ended.
+a graph is computed when it is loaded (`loaded`), which takes no place and cannot be ended: nobody waits for it beyond the limit.
 
-SEQSCOPE_MODEL_SECONDS  for one run of a graph, by the clock and of the processor's time (default 30); twice that for a place
+SEQSCOPE_MODEL_SECONDS  for one run of a graph, and to load it, by the clock and of the processor's time (default 30); twice
+                        that for a place
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import onnxruntime
 
 from engine.bundle.errors import BusyError
 from engine.machine import cores, number
 
+Made = TypeVar("Made")
 LIMIT = "SEQSCOPE_MODEL_SECONDS"
 SECONDS = 30.0
 # More graphs at a time than cores finish no sooner; each of them only takes longer.
@@ -91,11 +95,38 @@ def place(graph: str) -> Iterator[onnxruntime.RunOptions]:
         _places.release()
 
 
+def loaded(graph: str, load: Callable[[], Made]) -> Made:
+    """What `load` makes of the graph with this digest, in a thread of its own. Raises what `load` raises, and Endless where it
+    takes longer than the limit, whereupon the thread goes on alone."""
+    check(graph)
+    run, made = Run(graph, limit()), Future[Made]()
+
+    def work() -> None:
+        try:
+            made.set_result(load())
+        except BaseException as error:
+            made.set_exception(error)
+
+    threading.Thread(target=work, name="seqscope-load", daemon=True).start()
+    while not wait([made], _TICK).done:
+        if run.is_endless:
+            _refuse(run)
+            check(graph)
+    return made.result()
+
+
 def check(graph: str) -> None:
     """Raises Endless where the graph with this digest is refused."""
     reason = _endless.get(graph)
     if reason is not None:
         raise Endless(reason)
+
+
+def _refuse(run: Run) -> None:
+    _endless[run.graph] = (
+        f"the graph did not end within {run.limit:g} s; it is not asked again until the model is exported anew or "
+        "the server is started again"
+    )
 
 
 def running() -> list[Run]:
@@ -123,8 +154,5 @@ def _look() -> None:
         time.sleep(_TICK)
         for run in running():
             if run.is_endless and not run.options.terminate:
-                _endless[run.graph] = (
-                    f"the graph did not end within {run.limit:g} s; it is not asked again until the model is exported anew or "
-                    "the server is started again"
-                )
+                _refuse(run)
                 run.options.terminate = True

@@ -237,9 +237,12 @@ def read(name: str, dataset: str, recipe: str | None, overrides: list[str], tabl
     path = next((p for p in candidates if p.suffix == ".toml" and p.is_file()), None)
     if path is None:
         there = [str(p.relative_to(root).with_suffix("")) for root in roots for p in sorted(root.glob("*/*.toml"))]
-        near = difflib.get_close_matches(recipe_name, [*there, *(text.partition("/")[2] for text in there)], cutoff=0.7)
-        meant = f"did you mean {' or '.join(dict.fromkeys(near))}? " if near else ""
         near_by = [text for text in there if text.startswith((f"{dataset}/", "default/"))]
+        close = difflib.get_close_matches(
+            recipe_name, [*there, *(text.partition("/")[2] for text in near_by)], cutoff=0.7
+        )
+        near = [text for text in there if text.endswith(f"/{recipe_name}")] or close  # the first: of other datasets
+        meant = f"did you mean {' or '.join(dict.fromkeys(near))}? " if near else ""
         raise UsageError(
             f"no recipe {recipe_name!r}; {meant}for this dataset there are {', '.join(near_by)}, or give the path of a TOML file"
         )

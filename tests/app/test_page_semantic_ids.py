@@ -16,7 +16,7 @@ from app.screens import semantic_ids
 from app.screens.semantic_ids import prefixes
 from app.session import state
 from tests.app.conftest import HOSTILE, at_page, plain, rename, run_without_fault, state_of
-from tests.runtime.bundles import TOYS, make_zoo
+from tests.runtime.bundles import TOYS, describe, make_zoo
 from tests.runtime.generators import ToyGenerator, write_generator
 from tests.runtime.tokenizations import toy_codes, write_tokenization
 
@@ -140,11 +140,14 @@ def test_codes_are_chosen_level_by_level_and_items_that_are_in_the_history_are_n
 def test_without_tokenizers_the_page_is_not_in_the_menu_and_says_why(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make_zoo(tmp_path / "plain", TOYS[:1])
+    path = make_zoo(tmp_path / "plain", TOYS[:1])
     monkeypatch.setenv("SEQSCOPE_EXPORTS", str(tmp_path / "plain"))
     app = opened(root)
     assert "no semantic IDs yet" in app.info[0].value
-    assert "seqscope tokenize" in app.code[0].value
+    assert "seqscope tokenize rqvae" in app.code[0].value
+    rename(path, *[[f"toy-{item}" for item in range(40)]] * 2)
+    describe(path, attributes=[])
+    assert "seqscope tokenize p5-cid" in opened(root).code[0].value  # rqvae reads words, and there are none
     monkeypatch.setattr(zoo, "is_own", lambda name: True)  # who uploaded it has no command line
     app = opened(root)
     assert "Your data" in app.info[0].value and not app.code

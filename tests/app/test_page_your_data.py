@@ -406,7 +406,7 @@ def trainable() -> StoredDataset:
     dataset = ready(ANNA, "My shop", events=60)
     folder = home.here().dataset(ANNA, dataset.id)
     folder.data.mkdir()
-    (folder.data / "dataset.json").write_text(json.dumps({"counts": {"events": 60}}))
+    (folder.data / "dataset.json").write_text(json.dumps({"counts": {"events": 60}, "time": {"first": None}}))
     return dataset
 
 
@@ -438,6 +438,7 @@ def test_an_estimate_comes_before_training(root: Path, monkeypatch: pytest.Monke
     dataset = trainable()
     test = page(root, ANNA)
     assert not [one for one in test.button if one.key == f"data_train_{dataset.id}"]
+    assert "this log has no times: HSTU with time bias and Recent popularity" in said(test)
     press(
         test, dataset, "Counting", "markov", "popularity"
     )  # which are made by themselves until somebody wants them anew

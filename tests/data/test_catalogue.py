@@ -185,3 +185,16 @@ def test_item_files_that_make_no_sense(bench: Bench) -> None:
     assert "line 2, column" in bench.fails(log, "--items", bench.write("c.json", '{"a":\n {"title" 1}}'))
     assert "does not exist" in bench.fails(log, "--items", bench.folder / "none.csv")
     assert "Is it cut off" in bench.fails(log, "--items", bench.write("d.parquet", b"PAR1" + b"x" * 50))
+
+
+def test_a_log_that_names_its_items_is_its_own_catalogue(bench: Bench) -> None:
+    """Nothing of events is an attribute of an item, also where it is sold once; nor is what differs between its events."""
+    rows = [
+        (u, f"i{(u + n) % 5}", 60 * u + n, f"Mug {(u + n) % 5}" if n else "", "cd"[(u + n) % 2], (u + n) % 5 % 2)
+        for u in range(6) for n in range(4)
+    ]  # fmt: skip
+    log = bench.write("log.csv", csv_log([*rows, (7, "once", 9_000, "Cup", "c", 1)], "user,item,time,title,shop,kind"))
+    dataset = bench.load(log, "--items", log, "--item-id-column", "item")
+    assert "is its own catalogue" in bench.err and dataset.info.left_out == {}
+    expected = [(f"i{n}", f"Mug {n}", n % 2) for n in range(5)] + [("once", "Cup", 1)]
+    assert [tuple(row.values())[1:] for row in item_rows(dataset)] == expected

@@ -66,6 +66,14 @@ def test_what_repeats_is_measured_before_anything_is_dropped_and_decides(bench: 
     assert none.info.repeats == "first" and "no user has an item twice" in bench.err
 
 
+def test_repeats_that_do_not_count_refuse_no_split(bench: Bench) -> None:
+    rows = [*((u, i, 1_000 * i + u) for u in range(3) for i in range(3)), *((0, 2, 2_999) for _ in range(40))]
+    log = bench.write("log.csv", csv_log(rows))
+    options = ("--duplicates", "keep", "--split", "time", "--quantiles", 0.4, 0.7)
+    assert "needs first event" in bench.fails(log, *options, "--repeats", "count")
+    assert bench.load(log, *options, "--repeats", "first").info.counts["events"] == 9
+
+
 def test_the_core_is_taken_of_what_is_left_after_repeats(bench: Bench) -> None:
     rows = [(u, i, i) for u in range(4) for i in range(4)] + [(9, 0, n) for n in range(4)]
     log = bench.write("log.csv", csv_log(rows))

@@ -109,8 +109,9 @@ def test_refusals(bench: Bench, code: int, words: str, message: str) -> None:
 def test_people_held_out_whole(bench: Bench) -> None:
     """Of any log; what is known of them is never trained on."""
     log = "user,item,time\n" + "".join(f"{u},{(u * 7 + i) % 40},{100 * u + i}\n" for u in range(40) for i in range(11))
-    path = bench.write("log.csv", log)
+    path = bench.write("log.csv", log + "0,0,9999\n")
     dataset = bench.load(path, "--split", "users", "--held-out-users", 5, 0.2)
+    assert "only the first event of a user with an item" in bench.err and "--repeats" not in bench.err
     assert (dataset.info.counts["valid"], dataset.info.counts["test"]) == (5, 8)
     valid, test = dataset.cases("valid"), dataset.cases("test")
     assert not set(valid.users) & set(test.users)

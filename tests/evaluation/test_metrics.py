@@ -60,3 +60,5 @@ def test_beyond_accuracy_by_hand() -> None:
     assert found == pytest.approx(
         {"coverage@5": 0.5, "Gini@5": 0.5, "novelty@5": 1.5, "coverage@10": 0.25, "Gini@10": 0.75, "novelty@10": 4}
     )
+    texts = [metrics.BEYOND["coverage"].text(value) for value in (0.0, 0.00038, 0.5, 0.9996, 1.0, None)]
+    assert texts == ["0.0%", "<0.1%", "50.0%", ">99.9%", "100.0%", "n/a"]

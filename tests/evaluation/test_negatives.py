@@ -5,11 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from engine.data.dataset import Dataset
 from engine.errors import SeqscopeError
-from engine.evaluation.ranks import COUNT, draw, frozen
-from tests.evaluation.fakes import cases
+from engine.evaluation.ranks import COUNT, draw, frozen, full_ranks, sampled_ranks
+from tests.evaluation.fakes import Fixed, cases
 from tests.training.tiny import mixed, write_log
 
 
@@ -28,6 +29,29 @@ def test_uniform_is_uniform_and_popular_is_popular() -> None:
     weights = np.concatenate([np.full(500, 9.0), np.full(400, 1.0), np.zeros(100)])
     counts = np.bincount(draw(some, weights, 3).ravel(), minlength=1000)
     assert counts[2:500].mean() > 5 * counts[500:900].mean() > counts[900:].max() == 0
+
+
+def test_by_popularity_one_after_the_other_without_those_that_are_taken() -> None:
+    """How often each item is drawn is as by exponential keys, which draw so at once (Efraimidis & Spirakis 2006)."""
+    many, items = 3_000, 160
+    weights = np.round(3_000 / np.arange(1, items + 1) ** 1.2) + 1
+    shares = np.bincount(draw(cases([[0]] * many, [1] * many), weights, 4).ravel(), minlength=items)[2:] / many
+    keys = np.random.default_rng(8).exponential(size=(20_000, items - 2)) / weights[2:]
+    expected = np.bincount(np.argpartition(keys, COUNT, 1)[:, :COUNT].ravel(), minlength=items - 2) / len(keys)
+    errors = np.sqrt(expected * (1 - expected) * (1 / many + 1 / len(keys)))
+    assert (np.abs(shares - expected) <= 4.5 * errors).all() and expected.min() < 0.5 < 0.99 < expected.max()
+
+
+def test_a_rank_among_uniform_negatives_is_drawn_of_the_full_rank() -> None:
+    """Of the items that are better than the target so many are among the negatives as in any sample without replacement."""
+    rng, many, items = np.random.default_rng(1), 2_000, 400
+    some = cases([[n % items] for n in range(many)], ((np.arange(many) + 1) % items).tolist())
+    model = Fixed(rng.normal(size=(items, items)))
+    better = full_ranks(model, some).ranks.astype(int) - 1
+    ranks = sampled_ranks(model, some, draw(some, np.ones(items), 2)).ranks
+    for k in (1, 10, 50):
+        expected = stats.hypergeom(items - 2, better, COUNT).cdf(k - 1)
+        assert abs((ranks <= k).sum() - expected.sum()) < 4 * np.sqrt((expected * (1 - expected)).sum())
 
 
 def test_exactly_enough_is_enough() -> None:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import integrate, stats
 
 from engine.evaluation.significance import holm, interval, paired, paired_over_seeds
 
@@ -89,6 +90,20 @@ def test_over_seeds_the_interval_covers_what_another_training_would_be() -> None
     assert covered / 100 >= 0.93 and over_users / 100 < 0.90
     with pytest.raises(ValueError, match="same users"):
         paired_over_seeds(np.zeros((1, 3)), np.zeros((1, 4)))
+
+
+def test_over_seeds_alone_the_interval_is_that_of_behrens_and_fisher() -> None:
+    """By quadrature: of a sum of two t, each as wide as the means of its model's trainings say."""
+    ours, theirs = np.array([0.3, 0.33, 0.36]), np.array([0.29, 0.32, 0.3, 0.31])
+    users = np.random.default_rng(6).normal(0, 1e-6, 50)
+    drawn = paired_over_seeds(ours[:, None] + users, np.repeat(theirs[:, None], 50, 1), samples=100_000)
+    one, other = (runs.std(ddof=1) / np.sqrt(len(runs)) for runs in (ours, theirs))
+
+    def below(end: float) -> float:
+        at = end - (ours.mean() - theirs.mean())
+        return integrate.quad(lambda x: stats.t.cdf((at - other * x) / one, 2) * stats.t.pdf(x, 3), -np.inf, np.inf)[0]
+
+    assert [below(drawn.low), below(drawn.high), 2 * below(0)] == pytest.approx([0.025, 0.975, drawn.p], abs=0.008)
 
 
 def test_the_interval_of_no_hit_is_as_wide_as_hits_that_were_missed_by_chance() -> None:

@@ -68,6 +68,19 @@ def test_the_best_of_each_kind_is_compared_and_what_a_beam_does_not_know_is_not(
         assert judged(alone).better is None and "evaluated" in sentences(judged(alone))
 
 
+def test_the_best_of_several_that_may_be_ahead_by_having_been_chosen_is_called_that() -> None:
+    """Of equally good models the best of twelve beats the floor too often, and rarely without these words."""
+    beats = plain = 0
+    for at in range(100):
+        equals = [hits(0.3, 1_000 + 20 * at + n) for n in range(13)]
+        found = judged(*(neural(ranks, name=f"n{n}") for n, ranks in enumerate(equals[1:])), counting(equals[0]))
+        beats += found.better == "neural"
+        plain += found.better == "neural" and "as the best of 12, may be ahead by chance" not in sentences(found)
+    assert beats > 15 and plain < 6
+    two = judged(*(neural(hits(0.6, n), name=f"n{n}") for n in range(2)), counting(hits(0.3, 9)))
+    assert two.p < 0.01 and "by chance" not in sentences(two)
+
+
 def test_a_verdict_over_trainings_that_were_cut_short_says_so() -> None:
     floor, cut = counting(hits(0.3)), dataclasses.replace(neural(hits(0.2, 1), name="cut"), improving=True)
     settled = judged(neural(hits(0.1)), floor)

@@ -38,7 +38,7 @@ def test_every_table_says_what_the_report_does_in_files_by_form(report: Report) 
     }  # fmt: skip
     for name, table in found.items():
         read = rows(csv_bytes(table.columns, table.rows))
-        assert read[0] == list(table.columns), name
+        assert read[0] == list(table.columns) and "people" not in read[0], name
         assert len(read) == len(table.rows) + 1 and {len(row) for row in read} == {len(table.columns)}
     lists = rows(csv_bytes(found["lists"].columns, found["lists"].rows))
     assert len(lists) == 1 + sum(len(one.items) for one in report.lists or [])

@@ -308,12 +308,12 @@ Place = tuple[str | int, ...]
 
 FREE = {
     "address", "program.version", "program.python", "program.platform", "program.packages", "models.provider", "asked.seed",
-    "asked.slow", "asked.map", "asked.protocol", "codes", "metrics.verdict", "summary",
+    "asked.slow", "asked.map", "asked.protocol", "codes", "metrics.verdict", "metrics.verdict.p", "summary",
 }  # fmt: skip
 """What nobody can ask again, as docs/report.md says: of what was asked for, where what is there does not depend on it, or where
 it only says in words what would be taken anyway; of the code tables, that one was left out where all were asked for; that there
-was a verdict or a summary, as reports of before have none. A time and a title of one's own are in the name of the file, which the
-summary tells."""
+was a verdict, its p or a summary, as reports of before have none. A time and a title of one's own are in the name of the file,
+which the summary tells."""
 TEXTS = (
     "mean", "rollout", "up", "down", "same", "new", "dropped", "best", "level", "edited", "nothing", "without-last", "swapped",
     "alpha", "beta", "gamma", "rqvae", "letter", "full", "toy-9", "toy-20", "#123456", "0" * 64, "★", "star", "dot", "",

@@ -481,3 +481,15 @@ def make_endless(folder: Path, toy: Toy, longest: int) -> None:
     g.add("Loop", "", again, "answer", output="query", body=body)
     (folder / "encoder.onnx").write_bytes(g.model("query", ["batch", toy.dim]).SerializeToString())
     seal(folder)
+
+
+def make_endless_to_load(folder: Path, toy: Toy) -> None:
+    """Gives the bundle in `folder` an encoder whose constants take many seconds, as ONNX Runtime loads it."""
+    g = extended(toy)
+    g.nodes[-1].output[0] = "answer"
+    product = g.add("ConstantOfShape", g.ints(1_000, 1_000), value=numpy_helper.from_array(np.zeros(1, np.float32)))
+    for _ in range(100):
+        product = g.add("MatMul", product, product)
+    g.add("Add", "answer", g.add("ReduceSum", product, keepdims=0), output="query")
+    (folder / "encoder.onnx").write_bytes(g.model("query", ["batch", toy.dim]).SerializeToString())
+    seal(folder)

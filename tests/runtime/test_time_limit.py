@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine.runtime import BundleError, BusyError, Zoo, time_limit
-from tests.runtime.bundles import TOYS, make_endless, make_zoo
+from tests.runtime.bundles import TOYS, make_endless, make_endless_to_load, make_zoo
 
 TOY = TOYS[0]
 
@@ -30,6 +30,12 @@ def test_one_that_never_ends_is_refused_when_it_is_opened(path: Path) -> None:
     assert list(zoo.bundles) == ["beta"]
     (refusal,) = zoo.refused
     assert (refusal.name, refusal.file) == ("alpha", "encoder.onnx") and "did not end within 0.5 s" in refusal.reason
+
+
+def test_one_whose_constants_never_end_is_waited_for_no_longer(path: Path) -> None:
+    make_endless_to_load(path / "alpha", TOY)
+    zoo = Zoo.open(path, warm=True)
+    assert list(zoo.bundles) == ["beta"] and "did not end within 0.5 s" in zoo.refused[0].reason
 
 
 def test_one_that_ends_at_times_is_refused_from_then_on(path: Path) -> None:

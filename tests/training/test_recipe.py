@@ -199,3 +199,11 @@ def test_a_bad_file_is_refused_by_what_is_wrong(tmp_path: Path, text: str, said:
 def test_a_recipe_that_does_not_exist_shows_those_that_do(name: str) -> None:
     with pytest.raises(UsageError, match="ml-1m/sasrec-ce"):
         load("sasrec", "ml-1m", name, [])
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("sasrc", "sasrec or esasrec"), ("sasrec-ce", "beauty/sasrec-ce or ml-1m/sasrec-ce")]
+)
+def test_what_may_be_meant_is_a_name_that_there_is_for_the_dataset(name: str, meant: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(f"did you mean {meant}?")):
+        load(name, "mine", None, [])

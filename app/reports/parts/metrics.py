@@ -183,9 +183,9 @@ class MetricsPart(Part[Metrics]):
             beyond.append((title, content.k, *values, lists.note))
         repeats = [(o.words, titles[row_of(o)], o.metric, o.mean, o.low, o.high, o.people) for o in content.repeats]
         groups = [] if content.verdict is None else content.verdict.groups
-        columns = ("model", "protocol", "metric", "mean", "low", "high", "people", "mark", "p (Holm)", "note")
+        columns = ("model", "protocol", "metric", "mean", "low", "high", "users", "mark", "p (Holm)", "note")
         of_beyond = ("model", "k", *(metric.head for metric in judge.BEYOND.values()), "note")
-        of_repeats = ("held-out item", "model", "metric", "mean", "low", "high", "people")
+        of_repeats = ("held-out item", "model", "metric", "mean", "low", "high", "users")
         return {
             "metrics": Table("Metrics", columns, rows),
             "metrics-beyond": Table("Beyond accuracy", of_beyond, beyond),
@@ -400,6 +400,7 @@ def _verdict_then(then: judge.Verdict | None, now: judge.Verdict | None) -> judg
     """Without what the verdict did not say of its sides when the report was made."""
     if then is None or now is None:
         return now
+    now = now if then.p is not None else dataclasses.replace(now, p=None)
     if len(then.groups) == len(now.groups):
         groups = tuple(map(_difference_then, then.groups, now.groups))
         now = _difference_then(then, dataclasses.replace(now, groups=groups))

@@ -7,6 +7,7 @@ import streamlit as st
 
 from app import export, glossary
 from app.analysis import evaluation, floor, metrics
+from app.analysis.tokenizers import digits_of_shares
 from app.components import choice, sections, widgets
 from app.figures import metrics as figures
 from app.screens.metrics.choices import MetricsChoices
@@ -112,13 +113,15 @@ def beyond(this: MetricsChoices) -> None:
     )
     st.caption(f"Higher: more accurate. To the right: more of all items stand in somebody's first {this.k}.")
     shares = [metric.at(this.k) for metric in judge.BEYOND.values() if metric.form.endswith("%}")]
+    in_percent = shown.assign(**{head: 100 * shown[head] for head in shares})
+    forms = {head: f"%.{digits_of_shares(in_percent[head])}f%%" for head in shares}
     widgets.table(
-        shown.assign(**{head: 100 * shown[head] for head in shares}),
+        in_percent,
         column_config={
             "Model": st.column_config.TextColumn(pinned=True),
             **{
                 metric.at(this.k): st.column_config.NumberColumn(
-                    format="%.1f%%" if metric.at(this.k) in shares else "%.3f", help=glossary.tooltip(metric.title)
+                    format=forms.get(metric.at(this.k), "%.3f"), help=glossary.tooltip(metric.title)
                 )
                 for metric in judge.BEYOND.values()
             },

@@ -1,5 +1,7 @@
 """Semantic IDs: the codes that tokenizers give to items, any two side by side, a section at a time."""
 
+from operator import eq
+
 import streamlit as st
 
 from app import glossary, guard, zoo
@@ -38,8 +40,10 @@ def show() -> None:
         )
         st.info(f"This dataset has no semantic IDs yet. {how}", icon=":material/account_tree:")
         if not uploaded:
+            wordless = not models.info.attributes and all(map(eq, models.titles, models.item_ids))
+            name = "p5-cid" if wordless and models.has_log else "rqvae"
             st.code(
-                "seqscope tokenize rqvae --dataset data/NAME\nseqscope export runs/NAME/rqvae --to exports/NAME",
+                f"seqscope tokenize {name} --dataset data/NAME\nseqscope export runs/NAME/{name} --to exports/NAME",
                 language=None,
             )
     else:

@@ -70,8 +70,9 @@ def _columns(models: Zoo, shown: users.UserFilter) -> list[dict[str, object]]:
         look, title = zoo.style(models, name), clean(models.bundles[name].manifest.title, 40)
         columns.append(
             {
-                "by": users.RANK + name, "title": title, "help": f"Rank of the held-out item in {title}", "sign": look.sign,
-                "colour": look.colour, "number": True, "wide": shown.pair is not None and name not in shown.pair,
+                "by": users.RANK + name, "title": title, "sign": look.sign, "colour": look.colour, "number": True,
+                "help": f"Rank of the held-out item in {title}; ties share their mean rank",
+                "wide": shown.pair is not None and name not in shown.pair,
             }
         )  # fmt: skip
     if shown.pair is not None:

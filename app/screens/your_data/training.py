@@ -8,7 +8,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from app import guard, home, work
-from app.jobs import kinds
+from app.jobs import fresh, kinds
 from app.jobs.estimate import JobEstimate, estimate
 from app.jobs.kinds import TrainingChoice
 from app.store.records import StoredDataset
@@ -43,13 +43,17 @@ def show(owner: str, dataset: StoredDataset, busy: bool) -> None:
         if not work.log_prepared(folder):
             st.caption("The log must be prepared first.")
             return
-        offered = {name: model for name, model in kinds.models().items() if name != kinds.UNASKED}
+        every = {name: model for name, model in kinds.models().items() if name != kinds.UNASKED}
+        untimed = fresh.has_times(folder.path / "data") is False
+        offered = {name: model for name, model in every.items() if not (untimed and model.page.times)}
         missing = [name for name in offered if not (folder.exports / name / "manifest.json").is_file()]
         for kind, names in by_kind({name: model.declaration.kind for name, model in offered.items()}).items():
             st.pills(
                 kind, names, selection_mode="multi", default=[n for n in names if n in missing and offered[n].page.chosen],
                 format_func=lambda name: offered[name].title if name in offered else name, key=_key(dataset.id, kind), wrap=True,
             )  # fmt: skip
+        if untold := [md(model.title) for name, model in every.items() if name not in offered]:
+            st.caption(f"Not offered, since they read when events were and this log has no times: {listed(untold)}.")
         budget = st.segmented_control(
             "At most", list(_BUDGETS), default="short", required=True, key=f"data_budget_{dataset.id}",
             format_func=lambda name: _BUDGETS[name][0] if name in _BUDGETS else str(name),
