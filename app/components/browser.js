@@ -3,7 +3,7 @@
 // of an item open beside the page or close, lets a finger select in figures, and tells the app when the window is as narrow as a
 // phone's, or no more, and when the connection is back.
 const STEP = 100 // ms between two looks
-const LOOKED = 15_000 // ms that the answer to a step may take
+const LOOKED = 15_000 // ms after the answer to a step, or without any, that the focus may be lost
 const IDLE = '[data-testid="stApp"][data-test-script-state="notRunning"]'
 const NARROW = matchMedia("(max-width: 640px)")
 const ABLE = "button:not(:disabled), input:not(:disabled), summary, [role=combobox], [tabindex='0']"
@@ -70,12 +70,14 @@ export default function ({ data, setStateValue, setTriggerValue }) {
   const stop = () => clearInterval(watching)
   const watch = keys => {
     stop()
-    const until = performance.now() + LOOKED
+    let until = performance.now() + LOOKED
     watching = setInterval(() => {
+      const idle = document.querySelector(IDLE)
+      if (!idle) until = performance.now() + LOOKED // an estimate takes longer
       if (performance.now() > until) return stop()
       const now = document.activeElement
       if (now && now !== document.body) return
-      if (document.querySelector(IDLE)) refocus(keys)
+      if (idle) refocus(keys)
     }, STEP)
   }
   // The first result of this very text, as soon as it is there (item_picker.hits_of).
