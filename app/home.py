@@ -202,6 +202,11 @@ def says_full(words: str) -> bool:
     return any(os.strerror(number) in words for number in FULL)
 
 
+def shown(words: str) -> str:
+    """What a visitor reads of words that a library or command ended with."""
+    return DISK_FULL if says_full(words) else hidden(words)
+
+
 def delete(path: Path) -> None:
     """Deletes a folder or file that nobody needs; what cannot be deleted now is left for the next sweep."""
     if path.is_dir() and not path.is_symlink():
