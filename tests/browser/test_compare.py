@@ -176,6 +176,13 @@ def test_the_history_is_edited_by_dragging_by_keyboard_and_by_typing(go: Callabl
     until(page, lambda: history(page), [TOYS[17], TOYS[2]])
     settle(page)
     expect(swap).to_be_focused()
+    page = go("/?ds=sample")
+    pills = page.locator(".st-key-compare_models button")
+    many = pills.count()
+    pills.nth(1).focus()
+    page.keyboard.press("Enter")
+    expect(pills).to_have_count(many - 1)
+    expect(pills.nth(1)).to_be_focused()  # the next one, in its place
 
 
 def test_edits_quicker_than_runs_are_all_made_and_page_and_address_agree(go: Callable[[str], Page]) -> None:
