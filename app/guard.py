@@ -64,7 +64,7 @@ def shown(error: SeqscopeError) -> str:
     """What a visitor reads of it: nothing of the server's files and processes."""
     from app.store.file import Unavailable  # DuckDB, which a server's start need not wait for
 
-    return error.shown if isinstance(error, Unavailable) else home.hidden(str(error))
+    return error.shown if isinstance(error, Unavailable) else home.shown(str(error))
 
 
 def noted(error: Exception, part: str) -> tuple[str, str]:

@@ -193,9 +193,20 @@ def hidden(text: str) -> str:
     return re.sub(r" ?\((?:process|PID|pid) \d+\)| (?:process|PID|pid) \d+\b", "", text)
 
 
+def free_bytes(folder: Path) -> int:
+    """Bytes that this account may still write on its disk."""
+    disk = os.statvfs(folder)
+    return disk.f_bavail * disk.f_frsize
+
+
 def says_full(words: str) -> bool:
     """Whether a library or command says what the system says of a full disk."""
     return any(os.strerror(number) in words for number in FULL)
+
+
+def shown(words: str) -> str:
+    """What a visitor reads of words that a library or command ended with."""
+    return DISK_FULL if says_full(words) else hidden(words)
 
 
 def delete(path: Path) -> None:

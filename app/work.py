@@ -235,7 +235,7 @@ def begin(owner: str, id: str, *, exports: Path) -> None:
             else:
                 prepare(owner, id, exports=exports)
     except SeqscopeError as error:
-        _REFUSED[id] = home.hidden(str(error))
+        _REFUSED[id] = home.shown(str(error))
         while len(_REFUSED) > 10_000:
             _REFUSED.popitem(last=False)
         raise
@@ -481,7 +481,7 @@ def _store_status(store: Store, job: spec.Job, now: Status) -> None:
         elif now.over:
             store.jobs.change(job.owner, job.id, row.state)  # which keeps a dataset that has expired meanwhile
             _settle(store, job, now)
-        store.jobs.change(job.owner, job.id, now.state, home.hidden(now.message))
+        store.jobs.change(job.owner, job.id, now.state, home.shown(now.message))
     except NotFound:  # the dataset was deleted; a job that was asked for in that moment goes, too
         with contextlib.suppress(NotFound):
             store.jobs.change(job.owner, job.id, now.state)

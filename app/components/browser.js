@@ -3,7 +3,7 @@
 // of an item open beside the page or close, lets a finger select in figures, and tells the app when the window is as narrow as a
 // phone's, or no more, and when the connection is back.
 const STEP = 100 // ms between two looks
-const LOOKED = 15_000 // ms that the answer to a step may take
+const LOOKED = 15_000 // ms after the answer to a step, or without any, that the focus may be lost
 const IDLE = '[data-testid="stApp"][data-test-script-state="notRunning"]'
 const NARROW = matchMedia("(max-width: 640px)")
 const ABLE = "button:not(:disabled), input:not(:disabled), summary, [role=combobox], [tabindex='0']"
@@ -49,18 +49,21 @@ export default function ({ data, setStateValue, setTriggerValue }) {
       for (const name of at.classList ?? []) if (name.startsWith("st-key-")) keys.push(name)
     return keys
   }
-  // Where what had the focus is there and can have it no more, what stands before it; where nothing around it is left, the dialog
-  // or the page.
-  const refocus = keys => {
+  // A button with help is there twice, once for phones.
+  const ables = place =>
+    (place?.matches(ABLE) ? [place] : [...(place?.querySelectorAll(ABLE) ?? [])]).filter(other => other.checkVisibility())
+  // Where what had the focus is there and can have it no more, what stands before it; where it went from among others, what stands
+  // at its number there; where nothing around it is left, the dialog or the page.
+  const refocus = (keys, number) => {
     let disabled = null
     for (const key of keys) {
       const near = key.endsWith("_hits") ? [key.replace(/_hits$/, "_search"), key] : [key]
       for (const name of near) {
         const place = document.querySelector(`.${CSS.escape(name)}`)
-        const all = place?.matches(ABLE) ? [place] : [...(place?.querySelectorAll(ABLE) ?? [])]
-        const able = all.filter(other => other.checkVisibility()) // a button with help is there twice, once for phones
+        const able = ables(place)
         const before = able.filter(other => disabled?.compareDocumentPosition(other) & Node.DOCUMENT_POSITION_PRECEDING)
-        if (able.length) return (before.at(-1) ?? able[0]).focus({ preventScroll: true })
+        const there = name === keys[0] ? able[Math.min(number, able.length - 1)] : null
+        if (able.length) return (before.at(-1) ?? there ?? able[0]).focus({ preventScroll: true })
         disabled ??= place
       }
     }
@@ -70,12 +73,15 @@ export default function ({ data, setStateValue, setTriggerValue }) {
   const stop = () => clearInterval(watching)
   const watch = keys => {
     stop()
-    const until = performance.now() + LOOKED
+    let until = performance.now() + LOOKED
+    const number = ables(document.querySelector(`.${CSS.escape(keys[0])}`)).indexOf(document.activeElement)
     watching = setInterval(() => {
+      const idle = document.querySelector(IDLE)
+      if (!idle) until = performance.now() + LOOKED // an estimate takes longer
       if (performance.now() > until) return stop()
       const now = document.activeElement
       if (now && now !== document.body) return
-      if (document.querySelector(IDLE)) refocus(keys)
+      if (idle) refocus(keys, number)
     }, STEP)
   }
   // The first result of this very text, as soon as it is there (item_picker.hits_of).

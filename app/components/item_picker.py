@@ -35,13 +35,16 @@ def search(label: str, *, key: str, act: str, on_pick: Callable[[str], None], ic
             **{"placeholder": "Title, person, genre …"} | more,
         )
         if not text or not text.strip():
+            widgets.announced("", key=key)
             return
         catalogue, models = zoo.open_catalogue(now.dataset), zoo.open_zoo(now.dataset)
         meant = catalogue.meant(text)
         hits = catalogue.search(meant, _HITS, everywhere=True)
+        nothing = f"Nothing like “{clean(text, 40)}” among {count(len(models), 'item')}."
+        widgets.announced(count(len(hits), "result") if hits else nothing, key=key)
         with hits_of(text, key=key, gap=None):  # words, too: it lies over the page and pushes nothing
             if not hits:
-                st.caption(f"Nothing like “{md(text, 40)}” among {count(len(models), 'item')}.")
+                st.caption(md(nothing))
             elif meant != text:
                 st.caption(facets.nearest(text, meant))
             for hit in hits:

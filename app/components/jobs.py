@@ -18,10 +18,15 @@ from engine.runtime import Zoo
 _CALLED = {"baselines": "models that need no training", "prepare": "preparation", "train": "training"}
 _CANCEL = {"baselines": "Cancel fitting", "prepare": "Cancel preparation", "train": "Cancel training"}
 
+_STATUS = 1 << 16
+"""Bytes that a job needs free to say how far it is, and to go on."""
+
 
 def progress(job: Work) -> None:
     """How far a job is that runs; of one that waits, what for."""
     now = job.status
+    if home.free_bytes(home.root()) < _STATUS:
+        st.warning(f"{home.DISK_FULL} The job goes on when there is room.", icon=":material/error:")
     if now.state == "queued":
         waits = job.ahead.words("job", "jobs")
         words = waits if now.words in ("", WAITING) else f"{now.words}. {waits}"

@@ -19,7 +19,7 @@ from typing import Any
 
 import duckdb
 
-from app.home import DISK_FULL, says_full
+from app.home import DISK_FULL, free_bytes, says_full
 from app.store import migrations
 from app.text import count
 from engine.errors import SeqscopeError
@@ -257,7 +257,7 @@ RESERVE_SIZE = 16_000_000  # bytes; DuckDB writes less than a tenth of it for th
 def keep_reserve(home: Path) -> None:
     """Called every ten minutes: nothing where it is there, or where it would take the last room."""
     path = home / RESERVE
-    if path.exists() or _free_bytes(home) < 3 * RESERVE_SIZE:
+    if path.exists() or free_bytes(home) < 3 * RESERVE_SIZE:
         return
     staged = home / "tmp" / RESERVE
     try:
@@ -271,12 +271,6 @@ def keep_reserve(home: Path) -> None:
 
 def give_up_reserve(home: Path) -> None:
     """Before what frees room. Nothing where there is room without it."""
-    if _free_bytes(home) < RESERVE_SIZE // 2 and (home / RESERVE).exists():
+    if free_bytes(home) < RESERVE_SIZE // 2 and (home / RESERVE).exists():
         (home / RESERVE).unlink(missing_ok=True)
         log.warning("the disk of %s is full: the room that was reserved for deletions is given up", home)
-
-
-def _free_bytes(home: Path) -> int:
-    """Bytes that this account may still write."""
-    disk = os.statvfs(home)
-    return disk.f_bavail * disk.f_frsize

@@ -173,7 +173,7 @@ def _converse(
         elif "result" in message:
             return dict(message["result"])
         elif "refused" in message:
-            raise UploadFailed(home.hidden(str(message["refused"])))
+            raise UploadFailed(home.shown(str(message["refused"])))
         else:
             done, words = float(message.get("progress", done)), str(message.get("words", words))
             say(done, words)

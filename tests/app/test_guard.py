@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import guard
+from app import guard, home
 from app.screens import PAGES
 from engine.errors import SeqscopeError
 from tests.app.conftest import Open
@@ -91,6 +91,7 @@ def test_a_full_disk_is_said_whoever_met_it() -> None:
             raise SeqscopeError(f"The job cannot be written ({error}).") from None
     _, words = guard.noted(raised.value, "the map")
     assert "disk of this server is full" in words and "srv" not in words
+    assert guard.shown(raised.value) == home.DISK_FULL
 
 
 def test_a_page_of_another_package_does_not_take_the_others_along(

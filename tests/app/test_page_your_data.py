@@ -160,7 +160,7 @@ def test_it_is_renamed_and_deleted_after_a_question(root: Path) -> None:
         zoo.open_catalogue(dataset.id)
 
 
-def test_what_was_accepted_is_prepared(root: Path, launcher: Nobody) -> None:
+def test_what_was_accepted_is_prepared(root: Path, launcher: Nobody, monkeypatch: pytest.MonkeyPatch) -> None:
     staged = stage()
     dataset = work.take(ANNA, "My shop", staged, exports=root / "exports")
     assert not staged.exists() and dataset.rows_items == 40 and dataset.state == "checked"
@@ -173,6 +173,8 @@ def test_what_was_accepted_is_prepared(root: Path, launcher: Nobody) -> None:
     assert "Being prepared" in said(test)
     assert test.button(key=f"data_open_{dataset.id}").disabled
     assert f"data_cancel_{one.row.id}" in [button.key for button in test.button]
+    monkeypatch.setattr(home, "free_bytes", lambda folder: 0)
+    assert not test.warning and home.DISK_FULL in test.run().warning[0].value
     assert work.of(BEN, dataset.id) == []
     with pytest.raises(NotFound):
         work.cancel(BEN, one.row.id)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from streamlit.runtime.scriptrunner import StopException
 from streamlit.testing.v1 import AppTest
 
 from app import home, work
@@ -266,6 +267,24 @@ def test_what_was_checked_anew_after_a_refusal_is_what_is_used(root: Path, monke
     (dataset,) = open_store().datasets.of(ANNA)
     clean = home.here().dataset(ANNA, dataset.id).clean / "items.parquet"
     assert pq.read_schema(clean).names == ["item_id", "title"]
+
+
+def test_a_check_that_a_lost_connection_ends_begins_anew_and_a_cancelled_one_does_not(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    test = page(root, ANNA)
+    drop(test, "catalogue", ITEMS.encode())
+
+    def lost(*_: object, **__: object) -> None:
+        raise StopException
+
+    with monkeypatch.context() as offline:
+        offline.setattr(files, "check", lost)
+        press(test, "check")
+        press(test, "cancel")
+        press(test, "check")
+    test.run()
+    assert "4 of 4 rows can be used" in said(test)
 
 
 def test_an_owner_without_room_is_told(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -163,6 +163,7 @@ def test_the_history_is_edited_by_dragging_by_keyboard_and_by_typing(go: Callabl
     box = page.get_by_label("Add an item")
     box.press_sequentially("toy 1")
     expect(page.locator(".st-key-history_hits button").first).to_contain_text("Toy 1 ")
+    expect(page.locator(".st-key-announced_history").get_by_role("status")).to_have_text("6 results")
     box.press_sequentially("7")  # and at once, while the results of "toy 1" are there:
     box.press("Enter")  # takes the first result, and the focus stays
     until(page, lambda: history(page), [TOYS[2], TOYS[17]])
@@ -175,6 +176,13 @@ def test_the_history_is_edited_by_dragging_by_keyboard_and_by_typing(go: Callabl
     until(page, lambda: history(page), [TOYS[17], TOYS[2]])
     settle(page)
     expect(swap).to_be_focused()
+    page = go("/?ds=sample")
+    pills = page.locator(".st-key-compare_models button")
+    many = pills.count()
+    pills.nth(1).focus()
+    page.keyboard.press("Enter")
+    expect(pills).to_have_count(many - 1)
+    expect(pills.nth(1)).to_be_focused()  # the next one, in its place
 
 
 def test_edits_quicker_than_runs_are_all_made_and_page_and_address_agree(go: Callable[[str], Page]) -> None:

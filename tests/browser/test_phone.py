@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser import messy
 from tests.browser.conftest import settle, until
 
 if TYPE_CHECKING:
@@ -215,3 +216,11 @@ def test_an_edit_of_the_history_brings_its_ranks_into_view(visit: Callable[[str]
     assert table.evaluate(top) > 844 / 2
     page.get_by_role("button", name="Remove last").tap()
     until(page, lambda: 0 < table.evaluate(top) < 844 / 2, True)
+
+
+def test_why_a_file_did_not_arrive_stands_with_it(page: Page, visit: Callable[[str], Page]) -> None:
+    page.route("**/_stcore/upload_file/**", lambda route: route.abort())
+    visit("/your_data")
+    messy.put(page, 0, "lost.csv", b"item_id\n1\n")
+    words = page.get_by_role("alert").bounding_box()
+    assert words is not None and words["width"] > 100 and words["height"] > 10

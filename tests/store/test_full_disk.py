@@ -128,7 +128,7 @@ def test_the_reserve_is_given_up_for_deletions_alone_and_made_again(
     assert at.exists()
     second = uploaded(store)
     with monkeypatch.context() as patch:
-        patch.setattr(file, "_free_bytes", lambda home: 0)
+        patch.setattr(file, "free_bytes", lambda home: 0)
         store.histories.save(ANNA, "sample", "westerns", ["a"])
         assert at.exists()
         store.datasets.delete(ANNA, second.id)

@@ -42,7 +42,6 @@ def show(draft: Draft, use: Callable[[str], None], discard: Callable[[], None]) 
 
 def _check(draft: Draft, readings: dict[FileKind, Reading]) -> None:
     def check(say: OnProgress) -> None:
-        draft.changed()
         try:
             draft.checked = files.check(
                 draft.folder, readings, draft.bounded(), known=draft.known, owner=draft.owner, on_progress=say
@@ -50,6 +49,7 @@ def _check(draft: Draft, readings: dict[FileKind, Reading]) -> None:
         except SeqscopeError as error:
             draft.fault = guard.shown(error)
 
+    draft.changed()
     draft.todo, draft.doing = check, "Checking"
 
 

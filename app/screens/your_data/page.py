@@ -102,15 +102,14 @@ def _card(owner: str, dataset: StoredDataset) -> None:
     ready = home.here().dataset(owner, dataset.id).opens
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.subheader(md(dataset.title, 100), anchor=False, width="content")
+        words, colour, icon = _STATES[dataset.state]
         if active is not None:
-            st.badge(
-                "At work" if active.row.kind == "train" else "Being prepared", color="blue", icon=":material/sync:"
-            )
-        else:
-            words, colour, icon = _STATES[dataset.state]
-            st.badge(words, color=colour, icon=icon)  # type: ignore[arg-type]
+            words = "At work" if active.row.kind == "train" else "Being prepared"
+            colour, icon = "blue", ":material/sync:"
+        st.badge(words, color=colour, icon=icon)  # type: ignore[arg-type]
         if dataset.id == upload.taken()[0]:
             st.badge("New", color="violet", icon=":material/new_releases:")
+    widgets.announced(f"{dataset.title}: {words}{', can be opened' * ready}", key=f"data_{dataset.id}")
     st.caption(md(" · ".join(_facts(dataset)), 400))
     doing, which = st.session_state.get(_DOING, ("", ""))
     if which == dataset.id and doing == "open":

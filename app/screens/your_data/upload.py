@@ -88,18 +88,24 @@ def _named(of: str) -> str:
 
 
 def _work(draft: Draft) -> None:
-    """Does what is to be done next, with how far it is; the page that follows shows what came of it."""
-    todo, draft.todo = draft.todo, None
-    assert todo is not None
+    """Does what is to be done next, with how far it is; the page that follows shows what came of it.
+
+    Where the page is drawn anew before that, after a lost connection, say, it begins anew, unless a click took it back.
+    """
+    assert draft.todo is not None
     with st.container(border=True, key="upload_work"):
         bar = st.progress(0.0, text=md(draft.doing))
-        # Any click draws the page anew, which ends the work.
-        st.button("Cancel", key=draft.key("cancel"), icon=":material/close:")
+        st.button("Cancel", key=draft.key("cancel"), icon=":material/close:", on_click=draft.changed)
 
     def tell(done: float, words: str) -> None:
         bar.progress(min(1.0, max(0.0, done)), text=md(f"{words} …"))
 
-    todo(tell)
+    try:
+        draft.todo(tell)
+    except Exception:
+        draft.todo = None
+        raise
+    draft.todo = None
     st.rerun()
 
 

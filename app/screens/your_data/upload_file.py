@@ -83,8 +83,8 @@ class Draft:
         return name.rpartition("/")[2].partition(".")[0].strip() or "My catalogue"
 
     def changed(self) -> None:
-        """What was checked is no longer what would be used."""
-        self.checked, self.fault = None, ""
+        """What was checked, or is being checked, is no longer what would be used."""
+        self.checked, self.fault, self.todo = None, "", None
 
     def forget(self, kind: FileKind) -> None:
         for of_file in (self.names, self.guesses, self.readings, self.fixed, self.notes, self.faults):
@@ -139,6 +139,7 @@ def read(draft: Draft, kind: FileKind, fixed: dict[str, str]) -> None:
         except SeqscopeError as error:
             draft.faults[kind] = guard.shown(error)
 
+    draft.changed()
     draft.todo, draft.doing = look, f"Looking at the {kind}"
 
 
@@ -160,7 +161,6 @@ def _guess(draft: Draft, kind: FileKind, fixed: dict[str, str], say: OnProgress)
         draft.notes[kind] = f"{draft.notes.get(kind, '')} {words}".strip()
     draft.guesses[kind], draft.fixed[kind] = guess, fixed
     draft.readings[kind] = guess.reading
-    draft.changed()
 
 
 def _unpacked(draft: Draft, kind: FileKind, say: OnProgress) -> list[FileKind]:
@@ -234,5 +234,4 @@ def _keep(draft: Draft, kind: FileKind, content: BinaryIO | bytes, size: int, na
     draft.names[kind] = clean(name, 80) or "A file without a name"
     draft.faults.pop(kind, None)
     draft.uploads += 1
-    draft.changed()
     read(draft, kind, {})
