@@ -20,7 +20,8 @@ from app import glossary
 from app.analysis.cache import cached
 from app.components import widgets
 from app.server import downloads
-from app.text import count, csv_bytes, md, slug
+from app.text import csv_bytes, md, slug
+from engine.writing import count
 
 Table: TypeAlias = "pd.DataFrame | Callable[[], pd.DataFrame]"  # a function is called when somebody looks
 Figure: TypeAlias = (

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from app.analysis.cache import cached, of_model, of_model_and_tables
-from app.text import clean, count, label, md, ordinal, short
+from app.text import clean, label, md, ordinal, short
 from engine.runtime import (
     AttentionMap,
     Bundle,
@@ -29,7 +29,7 @@ from engine.runtime import (
     rollout,
     spearman,
 )
-from engine.writing import in_percent
+from engine.writing import count, in_percent
 
 Float = npt.NDArray[np.floating]
 View = Literal["mean", "head", "rollout"]

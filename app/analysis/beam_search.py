@@ -10,9 +10,9 @@ import pandas as pd
 from app import styles
 from app.analysis.attention import Float, Names, almost_even, names, quoted
 from app.analysis.cache import cached, of_model
-from app.text import clean, count, md, percent
+from app.text import clean, md, percent
 from engine.runtime import Agreement, CrossAttention, Trace, Zoo
-from engine.writing import in_percent
+from engine.writing import count, in_percent
 
 LISTED = 20  # prefixes per step in the table that were not followed
 WIDTHS = (1, 5, 10, 20, 50)

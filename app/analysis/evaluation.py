@@ -15,12 +15,13 @@ import pyarrow.compute as pc
 from app.analysis import floor, metrics
 from app.analysis.cache import cached, of_content
 from app.store.attributes import numbers, tidied
-from app.text import clean, count, grouped, listed, md, together
+from app.text import clean, grouped, listed, md, together
 from engine.bundle.manifest import Manifest
 from engine.bundle.tables import is_list, is_number
 from engine.runtime import STILL_IMPROVING, Bundle, Zoo, judge
 from engine.runtime import protocols as naming
 from engine.tabular.columns import RESERVED
+from engine.writing import count
 
 NUMBERS = {
     "popularity-3": "Popularity of the held-out item, thirds",

@@ -7,8 +7,9 @@ import pandas as pd
 import pyarrow as pa
 
 from app.store.attributes import PROSE, Among, Between, Facet, caption, is_place, is_year, names_items
-from app.text import clean, count, distinct, md, title_words, words_and_numbers, words_of
+from app.text import clean, distinct, md, title_words, words_and_numbers, words_of
 from engine.tabular.columns import RESERVED
+from engine.writing import count
 
 PILLS = 24  # values of an attribute that are all shown; of more, people choose from a list
 _FIRST = ("genres", "genre", "categories", "year", "decade", "country", "franchise", "series", "director", "brand")

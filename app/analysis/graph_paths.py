@@ -7,9 +7,10 @@ import numpy as np
 import pandas as pd
 
 from app.analysis.cache import cached, of_model
-from app.text import adding_up, count, listed, md
+from app.text import adding_up, listed, md
 from engine.runtime import Zoo, judge
 from engine.runtime.graph_paths import Branch, Float32, walked
+from engine.writing import count
 
 Titles = Mapping[int, str]
 LISTED = 10

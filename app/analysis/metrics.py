@@ -15,11 +15,11 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from app.text import count, listed, md
+from app.text import listed, md
 from engine.machine import cores
 from engine.runtime import DatasetInfo, judge, repeats
 from engine.runtime import protocols as naming
-from engine.writing import in_percent
+from engine.writing import count, in_percent
 
 LEVEL = 0.05
 USERS, TIMES = "+user", "+times"

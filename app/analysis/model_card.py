@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from app.text import count
 from engine import cards
 from engine.bundle.manifest import TOO_MANY
 from engine.cards import Kind, declarations
 from engine.runtime import Bundle, Zoo
+from engine.writing import count
 
 _ABLE = {
     "attention": "attention",

@@ -5,8 +5,9 @@ from typing import NamedTuple
 from app.analysis.recommend import SAME_FOR_EVERYBODY, TopK, contributions
 from app.analysis.semantic_ids import NONE, spelled
 from app.styles import titled
-from app.text import clean, count, listed, percent
+from app.text import clean, listed, percent
 from engine.runtime import Bundle, Contributions, Zoo
+from engine.writing import count
 
 
 class FlowStep(NamedTuple):

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from app.text import count, listed, md, percent
+from app.text import listed, md, percent
 from engine.runtime import Zoo
+from engine.writing import count
 
 ENOUGH = 10
 """People who have the last two items of a history one directly after the other; where there are fewer, the last item decides."""

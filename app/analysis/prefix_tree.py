@@ -8,8 +8,9 @@ import numpy as np
 from app.analysis.map_colouring import GROUPS
 from app.analysis.semantic_ids import NONE, Labels, spelled, with_prefix
 from app.styles import GREY, SCALE, SERIES
-from app.text import count, percent
+from app.text import percent
 from engine.bundle.codes import Ints
+from engine.writing import count
 
 NODES = 400
 """Of a figure; smaller branches are drawn as one, and have room once their parent is opened."""

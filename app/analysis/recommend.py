@@ -16,7 +16,7 @@ import pandas as pd
 from app import styles
 from app.analysis import beam_search
 from app.analysis.cache import cached, of_model
-from app.text import adding_up, clean, count, distinct, listed, share_of_all
+from app.text import adding_up, clean, distinct, listed, share_of_all
 from engine.bundle.index import best, mean_rank
 from engine.errors import SeqscopeError
 from engine.runtime import (
@@ -34,6 +34,7 @@ from engine.runtime import (
     rbo,
     rbo_weight,
 )
+from engine.writing import count
 
 History = tuple[int, ...]
 Floats = npt.NDArray[np.float64]

@@ -9,9 +9,10 @@ import pandas as pd
 from app.analysis import floor
 from app.analysis.cache import cached, of_digest
 from app.analysis.metrics import SAMPLES, SEED, adjusted, compared
-from app.text import clean, count, listed, md, span
+from app.text import clean, listed, md, span
 from engine.runtime import Study, judge
 from engine.runtime.studies import MEASURES, SECONDS, Published, over_people
+from engine.writing import count
 
 OF_CODES = ("perplexity", "excess", "similarity", "lost")
 """What is shown of identifiers; the download has the rest."""

@@ -13,13 +13,13 @@ from app.analysis import map_colouring, metrics, prefix_tree, semantic_ids
 from app.analysis.cache import cached, of_digest, stamp
 from app.analysis.prefix_tree import Colours, Tree, name
 from app.analysis.semantic_ids import Bias, Popular, path, spelled
-from app.text import clean, count
+from app.text import clean
 from engine.bundle import codes
 from engine.bundle.codes import Depth, Ints, Usage
 from engine.bundle.tokenizers import Alike, Teacher
 from engine.cards import declarations
 from engine.runtime import Bundle, Tokenization, Zoo, judge
-from engine.writing import in_percent
+from engine.writing import count, in_percent
 
 POPULARITY = "popularity"
 

@@ -13,11 +13,11 @@ import pandas as pd
 
 from app.analysis.attention import quoted
 from app.analysis.cache import cached, of_model, of_model_and_tables
-from app.text import clean, count, listed, md, short, whole_rank
+from app.text import clean, listed, md, short, whole_rank
 from engine.bundle.index import ranks_among
 from engine.runtime import Word, WordAttention, Zoo
 from engine.runtime.text import plain
-from engine.writing import in_percent
+from engine.writing import count, in_percent
 
 Float = npt.NDArray[np.floating]
 

@@ -9,8 +9,9 @@ import streamlit as st
 from app import examples, guard, styles, zoo
 from app.components import item_picker, widgets
 from app.session import history_edits, state
-from app.text import clean, count, label, md
+from app.text import clean, label, md
 from engine.runtime import Zoo
+from engine.writing import count
 
 
 def show(beside: Callable[[], None] | None = None, on_add: Callable[[str], None] = state.add) -> None:

@@ -13,8 +13,9 @@ from app.components import widgets
 from app.session import state
 from app.store.catalogue import Catalogue
 from app.store.search import Hit
-from app.text import clean, count, md, whole_rank
+from app.text import clean, md, whole_rank
 from engine.runtime import Zoo
+from engine.writing import count
 
 _HITS = 6
 

@@ -25,8 +25,9 @@ from app.store.database import Store
 from app.store.records import MAX_NAME, Comparison, History, NotFound, Report
 from app.store.saved import Comparisons, Histories, Reports
 from app.store.server import open_store
-from app.text import clean, count, editable, md
+from app.text import clean, editable, md
 from engine.errors import SeqscopeError
+from engine.writing import count
 
 _SHOWN = 30  # rows of a list: five hundred would take seconds
 _TAKEN = "saved_taken"  # (kind, name) that is to be replaced, if the visitor says so

@@ -9,8 +9,9 @@ from app.server import owner
 from app.server.links import base_path
 from app.session import state
 from app.store import records
-from app.text import clean, count, distinct, md
+from app.text import clean, distinct, md
 from engine.runtime import Zoo
+from engine.writing import count
 
 
 def show(datasets: dict[str, str], models: Zoo | None) -> None:

@@ -13,9 +13,9 @@ from app.analysis.attention import Float, Names, Profile, distances, moves
 from app.analysis.word_attention import Parts
 from app.figures.style import AGAINST, FOR, QUIET, laid_out, signed_scale
 from app.styles import DASHES, SCALE, SERIES
-from app.text import count, label, ordinal, short, short_title, whole_rank, wide
+from app.text import label, ordinal, short, short_title, whole_rank, wide
 from engine.runtime import judge
-from engine.writing import in_percent
+from engine.writing import count, in_percent
 
 ROW = 26  # pixels of a bar with its label
 _ROOM, _BESIDE, _NARROW = 44, 36, 28  # characters of a title beside bars: of a figure alone, of one of two, on a phone

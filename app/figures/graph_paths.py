@@ -11,9 +11,10 @@ import plotly.graph_objects as go
 from app.analysis.graph_paths import Titles, layer_columns, layer_names
 from app.figures.style import AGAINST, QUIET, WIDTHS, bend, signed_scale
 from app.styles import PALETTE
-from app.text import count, label, short_title
+from app.text import label, short_title
 from engine.runtime import judge
 from engine.runtime.graph_paths import ENDS, OPENED, Branch, Float32
+from engine.writing import count
 
 HISTORY = PALETTE["blue"].colour
 TITLE = 36

@@ -8,9 +8,10 @@ import numpy as np
 from app import styles
 from app.analysis import beam_search, item_card, recommend, semantic_ids, tokenizers
 from app.store.catalogue import Catalogue
-from app.text import clean, count, listed, ordinal, percent, short, together, whole_rank
+from app.text import clean, listed, ordinal, percent, short, together, whole_rank
 from engine.errors import SeqscopeError
 from engine.runtime import LeaveOneOut, Neighbours, Zoo
+from engine.writing import count
 
 EVENTS = 10  # of a history that leave-one-out shows: those with the strongest effects
 NEAR = 8

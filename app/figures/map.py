@@ -13,7 +13,8 @@ import plotly.graph_objects as go
 from app.analysis.map_colouring import Colouring
 from app.analysis.map_points import ALL, SAMPLE, Ints, Marks, Points, sample
 from app.styles import GREY, PALE_GREY, SCALE
-from app.text import count, label
+from app.text import label
+from engine.writing import count
 
 TITLED = 20_000  # points whose titles travel with them; of more, the item id alone
 LEGEND = 10  # groups up to which there is a legend; of more, every point says its own

@@ -16,7 +16,8 @@ import pyarrow as pa
 from app.analysis.map_points import Points
 from app.figures.map import COLOUR_BAR, Look, Range, add_line, lay_out, named_places, path_line
 from app.styles import GREY, SCALE, SERIES
-from app.text import count, label
+from app.text import label
+from engine.writing import count
 
 Ints = npt.NDArray[np.int64]
 BY = ("level", "cluster", "items")

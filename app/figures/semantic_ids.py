@@ -12,8 +12,9 @@ from app.analysis.prefix_tree import Colours, Tree, name
 from app.analysis.semantic_ids import Bias, Popular
 from app.figures.style import LEGEND, QUIET, laid_out, log_axis
 from app.styles import PALETTE, SCALE, SERIES, Style
-from app.text import count, label, short
+from app.text import label, short
 from engine.bundle.codes import Depth, Ints, Usage
+from engine.writing import count
 
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon", "x")
 WRITTEN = PALETTE["red"].colour

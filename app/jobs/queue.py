@@ -41,10 +41,10 @@ from app.jobs.runner import ALLOWED, CANCEL, LOG
 from app.jobs.spec import Job
 from app.jobs.status import Status, is_short
 from app.jobs.turns import Ahead, in_turn
-from app.text import count
 from engine.errors import SeqscopeError
 from engine.files import write_text
 from engine.machine import settings, whole_number
+from engine.writing import count
 
 log = logging.getLogger("seqscope.jobs")
 TICK = 1.0

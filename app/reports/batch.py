@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from app.reports.histories import PEOPLE, Bounds, Chunk, TooMuch, reading, too_large, too_many_answers
 from app.styles import titled
-from app.text import count, distinct
+from app.text import distinct
 from engine import __version__
 from engine.bundle.errors import BundleError, Refusal
 from engine.console import Progress
@@ -30,6 +30,7 @@ from engine.errors import SeqscopeError
 from engine.files import alone, expect_file, made, replacing
 from engine.runtime import Zoo
 from engine.tabular.findings import FORMULA
+from engine.writing import count
 
 CHUNK = 4_096
 ENDINGS = (".parquet", ".csv")

@@ -34,7 +34,7 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
 from app.reports.columns import LOOKED_AT, Columns, choose, list_of, match
-from app.text import count, short
+from app.text import short
 from app.uploads.limits import UploadLimits
 from engine.errors import Refused, SeqscopeError
 from engine.files import expect_file
@@ -47,6 +47,7 @@ from engine.tabular.problems import PROBLEMS
 from engine.tabular.reading import DELIMITERS, MB, UNLIMITED, Limits, Reading, texts
 from engine.tabular.rows import load_rows, read_lines, read_text, with_keys
 from engine.tabular.text import blocks, content_kind, guess_encoding, scan, write_plain
+from engine.writing import count
 
 PART = "Divide it, and take a part at a time."
 PEOPLE = "people"

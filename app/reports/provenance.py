@@ -14,10 +14,11 @@ from app.reports.document import Asked, Dataset, Model, Program, Report
 from app.reports.part import Checked, same
 from app.reports.parts import PARTS
 from app.styles import is_fixed, style
-from app.text import clean, count, listed
+from app.text import clean, listed
 from engine import __version__
 from engine.bundle.curve import WITH_VALIDATION
 from engine.runtime import NOT_SETTLED, STILL_IMPROVING, Zoo, repeats
+from engine.writing import count
 
 _PACKAGES = ("numpy", "onnxruntime", "onnxruntime-gpu", "pyarrow", "pydantic")
 _LOOK = {"colour", "sign", "marker", "dash"}

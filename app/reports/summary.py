@@ -11,8 +11,9 @@ from app.analysis import metrics as analysis
 from app.reports.blocks import Block
 from app.reports.fields import SummaryLine
 from app.reports.parts.metrics import Estimate, Metrics, row_of
-from app.text import clean, count, listed
+from app.text import clean, listed
 from engine.runtime import judge, protocols
+from engine.writing import count
 
 if TYPE_CHECKING:
     from app.reports.document import Report

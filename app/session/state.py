@@ -29,8 +29,9 @@ from app.limits import MAX_HISTORY, MAX_K
 from app.session import history_edits, pages
 from app.session.address import DEFAULT_K, PARAMETERS, VERSION, Address, Ids
 from app.session.pages import Own, Page
-from app.text import clean, count, short
+from app.text import clean, short
 from engine.errors import SeqscopeError
+from engine.writing import count
 
 if TYPE_CHECKING:
     from engine.runtime import Zoo

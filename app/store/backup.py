@@ -32,11 +32,12 @@ from app.store import file, records
 from app.store.database import Store
 from app.store.datasets import forget
 from app.store.file import Held
-from app.text import count, listed
+from app.text import listed
 from engine.errors import SeqscopeError
 from engine.files import expect_file, tidied
 from engine.machine import now
 from engine.tabular.database import sql
+from engine.writing import count
 
 log = logging.getLogger("seqscope.store")
 FORM = 1

@@ -166,7 +166,8 @@ def _entries() -> list[Entry]:
 
 
 def _counted(rows: dict[str, int]) -> str:
-    from app.text import count, listed
+    from app.text import listed
+    from engine.writing import count
 
     many = {"history": "histories"}
     return listed([count(number, table, many.get(table)) for table, number in rows.items()])

@@ -21,10 +21,10 @@ import duckdb
 
 from app.home import DISK_FULL, free_bytes, says_full
 from app.store import migrations
-from app.text import count
 from engine.errors import SeqscopeError
 from engine.machine import now
 from engine.tabular.database import first_line, settings
+from engine.writing import count
 
 log = logging.getLogger("seqscope.store")
 Row = tuple[Any, ...]

@@ -19,9 +19,10 @@ from app import home
 from app.home import Home
 from app.store.file import StoreFile
 from app.store.records import ENDED, known, now
-from app.text import amount, count
+from app.text import amount
 from engine.errors import SeqscopeError
 from engine.machine import settings, whole_number
+from engine.writing import count
 
 
 class QuotaReached(SeqscopeError):

@@ -9,9 +9,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, TypeVar
 
 from app import home
-from app.text import clean, count
+from app.text import clean
 from engine.errors import SeqscopeError
 from engine.machine import number
+from engine.writing import count
 
 DatasetState = Literal["uploaded", "checked", "ready", "failed"]
 """uploaded: files are there, perhaps not yet mapped; checked: clean/ is complete; ready: exports/ opens as a zoo."""

@@ -23,8 +23,8 @@ from app.store import lost, migrations, records
 from app.store.backup import rows_of
 from app.store.database import Store
 from app.store.datasets import forget
-from app.text import count
 from engine.errors import SeqscopeError
+from engine.writing import count
 
 log = logging.getLogger("seqscope.store")
 STAGED = 24 * 3600.0  # seconds after which nobody works in a staging folder any more

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from app.text import count
 from app.uploads import OnProgress, clean
 from app.uploads.limits import UploadLimits
 from engine.errors import Refused
@@ -33,7 +32,7 @@ from engine.tabular.problems import (
 from engine.tabular.reading import KINDS, UNITS, FileKind, Reading, Record
 from engine.tabular.rows import load_rows
 from engine.tabular.times import MICRO, fraction, seconds
-from engine.writing import in_percent
+from engine.writing import count, in_percent
 
 
 class UploadedFile(Record):

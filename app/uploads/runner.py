@@ -21,11 +21,11 @@ from typing import Any
 
 from app import home
 from app.jobs.turns import Ahead, Turns
-from app.text import count
 from app.uploads import OnProgress
 from app.uploads.limits import UploadLimits, children
 from engine.errors import SeqscopeError
 from engine.machine import memory
+from engine.writing import count
 
 log = logging.getLogger("seqscope.uploads")
 

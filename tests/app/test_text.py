@@ -2,21 +2,8 @@
 
 import pytest
 
-from app.text import (
-    apart,
-    cell,
-    clean,
-    count,
-    label,
-    listed,
-    md,
-    ordinal,
-    percent,
-    share_of_all,
-    short,
-    whole_rank,
-    wide,
-)
+from app.text import apart, cell, clean, label, listed, md, ordinal, percent, share_of_all, short, whole_rank, wide
+from engine.writing import count
 
 
 @pytest.mark.parametrize(

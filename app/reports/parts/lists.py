@@ -14,7 +14,8 @@ from app.analysis.recommend import bar as relative
 from app.reports.blocks import Block, Table, grid, quiet, sign
 from app.reports.fields import Item, ItemId, Name, ReportModel, number
 from app.reports.part import TOLERANCE, ByModel, Checked, Source, difference
-from app.text import clean, count, percent, short
+from app.text import clean, percent, short
+from engine.writing import count
 
 if TYPE_CHECKING:
     from app.reports.document import Report

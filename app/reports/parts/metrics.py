@@ -20,9 +20,10 @@ from app.reports.blocks import Block, Cell, Figure, Table, figures, grid, interv
 from app.reports.fields import Name, ReportModel, number, number_or_none
 from app.reports.part import Checked, Part, Source, same
 from app.styles import dotted
-from app.text import clean, count, listed
+from app.text import clean, listed
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo, judge, protocols, repeats
+from engine.writing import count
 
 if TYPE_CHECKING:
     from app.reports.document import Report

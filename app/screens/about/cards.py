@@ -6,9 +6,10 @@ from typing import Any
 from app.analysis import metrics
 from app.analysis.model_card import abilities, day, known_words, split_words, writes
 from app.analysis.recommend import SAME_FOR_EVERYBODY
-from app.text import count, md, share_of_all, span
+from app.text import md, share_of_all, span
 from engine.runtime import Bundle, DatasetInfo, repeats
 from engine.runtime import protocols as naming
+from engine.writing import count
 
 LIMITS = (
     "Only held-out items count as relevant, one per user or a set. Other items that the user would have liked "

@@ -9,8 +9,9 @@ from app import export, zoo
 from app.analysis import attention, model_card
 from app.components import sections, widgets
 from app.figures import attention as figures
-from app.text import clean, count, md
+from app.text import clean, md
 from engine.runtime import Zoo
+from engine.writing import count
 
 
 def gates(models: Zoo, name: str, history: tuple[int, ...]) -> None:

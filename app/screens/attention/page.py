@@ -27,8 +27,9 @@ from app.screens.attention import (
     word_attention,
 )
 from app.session import state
-from app.text import clean, count, md
+from app.text import clean, md
 from engine.runtime import AttentionMap, Zoo, last_row
+from engine.writing import count
 
 
 def page() -> None:

@@ -11,8 +11,9 @@ from app.components import choice, sections, widgets
 from app.figures import attention as figures
 from app.screens.attention import SCALES, VIEWS
 from app.session import state
-from app.text import clean, count, md
+from app.text import clean, md
 from engine.runtime import AttentionMap, Zoo
+from engine.writing import count
 
 _ROLLOUT = f"Rollout: {glossary.tooltip('Rollout')}"
 _LATEST = 40  # positions that are drawn unless more are chosen

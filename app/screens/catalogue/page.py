@@ -11,8 +11,9 @@ from app.screens.catalogue import ROWS, chosen_filters, parameters_of
 from app.session import state
 from app.store.attributes import Among, Between, Facet, Filters, caption
 from app.store.catalogue import Catalogue
-from app.text import clean, count, md
+from app.text import clean, md
 from engine.runtime import Zoo
+from engine.writing import count
 
 BUTTONS = 8  # attributes with a button of their own; the others share one
 LARGEST = 10_000  # rows of a file

@@ -17,8 +17,9 @@ from app.screens.compare import SECTIONS, VIEWS, actions
 from app.screens.compare import beam_search as beams
 from app.server import early, run_queue
 from app.session import history_edits, state
-from app.text import clean, count, distinct, md
+from app.text import clean, distinct, md
 from engine.runtime import Zoo
+from engine.writing import count
 
 
 def show() -> None:

@@ -8,8 +8,9 @@ from app.components import choice, item_picker, sections, widgets
 from app.components import history as history_strip
 from app.figures import graph_paths as figures
 from app.session import state
-from app.text import clean, count, md
+from app.text import clean, md
 from engine.runtime import Zoo, judge
+from engine.writing import count
 
 _DEPTHS = {"1": "History", "2": "+ users of its items", "3": "+ items of these users"}
 

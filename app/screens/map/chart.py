@@ -21,9 +21,10 @@ from app.session import state
 from app.session.address import decode, encode
 from app.spaces import Place
 from app.store.catalogue import Catalogue
-from app.text import clean, count, md, percent
+from app.text import clean, md, percent
 from engine.bundle.manifest import SAMPLE
 from engine.runtime import Zoo
+from engine.writing import count
 
 _HEIGHT = (
     700  # pixels of a figure, about, until its browser names them: drawn first at another height, it would show more

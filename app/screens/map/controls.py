@@ -13,8 +13,9 @@ from app.session import state
 from app.store.attributes import caption
 from app.store.catalogue import Catalogue
 from app.store.search import Hit
-from app.text import clean, count, md
+from app.text import clean, md
 from engine.runtime import Zoo
+from engine.writing import count
 
 MATCHES = 500  # items that a search marks
 _OFFERED = 6  # of them, to choose from

@@ -18,8 +18,9 @@ from app.screens.map.chart import MapChoices, is_held, select, selected, zoom_to
 from app.session import state
 from app.session.address import encode_values
 from app.styles import GREY
-from app.text import clean, count
+from app.text import clean
 from engine.runtime import Zoo
+from engine.writing import count
 
 _KEY = "map_bars"
 BARS = 12  # values of an attribute that have a bar

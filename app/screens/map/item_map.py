@@ -26,9 +26,10 @@ from app.screens.map.chart import (
 from app.session import state
 from app.spaces import Place
 from app.styles import OPEN
-from app.text import count, md
+from app.text import md
 from engine.errors import SeqscopeError
 from engine.runtime import Space
+from engine.writing import count
 
 NEAR = 8
 

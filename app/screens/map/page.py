@@ -7,8 +7,9 @@ from app.components import history
 from app.screens.map import code_map, controls, filters, item_map
 from app.screens.map.chart import MapChoices
 from app.session import state
-from app.text import count, md
+from app.text import md
 from engine.runtime import Zoo
+from engine.writing import count
 
 
 @st.fragment

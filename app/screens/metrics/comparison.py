@@ -11,9 +11,10 @@ from app.analysis.tokenizers import digits_of_shares
 from app.components import choice, sections, widgets
 from app.figures import metrics as figures
 from app.screens.metrics.choices import MetricsChoices
-from app.text import clean, count, md
+from app.text import clean, md
 from engine.runtime import judge
 from engine.runtime import protocols as naming
+from engine.writing import count
 
 _CHOICE = 40
 """Pixels of a choice without its label: as high is what stands beside it, so that a model is at one height in both figures."""

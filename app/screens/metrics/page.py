@@ -11,9 +11,10 @@ from app.figures import metrics as figures
 from app.screens.metrics import SECTIONS, comparison, studies, training_runs
 from app.screens.metrics.choices import MetricsChoices, choose
 from app.session import state
-from app.text import clean, count, md
+from app.text import clean, md
 from engine.runtime import judge
 from engine.runtime import protocols as naming
+from engine.writing import count
 
 _ROW = 30  # pixels
 

@@ -12,8 +12,9 @@ from app.reports.document import Asked
 from app.reports.parts import PARTS
 from app.session import pages, state
 from app.session.address import decode, encode
-from app.text import clean, count, distinct, editable, md
+from app.text import clean, distinct, editable, md
 from engine.runtime import Zoo
+from engine.writing import count
 
 
 def show(models: Zoo) -> Asked:

@@ -11,9 +11,9 @@ from app.components import choice, sections, widgets
 from app.figures import semantic_ids as figures
 from app.screens.semantic_ids.selection import Selection
 from app.session import state
-from app.text import clean, count, listed, md, share_of_all
+from app.text import clean, listed, md, share_of_all
 from engine.runtime import Tokenization
-from engine.writing import in_percent
+from engine.writing import count, in_percent
 
 _SHARES = {
     "Utilisation": glossary.tooltip("Codebook utilisation"),

@@ -15,8 +15,9 @@ from app.screens.semantic_ids import browsed, prefix_codes
 from app.screens.semantic_ids.selection import Selection, choose_prefix
 from app.session import state
 from app.store.attributes import caption
-from app.text import clean, count, md
+from app.text import clean, md
 from engine.runtime import Tokenization, Zoo
+from engine.writing import count
 
 
 def show(page: Selection) -> None:

@@ -12,8 +12,9 @@ from app.analysis import model_card, users
 from app.components import choice, widgets
 from app.screens.users import MAX_TEXT, PER_PAGE, user
 from app.session import state
-from app.text import clean, count, md, whole_rank
+from app.text import clean, md, whole_rank
 from engine.runtime import Zoo
+from engine.writing import count
 
 _LISTED = 4  # models at most
 _STEPS = (0, 1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000)

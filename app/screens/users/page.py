@@ -10,8 +10,9 @@ from app.components import sections, widgets
 from app.figures import metrics as figures
 from app.screens.users import listing, user
 from app.session import state
-from app.text import clean, count, md
+from app.text import clean, md
 from engine.runtime import Zoo
+from engine.writing import count
 
 _CUTOFFS = (1, 5, 10, 20, 50, 100)
 _DRAWN = 6  # models at most

@@ -8,8 +8,9 @@ from app import examples, guard, zoo
 from app.analysis import users
 from app.components import item_picker, sections, widgets
 from app.session import state
-from app.text import clean, count, md, percent, whole_rank
+from app.text import clean, md, percent, whole_rank
 from engine.runtime import Zoo
+from engine.writing import count
 
 _LATEST = 8  # items of the history that are listed
 _LIKE = "Users like this one"

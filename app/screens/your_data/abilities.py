@@ -9,10 +9,11 @@ from app import home, work
 from app.analysis import floor, model_card
 from app.jobs import kinds
 from app.store.records import StoredDataset
-from app.text import count, md, together
+from app.text import md, together
 from engine.cards import Declaration, declarations, kind_of, place
 from engine.files import read_json
 from engine.runtime import judge, protocols
+from engine.writing import count
 
 _COUNTS = "Interactions are counted, so a log is needed."
 _COMPARES = "Items' texts are compared; nothing is learned from interactions."

@@ -10,11 +10,12 @@ from app.screens.your_data import upload_words as views
 from app.screens.your_data.upload_file import Draft
 from app.server import downloads
 from app.store.records import MAX_NAME
-from app.text import clean, count, md
+from app.text import clean, md
 from app.uploads import OnProgress, files
 from engine.errors import SeqscopeError
 from engine.tabular.findings import SHOWN, CheckResult, HeldOut
 from engine.tabular.reading import FileKind, Reading
+from engine.writing import count
 
 
 def show(draft: Draft, use: Callable[[str], None], discard: Callable[[], None]) -> None:

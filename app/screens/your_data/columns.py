@@ -7,8 +7,9 @@ from app.components import widgets
 from app.screens.your_data import upload_file
 from app.screens.your_data import upload_words as views
 from app.screens.your_data.upload_file import Draft
-from app.text import clean, count, distinct, md
+from app.text import clean, distinct, md
 from engine.tabular.reading import NEEDED, PATTERN, SEPARATORS, TIMES, FileKind, Reading, ReadingChoice, Role, Seen
+from engine.writing import count
 
 _NONE = ""
 _ROLES: dict[FileKind, tuple[tuple[Role, str], ...]] = {

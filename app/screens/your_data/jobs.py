@@ -9,9 +9,10 @@ from app import export, guard, home, work, zoo
 from app.components import jobs
 from app.figures import metrics as figures
 from app.store.records import JobKind, NotFound, StoredDataset
-from app.text import count, md, span
+from app.text import md, span
 from app.work import Work
 from engine.runtime import Zoo
+from engine.writing import count
 
 EVERY = 2.0  # seconds
 FIRST: tuple[JobKind, ...] = ("baselines", "prepare")

@@ -14,10 +14,11 @@ from app.session import state
 from app.store import records
 from app.store.records import MAX_NAME, StoredDataset
 from app.store.server import open_store
-from app.text import amount, clean, count, editable, md
+from app.text import amount, clean, editable, md
 from app.uploads.limits import UploadLimits
 from engine.errors import SeqscopeError
 from engine.tabular.reading import MB
+from engine.writing import count
 
 _DOING = "data_doing"  # (what, id) that a card asks about
 _SAID = "data_said"

@@ -12,9 +12,10 @@ from app.jobs import fresh, kinds
 from app.jobs.estimate import JobEstimate, estimate
 from app.jobs.kinds import TrainingChoice
 from app.store.records import StoredDataset
-from app.text import count, listed, md, span
+from app.text import listed, md, span
 from engine.cards import KINDS, OTHER, Trainable, by_kind
 from engine.errors import SeqscopeError
+from engine.writing import count
 
 LONG = 3600.0
 """Seconds from which the estimate advises fewer epochs."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from app.text import amount, clean, count, listed
+from app.text import amount, clean, listed
 from engine.runtime import repeats
 from engine.tabular.columns import NAMES
 from engine.tabular.columns import called as called_alike
@@ -24,6 +24,7 @@ from engine.tabular.reading import (
     Seen,
     UploadColumn,
 )
+from engine.writing import count
 
 SURE = {"certain": ("confirmed", "green"), "likely": ("likely", "blue"), "unsure": ("check this", "orange")}
 """How sure → (words, colour of a badge)."""
