@@ -62,11 +62,13 @@ def test_names_are_files_or_those_that_come_along(tmp_path: Path) -> None:
 def test_those_that_come_along_are_plans_of_their_dataset(path: Path, tmp_path: Path) -> None:
     """Every setting exists, and every figure of a paper belongs to a variant."""
     folder = Path(__file__).parents[2] / "data" / path.parent.name
-    if path.parent.name == "gowalla":  # which is not embedded: a small one, split as it is
-        folder = tmp_path / "gowalla"
+    if path.parent.name in ("beauty", "gowalla"):  # which are not embedded: small ones, split as they are
+        folder = tmp_path / path.parent.name
         for part, items in (("train", "1 2 3"), ("test", "4")):
             (tmp_path / f"{part}.txt").write_text("".join(f"{user} {items}\n" for user in range(8)), "utf-8")
-        words = [tmp_path / "train.txt", "--test", tmp_path / "test.txt", "--valid-share", 0, "--out", folder]
+        (tmp_path / "log.csv").write_text("user,item\n" + "0,1\n0,2\n0,3\n1,1\n1,2\n1,3\n", "utf-8")
+        sets = [tmp_path / "train.txt", "--test", tmp_path / "test.txt", "--valid-share", 0]
+        words = [*(sets if path.parent.name == "gowalla" else [tmp_path / "log.csv"]), "--out", folder]
         assert main(["data", "import", *map(str, words)]) == 0
     dataset = Dataset(folder)
     planned = load(path)
