@@ -20,18 +20,22 @@ if (!window.seqscopeCanvas) {
 }
 
 // To open another page, Streamlit first writes that page's parameters behind the path of the one it leaves, as an entry of its
-// own: the back button led there, and the page had forgotten what was chosen on it. Between the two nothing is pressed.
-const LEFT = 3_000 // ms from such an entry to that of the page that opens
+// own: the back button led there, and the page had forgotten what was chosen on it. Where the click cuts a run short, it opens the
+// page without parameters instead, which the page then writes: the button led to that page again. Between the two nothing is pressed.
+const LEFT = 3_000 // ms from the first of them to that of the page that opens
 if (!window.seqscopeHistory) {
   window.seqscopeHistory = true
-  let [added, when] = ["", 0] // the latest entry of the same page, and its time
+  let [added, when, opened] = ["", 0, false] // the latest entry, its time, and whether it opened another page
   history.pushState = function (state, title, url) {
     const to = new URL(url ?? "", location.href)
     const leaves = to.pathname !== location.pathname
-    const passing = leaves && to.search === location.search && added === location.href && performance.now() - when < LEFT
+    const bare = opened && !leaves && !location.search
+    const behind = !opened && leaves && to.search === location.search && performance.now() - when < LEFT
+    const passing = added === location.href && (bare || behind)
     History.prototype[passing ? "replaceState" : "pushState"].call(this, state, title, url)
-    added = leaves ? "" : to.href
+    added = to.href
     when = performance.now()
+    opened = leaves
   }
   for (const kind of ["pointerdown", "keydown"]) addEventListener(kind, () => (added = ""), true)
 }

@@ -22,7 +22,7 @@ from streamlit.file_util import get_static_dir
 WIDGETS = ("BidiComponent", "Button", "ButtonGroup", "NumberInput", "Selectbox", "TextInput")
 """Streamlit's modules of what stands on every page; one that a later version calls otherwise is found late, as before."""
 LATER = ("DataFrame", "PlotlyChart")
-"""Those of tables and figures: 1.7 MB, for which a click on Attention waited a second at 10 Mbit/s."""
+"""Those of tables and figures: 1.7 MB as they are sent, for which a click on a page that has some would wait."""
 _FOLDER = "/static/"
 _IMPORT = re.compile(r'(?:from|import)\s*"\./([^"]+\.js)"')
 _NAMED = re.compile(r'"\./static/js/([^"]+\.js)"')
@@ -40,7 +40,7 @@ addEventListener("load", () => setTimeout(() => {
 }, 4000))
 </script>
 """
-"""When the first lists stand, so that they wait for nothing; the browser does it when it has nothing else to fetch."""
+"""When the first lists stand, which would share the line with them; the browser does it when it has nothing else to fetch."""
 _FOR_EVER = "public, immutable, max-age=31536000"  # names carry a hash of the content; Streamlit says the same
 
 
@@ -121,12 +121,10 @@ def pack() -> None:
 def _with_modules(send: Send, missing: bytes | None) -> Send:
     """Names them in the head of Streamlit's page, which says that it is loading; any other answer goes as it is. missing: stands
     for Streamlit's page where there is none."""
-    links = (
-        "".join(
-            f'<link rel="modulepreload" crossorigin href="./static/js/{name}">\n' for name in modules_of(*WIDGETS)
-        ).encode()
-        + _FETCH_LATER % json.dumps(modules_of(*LATER)).encode()
+    links = "".join(
+        f'<link rel="modulepreload" crossorigin href="./static/js/{name}">\n' for name in modules_of(*WIDGETS)
     )
+    head = links.encode() + _FETCH_LATER % json.dumps(modules_of(*LATER)).encode()
     start: Message | None = None
     body = b""
 
@@ -144,7 +142,7 @@ def _with_modules(send: Send, missing: bytes | None) -> Send:
                 if missing is not None:
                     start["status"], body = 404, missing
                 else:
-                    body = body.replace(b"</head>", links + b"</head>", 1).replace(_ROOT, _ROOT + _LOADING, 1)
+                    body = body.replace(b"</head>", head + b"</head>", 1).replace(_ROOT, _ROOT + _LOADING, 1)
                     body = body.replace(b"<title>Streamlit<", b"<title>Seqscope<", 1)
                 MutableHeaders(raw=start["headers"])["content-length"] = str(len(body))
             await send(start)

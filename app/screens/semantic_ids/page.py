@@ -1,7 +1,5 @@
 """Semantic IDs: the codes that tokenizers give to items, any two side by side, a section at a time."""
 
-from operator import eq
-
 import streamlit as st
 
 from app import glossary, guard, zoo
@@ -40,7 +38,7 @@ def show() -> None:
         )
         st.info(f"This dataset has no semantic IDs yet. {how}", icon=":material/account_tree:")
         if not uploaded:
-            wordless = not models.info.attributes and all(map(eq, models.titles, models.item_ids))
+            wordless = not models.info.attributes and list(models.titles) == list(models.item_ids)
             name = "p5-cid" if wordless and models.has_log else "rqvae"
             st.code(
                 f"seqscope tokenize {name} --dataset data/NAME\nseqscope export runs/NAME/{name} --to exports/NAME",

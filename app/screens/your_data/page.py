@@ -110,7 +110,7 @@ def _card(owner: str, dataset: StoredDataset) -> None:
         st.badge(words, color=colour, icon=icon)  # type: ignore[arg-type]
         if dataset.id == upload.taken()[0]:
             st.badge("New", color="violet", icon=":material/new_releases:")
-    widgets.announced(f"{dataset.title}: {words}{', can be opened' * ready}", key=f"data_{dataset.id}")
+    widgets.announced(f"{dataset.title}: {words}{', can be opened' if ready else ''}", key=f"data_{dataset.id}")
     st.caption(md(" · ".join(_facts(dataset)), 400))
     doing, which = st.session_state.get(_DOING, ("", ""))
     if which == dataset.id and doing == "open":
