@@ -24,6 +24,7 @@ def cards(page: Page) -> Locator:
     return page.locator(WORDS).locator("li")
 
 
+@pytest.mark.long
 def test_words_in_cards_and_files(visit: Callable[[str], Page], console_errors: list[str], tmp_path: Path) -> None:
     page = visit("/attention?ds=readers&model=recformer&h=safety-last-1923~the-kid-1921~nosferatu-1922")
     page.get_by_role("heading", name="Word by word").wait_for()

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.app.test_page_catalogue import HOSTILE
@@ -86,6 +87,7 @@ def test_search_while_typing_hostile_titles_and_by_keyboard_a_filter_paging_and_
     assert not console_errors
 
 
+@pytest.mark.long
 def test_details_open_beside_the_list_until_escape(visit: Callable[[str], Page], console_errors: list[str]) -> None:
     page = visit("/catalogue?ds=codes")
     details = page.get_by_role("complementary", name="Details")

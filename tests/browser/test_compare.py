@@ -127,6 +127,7 @@ def test_a_search_pushes_nothing_and_is_over_with_a_click_on_what_it_finds(go: C
     expect(hits.locator("button")).to_have_count(0)
 
 
+@pytest.mark.long
 def test_the_buttons_of_a_figure_stand_above_it(go: Callable[[str], Page]) -> None:
     page = go("/?ds=toys&h=toy-1~toy-2&section=agreement")
     plot = page.locator(".js-plotly-plot").first
@@ -236,6 +237,7 @@ def test_an_edit_that_is_not_answered_yet_comes_before_the_what_if_that_is_click
     page.wait_for_url(re.compile(r"[?&]h=toy-2~toy-3&.*b=toy-3~toy-2(&|$)"))
 
 
+@pytest.mark.long
 def test_a_link_shows_others_the_same(go: Callable[[str], Page], new_page: Callable[..., Page], server: Server) -> None:
     page = go("/?ds=hostile")
     before = len(history(page))
@@ -280,6 +282,7 @@ def test_titles_and_ids_are_text_of_which_the_first_lines_are_shown(
     assert not console_errors and not foreign_requests
 
 
+@pytest.mark.long
 def test_a_narrow_window_is_laid_out_as_a_phones_is(page: Page, visit: Callable[[str], Page]) -> None:
     """Whatever its browser calls itself."""
     page.set_viewport_size({"width": 390, "height": 844})
@@ -309,6 +312,7 @@ def test_a_table_of_ranks_stays_sorted_by_its_model(visit: Callable[[str], Page]
     expect(page.locator(".ranks thead th[aria-sort=ascending]")).to_have_text(model, use_inner_text=True)
 
 
+@pytest.mark.long
 def test_the_first_click_counts_after_the_server_began_anew(
     new_page: Callable[..., Page], own_server: Callable[..., Server], tmp_path: Path
 ) -> None:
@@ -327,6 +331,7 @@ def test_the_first_click_counts_after_the_server_began_anew(
     until(page, lambda: history(page), [TOYS[2], TOYS[1]])
 
 
+@pytest.mark.long
 def test_the_keyboard_stays_where_what_it_was_at_has_gone(go: Callable[[str], Page]) -> None:
     """The last item of the history, an item that a list or the table has no longer, and details that close."""
     page = go("/?ds=toys&h=toy-1&view=lists")
@@ -361,6 +366,7 @@ def test_the_keyboard_stays_where_what_it_was_at_has_gone(go: Callable[[str], Pa
     expect(add.nth(1)).to_be_focused()  # the item that stands there now
 
 
+@pytest.mark.long
 def test_keys_that_are_pressed_quickly_move_one_item_and_keep_the_focus(go: Callable[[str], Page]) -> None:
     page = go("/?ds=toys&view=lists&h=" + "~".join(f"toy-{toy}" for toy in range(1, 7)))
     settle(page, 1)
@@ -413,6 +419,7 @@ def stays_under_the_pointer(page: Page, view: str) -> None:
     assert top() == pytest.approx(before, abs=2)
 
 
+@pytest.mark.long
 def test_beside_details_lists_stay_in_place_and_a_what_if_says_what_was_dropped(visit: Callable[[str], Page]) -> None:
     page = visit("/?ds=films&view=lists&h=star-wars-1977~star-wars-episode-v-the-empire-strikes-back-1980~jaws-1975")
     stays_under_the_pointer(page, ".model .title")

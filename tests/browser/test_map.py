@@ -79,6 +79,7 @@ def test_zoom_survives_another_colour_and_a_box_becomes_a_table(go: Callable, co
     assert not console_errors
 
 
+@pytest.mark.long
 def test_the_map_fills_any_window_and_its_names_leave_each_other_room(visit: Callable[[str], Page]) -> None:
     page = visit("/map?ds=sample&space=sasrec")
     plot = page.locator(".st-key-map_sasrec .js-plotly-plot")
@@ -117,6 +118,7 @@ def test_a_map_whose_scripts_are_on_their_way_has_its_place_and_no_names(
     ).to_be_visible()  # folded: no room for the bars beside its points
 
 
+@pytest.mark.long
 def test_two_maps_are_linked_and_bars_filter_both(visit: Callable[[str], Page]) -> None:
     page = visit("/map?ds=sample&space=sasrec&beside=attrec&colour=genres")
     left, right = (f".st-key-map_{model} .js-plotly-plot" for model in ("sasrec", "attrec"))
@@ -230,6 +232,7 @@ def at(page: Page, name: str, plot: str = CODES) -> tuple[float, float]:
     return found[0], found[1]
 
 
+@pytest.mark.long
 def test_from_a_code_to_its_items_to_semantic_ids(
     visit: Callable[[str], Page], console_errors: list[str], foreign_requests: list[str]
 ) -> None:

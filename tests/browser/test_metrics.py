@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import settle
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 
+@pytest.mark.long
 def test_sections_stay_in_view_and_open_from_their_beginning(visit: Callable[[str], Page]) -> None:
     page = visit("/metrics?ds=films")
     tab = page.get_by_role("tab", name="Slices")

@@ -135,6 +135,7 @@ def provider() -> Iterator[Provider]:
     running.close()
 
 
+@pytest.mark.long
 def test_what_is_saved_belongs_to_the_account(
     own_server: Callable[..., Server],
     provider: Provider,

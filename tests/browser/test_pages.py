@@ -95,6 +95,7 @@ def a_button_that_waits_is_read(page: Page) -> None:
         assert button.evaluate("button => getComputedStyle(button).color") != paper
 
 
+@pytest.mark.long
 def test_what_forced_colours_and_more_contrast_bring_out(visit: Callable[[str], Page]) -> None:
     page = visit("/map?ds=codes")
     key = page.locator(".key").first
@@ -122,6 +123,7 @@ def test_what_forced_colours_and_more_contrast_bring_out(visit: Callable[[str], 
     assert caption.evaluate("e => getComputedStyle(e).opacity") == "1"
 
 
+@pytest.mark.long
 def test_buttons_that_are_open_or_pointed_at_are_read_in_the_dark(visit: Callable[[str], Page]) -> None:
     page = visit("/map?ds=codes")
     page.emulate_media(color_scheme="dark")

@@ -26,6 +26,7 @@ def screen() -> dict[str, Any]:
     }
 
 
+@pytest.mark.long
 def test_no_page_is_long_as_it_is_opened(visit: Callable[[str], Page]) -> None:
     page, heights = visit("/?ds=films"), {}
     for name in ("Compare", "Metrics", "Semantic IDs", "Users"):
@@ -51,6 +52,7 @@ def test_a_chip_is_dragged_straight_down_by_its_number(visit: Callable[[str], Pa
     page.wait_for_url(re.compile(f"h={second}~{third}~{first}"))
 
 
+@pytest.mark.long
 def test_the_map_is_on_the_first_screen_and_each_tap_selects_its_own_point(visit: Callable[[str], Page]) -> None:
     page = visit("/map?ds=sample&space=sasrec&h=alien-1979~gravity-2013")
     plot, bar = page.locator(".st-key-map_sasrec .js-plotly-plot"), page.locator(".st-key-map_sasrec .modebar")
@@ -81,6 +83,7 @@ _HISTORY_POINT = """(plot, place) => {
 }"""
 
 
+@pytest.mark.long
 def test_details_are_a_sheet_that_leaves_the_page_to_be_used(visit: Callable[[str], Page]) -> None:
     page = visit("/?ds=toys&h=toy-1~toy-2&view=ranks")
     sheet, more = page.locator(".st-key-item_panel"), page.get_by_role("button", name="Details", exact=True)
@@ -195,6 +198,7 @@ def test_the_rank_table_comes_first_is_sorted_by_any_model_and_has_room(visit: C
     assert heads.first.bounding_box() == first and after["x"] + after["width"] <= 390 < last["x"] + last["width"]
 
 
+@pytest.mark.long
 def test_names_are_whole_and_buttons_within_the_screen(visit: Callable[[str], Page]) -> None:
     page = visit("/users?ds=sample")
     opens = page.locator("tbody .open")

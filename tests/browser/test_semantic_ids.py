@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import settle
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 
+@pytest.mark.long
 def test_from_an_items_code_to_what_shares_it_to_the_map(
     visit: Callable[[str], Page], console_errors: list[str], foreign_requests: list[str]
 ) -> None:

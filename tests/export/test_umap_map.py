@@ -53,28 +53,48 @@ def test_a_sample_is_near_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def real_umap(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(sys, "path", [path for path in sys.path if path != str(STAND_IN)])
-    sys.modules.pop("umap", None)
+    forget("umap")
     yield
-    sys.modules.pop("umap", None)
+    forget("umap")
 
 
-def test_the_map_is_the_same_twice_keeps_groups_together_and_compiles_nothing_that_is_not_kept_for_the_next_process(
-    real_umap: None, recwarn: pytest.WarningsRecorder
-) -> None:
+def forget(*packages: str) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] in packages]:
+        del sys.modules[name]
+
+
+def groups(size: int) -> np.ndarray:
+    """float32 [2 size, 8]: two groups of points, far from each other."""
     rng = np.random.default_rng(5)
-    table = np.concatenate([rng.normal(size=(30, 8)) + 8 * np.eye(8)[group] for group in range(2)]).astype(np.float32)
-    one, parameters = umap_map.umap(table, "cosine", 42)
-    other, _ = umap_map.umap(table, "cosine", 42)
-    assert np.array_equal(one, other)
-    assert one.shape == (60, 2) and one.dtype == np.float32
+    return np.concatenate([rng.normal(size=(size, 8)) + 8 * np.eye(8)[group] for group in range(2)]).astype(np.float32)
+
+
+def test_the_map_is_the_same_twice_and_keeps_groups_together(
+    real_umap: None, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    import numba  # half a second, for every worker that collects this file
+
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", True)  # else half a minute of a core
+    forget("pynndescent")
+    table = groups(9)
+    placed, parameters = umap_map.umap(table, "cosine", 42)
+    again, _ = umap_map.umap(table, "cosine", 42)
+    forget("pynndescent")
+    assert np.array_equal(placed, again)
+    assert placed.shape == (18, 2) and placed.dtype == np.float32
     assert parameters["n_neighbors"] == 15 and parameters["version"] != "0"
     assert parameters["random_state"] == 42
-    assert umap_map.trustworthiness(table, one, "cosine", 15, 0) > 0.8
-    middle = one[:30].mean(0), one[30:].mean(0)
-    closer = np.linalg.norm(one - middle[0], axis=1) < np.linalg.norm(one - middle[1], axis=1)
-    assert closer[:30].all()
-    assert not closer[30:].any()
+    assert umap_map.trustworthiness(table, placed, "cosine", 5, 0) > 0.8
+    middle = placed[:9].mean(0), placed[9:].mean(0)
+    closer = np.linalg.norm(placed - middle[0], axis=1) < np.linalg.norm(placed - middle[1], axis=1)
+    assert closer[:9].all()
+    assert not closer[9:].any()
     assert not [w for w in recwarn if "knn" in str(w.message)]
+
+
+@pytest.mark.long
+def test_all_that_is_compiled_is_kept_for_the_next_process(real_umap: None) -> None:
+    umap_map.umap(groups(30), "cosine", 42)
     from umap import layouts, umap_
 
     epoch = layouts._nb_optimize_layout_euclidean_single_epoch

@@ -99,6 +99,7 @@ def upload(folder: Path, attributes: list[str]) -> None:
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.long
 def test_a_catalogue_gives_way_when_a_log_comes_and_models_come_after_others_whatever_things_are_called(
     place: Path, tmp_path: Path, root: Path, carry_out: CarryOut, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -52,6 +52,7 @@ def proxied(conf: str, folder: Path, *replicas: clients.Server) -> Iterator[str]
         clients.stop(server)
 
 
+@pytest.mark.long
 def test_visitors_stay_on_their_replica(root: Path, tmp_path: Path) -> None:
     replicas = [start_small(tmp_path / name) for name in ("one", "two")]
     conf = (root / "docs" / "deployment" / "nginx.conf").read_text("utf-8")
