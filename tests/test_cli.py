@@ -188,6 +188,7 @@ def on_a_bare_machine(root: Path, allowed: set[str], program: str) -> subprocess
 
 
 class TestImports:
+    @pytest.mark.long
     def test_training_needs_torch_numpy_scipy_pyarrow_and_safetensors_alone(self, root: Path, tmp_path: Path) -> None:
         rng = np.random.default_rng(0)
         write_log(tmp_path / "tiny", [rng.permutation(20)[:10].tolist() for _ in range(24)], 20)

@@ -41,6 +41,7 @@ def span(page: Page) -> float:
     return float(found[1] - found[0])
 
 
+@pytest.mark.long
 def test_zoom_survives_another_colour_and_a_box_becomes_a_table(go: Callable, console_errors: list[str]) -> None:
     page = go("/map?ds=codes&h=toy-1")
     carried = page.evaluate(f"document.querySelector('{PLOT}').data.flatMap(trace => trace.customdata ?? [])")

@@ -34,8 +34,13 @@ PAGES = {  # what a page shows last of all, and how many figures
     "/report?ds=hostile&k=3": ("heading", "Many histories at once", 0),
 }  # fmt: skip
 
+FURTHER = ("/attention?ds=readers&model=recformer&h=safety-last-1923~the-kid-1921", "/semantic_ids?ds=codes&prefix=2")
+"""Second views of a page."""
 
-@pytest.mark.parametrize("address", PAGES)
+
+@pytest.mark.parametrize(
+    "address", [pytest.param(page, marks=pytest.mark.long) if page in FURTHER else page for page in PAGES]
+)
 def test_every_page(
     visit: Callable[[str], Page], address: str, console_errors: list[str], foreign_requests: list[str]
 ) -> None:

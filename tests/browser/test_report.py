@@ -68,7 +68,8 @@ def offline(browser: Browser, report: Report, tmp_path: Path) -> Iterator[Callab
         context.close()
 
 
-@pytest.mark.parametrize("kind", ["interactive", pytest.param("static", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["interactive", "static"])
 def test_it_opens_without_a_network_and_asks_for_nothing(
     offline: Callable[..., tuple[Page, list[str]]], report: Report, kind: html.Kind, tmp_path: Path
 ) -> None:
@@ -165,6 +166,7 @@ def taken(page: Page, name: str | re.Pattern[str], folder: Path) -> Path:
     return download(page.get_by_role("link", name=name), folder)
 
 
+@pytest.mark.long
 def test_from_choosing_to_a_verified_file(
     visit: Callable[[str], Page],
     server: Server,

@@ -28,7 +28,7 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-NAMES = ["both-ways", pytest.param("left-to-right", marks=pytest.mark.long), "alone"]
+NAMES = ["both-ways", *(pytest.param(name, marks=pytest.mark.long) for name in ("left-to-right", "alone"))]
 
 
 @pytest.fixture(scope="module")

@@ -45,6 +45,11 @@ def command(name: str, out: str) -> list[str]:
     return ["tokenize" if name in TOKENIZERS else "train", *words, "--device", "cpu"]
 
 
+def param(name: str) -> Any:
+    """A language model takes longer than all others."""
+    return pytest.param(name, marks=[pytest.mark.long] if name == "lora" else [])
+
+
 def installed(name: str) -> None:
     """Skips what reads a language model where nothing is installed that can."""
     if name == "lora":
@@ -128,7 +133,7 @@ def test_an_address_means_what_it_meant(unpacked: Path, monkeypatch: pytest.Monk
 # --- runs
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", [param(name) for name in MODELS])
 def test_a_finished_run_opens_and_is_not_done_again(here: Path, name: str) -> None:
     installed(name)
     model, recipe, _, _ = open_run(here / "runs" / name)
@@ -144,7 +149,7 @@ def test_a_finished_run_opens_and_is_not_done_again(here: Path, name: str) -> No
         np.testing.assert_allclose(scores, then[f"{name}/scores 0"], atol=1e-4, rtol=1e-4)
 
 
-@pytest.mark.parametrize("name", INTERRUPTED)
+@pytest.mark.parametrize("name", [param(name) for name in INTERRUPTED])
 def test_an_interrupted_training_ends_as_the_one_that_was_not(here: Path, name: str) -> None:
     installed(name)
     cut = shutil.copytree(here / "runs" / f"{name}-cut", here / "runs" / f"{name}-again", dirs_exist_ok=True)

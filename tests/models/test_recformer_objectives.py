@@ -220,6 +220,7 @@ def test_frozen_words_stay(data: Dataset, runs: Path, tmp_path: Path) -> None:
     assert not torch.equal(two["model.positions.weight"], start["model.positions.weight"])
 
 
+@pytest.mark.long
 def test_it_starts_from_the_pretrained_encoder(tmp_path: Path) -> None:
     """Its tokenizer and its words; another width is refused."""
     if minilm_folder() is None:

@@ -361,6 +361,7 @@ def test_just_within_the_bounds_which_are_those_of_uploads(
     assert (bounds.rows, bounds.seconds, bounds.text) == (1_234, 56, 512 * MB)
 
 
+@pytest.mark.long
 def test_sorting_has_so_much_of_the_disk(models: Zoo, tmp_path: Path) -> None:
     source, name = tmp_path / "h.csv", "somebody with a long name" * 7
     with source.open("w") as file:

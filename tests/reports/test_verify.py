@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from pydantic import ValidationError
+from pydantic_core import to_json
 
 from app.reports import document, provenance, verify
 from app.reports.build import build
@@ -359,7 +360,7 @@ def forged(raw: dict[str, Any], path: Place, other: Any) -> Report | None:
     """None where no reader takes it. A forger makes the seal anew; who verifies claims does not look at it."""
     holder, key = at(raw, path[:-1]), path[-1]
     value, holder[key] = holder[key], other
-    content = json.dumps(raw)
+    content = to_json(raw)
     holder[key] = value
     try:  # as document.read does, but for depth and size, which no change here touches
         return Report.model_validate_json(content)

@@ -68,6 +68,7 @@ def test_building_again_keeps_what_is_not_derived(built: Path, capsys: pytest.Ca
     assert DatasetInfo.read(built / "dataset.json").fingerprint != before
 
 
+@pytest.mark.long
 def test_the_committed_sample_is_what_the_generator_gives(log: Log, films: list[Film]) -> None:
     info = DatasetInfo.read(SAMPLE / "dataset.json")
     roles = leave_one_out(log.events.offsets)

@@ -28,6 +28,7 @@ def places(log: Log) -> dict[tuple[int, int], int]:
     return dict(zip(zip(log.viewers.tolist(), log.events.values.tolist(), strict=True), place.tolist(), strict=True))
 
 
+@pytest.mark.long
 def test_no_viewer_sees_a_film_twice(log: Log, world: World) -> None:
     pairs = log.viewers.astype(np.int64) * world.num_films + log.events.values
     assert len(np.unique(pairs)) == len(pairs)

@@ -17,6 +17,7 @@ from engine.writing import in_percent
 FILMS, SAMPLE = (Path(__file__).parents[2] / "data" / name for name in ("films", "sample"))
 
 
+@pytest.mark.long
 def test_the_committed_dataset_is_what_the_command_makes(public_data: Path, tmp_path: Path) -> None:
     made = build_films(public_data / "movietweetings", SAMPLE / "films.jsonl", tmp_path / "films")
     committed = DatasetInfo.read(FILMS / "dataset.json")

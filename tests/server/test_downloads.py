@@ -24,6 +24,7 @@ from tests.server.conftest import LARGE
 from tests.server.contents import content
 
 
+@pytest.mark.long
 async def test_beside_others_no_download_fails_is_cut_or_is_another_of_the_same_length(small: clients.Server) -> None:
     others, takers, each = 5, 3, 2
     over = asyncio.Event()

@@ -47,6 +47,7 @@ def test_any_encoder_of_hugging_face_by_its_folder(tmp_path: Path) -> None:
         find(str(theirs))
 
 
+@pytest.mark.long
 def test_a_text_may_end_with_what_its_encoder_pads_with(tmp_path: Path) -> None:
     """As those of Qwen3-Embedding do, which reads its vector there."""
     transformers = pytest.importorskip("transformers", reason="transformers: `make install-dev`")
