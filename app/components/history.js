@@ -58,6 +58,7 @@ function drawChips(data, root) {
     }
     const title = action("title", item.title, `Details: ${called(item)}`)
     title.title = "Details of this item"
+    title.dir = "auto"
     title.onclick = () => act("select", place)
     if (item.detail) title.append(" ", element("span", "detail", item.detail))
     const remove = action("remove", "✕", `Remove: ${called(item)}`)

@@ -123,6 +123,7 @@ function head(data, report, foldTo) {
   const box = element("header")
   const words = element("div", "words")
   const title = element("p", "item", data.title) // no heading: it stands before the page's own, and names the whole panel
+  title.dir = "auto"
   if (data.detail) title.append(" ", element("span", "detail", data.detail))
   words.append(title)
   if (data.standing) words.append(element("p", "quiet", data.standing))

@@ -57,7 +57,7 @@ def log(owner: str, job: Work) -> None:
     if popover.open:
         with popover:
             st.caption(md(_summary(job)))
-            st.code(work.log(owner, row.id)[-8_000:] or "Nothing was written.", language=None, height=320)
+            st.code(work.log(owner, row.id)[-8_000:] or "Nothing was written.", language=None, wrap_lines=True)
 
 
 def _summary(job: Work) -> str:

@@ -114,7 +114,8 @@ def heatmap(weights: Float, called: Names, top: float, title: str, narrow: bool 
         trace.hovertemplate = "position %{y} looks at position %{x}<br>%{z:.1%}<extra></extra>"
     fig = go.Figure(trace)
     short_ones = all(number.isdigit() or number == "next" for number in called.numbers)
-    few = _every(size, 20 if short_ones and not narrow else 10)
+    long_ones = narrow and any(number.isdigit() and len(number) > 2 for number in called.numbers)
+    few = _every(size, 4 if long_ones else 20 if short_ones and not narrow else 10)
     numbers = [label(called.numbers[place]) for place in few]
     fig.update_xaxes(
         tickvals=few, ticktext=numbers, title="key position", showgrid=False, constrain="domain", tickangle=0

@@ -159,6 +159,9 @@ def agreement(names: Sequence[str], values: np.ndarray, measure: str, k: int) ->
     rows = values[1:].astype(float).tolist()
     pairs = [[row[x] if x <= y else None for x in range(len(names) - 1)] for y, row in enumerate(rows)]
     axis = {**NAMED_TICKS, "tickvals": list(range(len(names) - 1))}
+    longest = max(map(wide, shown[:-1]), default=0)
+    slanted = ("auto", 0) if len(names) <= 4 else (-30, longest // 2) if len(names) <= 12 else (-90, longest)
+    angle, below = slanted  # of the names below: upright, so many have room side by side on a phone
     return {
         "data": [
             {
@@ -182,7 +185,7 @@ def agreement(names: Sequence[str], values: np.ndarray, measure: str, k: int) ->
                 **axis,
                 "ticktext": labels[:-1],
                 "side": "bottom",
-                "tickangle": -30 if len(names) > 4 else "auto",
+                "tickangle": angle,
             },
             "yaxis": {**axis, "ticktext": labels[1:], "autorange": "reversed"},
             "height": 50 + 46 * (len(names) - 1),
@@ -191,7 +194,7 @@ def agreement(names: Sequence[str], values: np.ndarray, measure: str, k: int) ->
                 "l": 28 + max(map(wide, shown[1:]), default=0),
                 "r": 10,
                 "t": 10,
-                "b": 45 + (max(map(wide, shown[:-1]), default=0) // 2 if len(names) > 4 else 0),
+                "b": 45 + below,
             },
         },
     }

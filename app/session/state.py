@@ -82,6 +82,8 @@ class State:
     """What the page has for itself: parameter → text in the address, let pass by the checks of the page."""
     problems: Ids = field(default=(), compare=False)
     """What the address asked for and could not be found, in sentences."""
+    looked_up: str = field(default="", compare=False)
+    """The `Zoo.stamp` of the dataset in which the ids were found; "" where it could not be opened."""
 
     @property
     def current(self) -> Ids:
@@ -219,7 +221,8 @@ def load_example() -> None:
 def default(name: str, open_zoo: OpenZoo) -> State:
     """How a dataset opens: its first example; without a history where it cannot be opened at all."""
     try:
-        return State(dataset=name, history=examples.of(open_zoo(name))[0].history)
+        models = open_zoo(name)
+        return State(dataset=name, history=examples.of(models)[0].history, looked_up=models.stamp(models.path))
     except SeqscopeError:  # the page says what is wrong when it opens the dataset itself
         return State(dataset=name)
 
@@ -233,10 +236,12 @@ def sync(datasets: Sequence[str], open_zoo: OpenZoo, page: Page | None = None) -
     datasets: names, at least one; the first is where a visitor without an address begins. page: the one that is shown.
     """
     st.session_state[_DATASETS] = _Datasets(tuple(datasets), open_zoo)
+    known = _KEY in st.session_state and get().dataset in datasets
+    if known:
+        _look_up_again(datasets, open_zoo)
     stays = _PAGE not in st.session_state or _page_name() == ("" if page is None else page.name)
     st.session_state[_PAGE] = page
     address = _read()
-    known = _KEY in st.session_state and get().dataset in datasets
     if known and stays and address == st.session_state.get(_ADDRESS):
         if not st.session_state.pop(_WRITTEN, False):
             st.session_state.pop(_UNHEARD, None)
@@ -260,6 +265,21 @@ def sync(datasets: Sequence[str], open_zoo: OpenZoo, page: Page | None = None) -
     # another entry of its history, to which it has gone on
     if unheard and unheard[-1] != address and _went_back():
         _write(address)
+
+
+def _look_up_again(datasets: Sequence[str], open_zoo: OpenZoo) -> None:
+    """Of a dataset that was changed since, such as by a new export, what is there no more is left out, and named."""
+    now = get()
+    try:
+        models = open_zoo(now.dataset)
+    except SeqscopeError:  # the page says why; it may be there again in a moment
+        return
+    if now.looked_up in ("", models.stamp(models.path)):
+        return
+    again = parse(params(now), datasets, open_zoo, st.session_state.get(_PAGE))
+    if again.problems:
+        again = dataclasses.replace(again, problems=("The dataset was changed meanwhile.", *again.problems))
+    st.session_state[_KEY] = again
 
 
 def _enter(page: str) -> None:

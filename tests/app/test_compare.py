@@ -168,6 +168,8 @@ def test_cards_are_plain_data_figures_escape_titles_and_a_move_is_as_long_for_ev
         values = measure([answer.items for answer in able], 5)
         z = go.Figure(compare.agreement([answer.title for answer in able], values, name, 5)).data[0].z
         assert [[value is not None for value in row] for row in z] == np.tri(4, dtype=bool).tolist()
+    layouts = [compare.agreement(["SASRec"] * many, np.eye(many), "rbo", 5)["layout"] for many in (6, 22)]
+    assert [layout["xaxis"]["tickangle"] for layout in layouts] == [-30, -90], "names that stand too near to slant"
 
 
 def test_long_histories_show_the_strongest_events(models: Zoo) -> None:

@@ -215,6 +215,8 @@ def test_a_large_map_stays_small_for_the_browser() -> None:
     few = called(*[f"Title {i}" for i in range(40)])
     drawn = (figures.heatmap(np.eye(40), few, 1.0, "weight", narrow) for narrow in (False, True))
     assert [len(fig.layout.xaxis.tickvals) for fig in drawn] == [20, 8], "numbers that have room"
+    last = views.names(list(range(160, 200)), list(range(40)), few.titles)
+    assert len(figures.heatmap(np.eye(40), last, 1.0, "weight", True).layout.xaxis.tickvals) == 4, "of three digits"
 
 
 @pytest.mark.parametrize(("layers", "heads"), [(5, 1), (2, 12)])

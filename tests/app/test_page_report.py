@@ -14,7 +14,7 @@ from app.session.address import encode
 from app.store import saved
 from app.store.records import Report
 from app.store.server import open_store
-from tests.app.conftest import ODD_IDS, Open, run_without_fault
+from tests.app.conftest import ODD_IDS, Open, rename, run_without_fault
 from tests.app.writers import make_writers
 from tests.runtime.bundles import make_zoo
 
@@ -102,6 +102,15 @@ def test_a_history_of_one_item_or_none(page: Open) -> None:
     assert "nothing can be left out" in preview(page(ds="toys", h="toy-9", parts="attention~effects"))
     test = page(ds="toys", h="", parts="history")
     assert not test.error and "Cold start: an empty history" in preview(test)
+
+
+def test_the_name_of_a_table_is_cut_with_an_ellipsis(open_app: Open, tmp_path: Path) -> None:
+    rename(make_zoo(tmp_path), ["Very " * 40], ["long"])
+    test = open_app(tmp_path, page="report", ds="toys", h="toy-8~toy-9", item="long")
+    test.session_state["report_csv"] = True  # its popover is open
+    labels = [button.proto.label for button in test.run().get("download_button")]
+    (effects,) = (label for label in labels if label.startswith("Leaving events out: Very"))
+    assert effects.endswith("Very… (2)")
 
 
 # --- reports that are kept

@@ -269,6 +269,9 @@ def test_a_failure_is_told_in_words_and_tried_again(root: Path) -> None:
     assert open_store().datasets.get(ANNA, dataset.id).state == "failed"
     test = page(root, ANNA)
     assert "no" in test.error[0].value and "<b>" not in test.error[0].value.replace("\\<b\\>", "")
+    test.session_state[f"data_log_{one.row.id}"] = True  # its popover is open
+    (log,) = test.run().code
+    assert log.proto.wrap_lines  # none of it is reached by scrolling sideways alone
     run_without_fault(test.button(key=f"data_retry_{one.row.id}").click())
     assert work.get(ANNA, one.row.id).row.state in ("queued", "running")
 

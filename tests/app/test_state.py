@@ -1,5 +1,6 @@
 """The address says what is on the screen, and a bad one says what it could not find."""
 
+import dataclasses
 import json
 import shutil
 from pathlib import Path
@@ -224,6 +225,26 @@ def test_a_dataset_that_goes_while_it_is_looked_at_is_named(tmp_path: Path, open
     shutil.rmtree(tmp_path / "others")  # as another tab deletes one
     go(app, ATTENTION)
     assert state_of(app).dataset == "toys" and "no dataset “others”" in app.warning[0].value
+
+
+def test_what_goes_from_a_dataset_while_it_is_looked_at_is_named_and_the_rest_stays(
+    tmp_path: Path, open_app: Open
+) -> None:
+    make_zoo(tmp_path)
+    app = open_app(tmp_path, "report", ds="toys", h="toy-1~toy-35", m="alpha~beta", item="toy-36")
+    shutil.rmtree(tmp_path / "toys")
+    make_zoo(tmp_path, tuple(dataclasses.replace(toy, items=30) for toy in TOYS[1:]))  # as a new export
+    run_without_fault(app)
+    now = state_of(app)
+    assert (now.history, now.models, now.item) == (("toy-1",), ("beta",), None)
+    for word, warning in zip(("changed", "toy-35", "alpha", "toy-36"), app.warning, strict=True):
+        assert word in warning.value
+    app.number_input(key="tray_k").set_value(7)
+    run_without_fault(app)
+    assert not app.warning and (app.query_params["h"], app.query_params["m"]) == ("toy-1", "beta")
+    shutil.rmtree(tmp_path / "toys" / "beta")
+    go(app, "screens/compare/page.py")  # by the menu
+    assert state_of(app).models is None and "“beta”" in app.warning[1].value
 
 
 # --- what a page has for itself: in the address, checked before the page is drawn, and still there on the way back to it

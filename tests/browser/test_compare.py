@@ -269,6 +269,8 @@ def test_titles_and_ids_are_text_of_which_the_first_lines_are_shown(
 ) -> None:
     page = go("/?" + urlencode({"ds": "hostile", "h": address.encode(ODD_IDS), "k": 40}))
     assert history(page) == TITLES
+    hebrew = page.locator(".history .title").filter(has_text="שלום")
+    assert hebrew.evaluate("e => getComputedStyle(e).direction") == "rtl"  # where it is cut, its beginning stays
     assert page.locator(".katex, [data-testid=stMarkdownContainer] a[href*='b.org']").count() == 0
     title = page.locator(".model .title").filter(has_text=LONG).first
     shown, whole = title.locator(".long").evaluate("words => [words.clientHeight, words.scrollHeight]")

@@ -23,7 +23,7 @@ from app.store import records
 from app.store.database import Store
 from app.store.records import MAX_NAME, NotFound
 from app.store.server import open_store
-from app.text import clean, csv_bytes, md
+from app.text import clean, csv_bytes, md, short
 from engine.errors import SeqscopeError
 from engine.runtime import Zoo
 
@@ -157,7 +157,7 @@ def _file(report: Report, form: files.Form, figures: Kind) -> bytes:
 def _tables(report: Report) -> None:
     for name, table in files.tables(report).items():
         downloads.button(
-            f"{table.title[:60]} ({len(table.rows):,})",
+            f"{short(table.title, 100)} ({len(table.rows):,})",
             partial(csv_bytes, table.columns, table.rows),
             f"{report.stem}-{name}.csv",
             "text/csv",
