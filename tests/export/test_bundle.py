@@ -78,12 +78,12 @@ def test_scores_are_those_of_pytorch(zoo: Zoo, dataset: Dataset, run_of: RunOf, 
 
 
 @pytest.mark.parametrize("name", ["sasrec", "bert4rec", "attrec", pytest.param("narm", marks=pytest.mark.long)])
-def test_attention_is_that_of_pytorch(zoo: Zoo, dataset: Dataset, run_of: RunOf, name: str) -> None:
+def test_attention_is_that_of_pytorch(bundle_of: BundleOf, dataset: Dataset, run_of: RunOf, name: str) -> None:
     model, *_ = open_run(run_of(name))
-    shape = model.attention
+    bundle, shape = bundle_of(name), model.attention
     for length in lengths(model):
         for history in histories(dataset, length, 3):
-            found = zoo.bundles[name].attention(history)
+            found = bundle.attention(history)
             with torch.no_grad():
                 _, weights = model.query_with_attention(torch.tensor([history[-model.max_length :]]))
             size = min(length, shape.window) + shape.next_token
