@@ -1,8 +1,7 @@
 """Studies on logs that are not embedded, as tables: each variant beside what its paper has, as `seqscope study` measured it.
 
     seqscope study graph-layers ngcf-layers ngcf-dropout --dataset data/gowalla --to benchmarks/results/gowalla
-    seqscope study letter-terms temperature identifier-length codebook-size alpha beta clusters \
-        --dataset data/beauty --to benchmarks/results/beauty
+    seqscope study --dataset data/beauty --to benchmarks/results/beauty
     python -m benchmarks.study_tables
 
 The first two need Gowalla and Beauty imported (docs/protocol.md); the third prints the tables of benchmarks/README.md.
