@@ -96,4 +96,5 @@ def decoded(page: str, address: str) -> dict[str, Any]:
     now = state.parse(dict(parse_qsl(address, keep_blank_values=True)), ["golden"], open_zoo, PAGES[page or "compare"])
     again = urlencode(state.params(now))
     meaning: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(now)))
+    del meaning["looked_up"]  # when the zoo's files were written
     return {**meaning, "problems": len(now.problems), "address": again}
