@@ -160,8 +160,8 @@ def agreement(names: Sequence[str], values: np.ndarray, measure: str, k: int) ->
     pairs = [[row[x] if x <= y else None for x in range(len(names) - 1)] for y, row in enumerate(rows)]
     axis = {**NAMED_TICKS, "tickvals": list(range(len(names) - 1))}
     longest = max(map(wide, shown[:-1]), default=0)
-    slanted = ("auto", 0) if len(names) <= 4 else (-30, longest // 2) if len(names) <= 12 else (-90, longest)
-    angle, below = slanted  # of the names below: upright, so many have room side by side on a phone
+    # the names below the figure, and the pixels that they take: upright, many have room side by side on a phone
+    angle, below = ("auto", 0) if len(names) <= 4 else (-30, longest // 2) if len(names) <= 12 else (-90, longest)
     return {
         "data": [
             {

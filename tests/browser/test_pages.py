@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 BEAM, UPLOAD = "/?ds=hostile&beam=writer", "/your_data"
+WORDS = "/attention?ds=readers&model=recformer&h=safety-last-1923~the-kid-1921"
+PREFIX = "/semantic_ids?ds=codes&prefix=2"
 PAGES = {  # what a page shows last of all, and how many figures
     BEAM: ("tab", "Beam search", 1),
     "/catalogue?ds=codes": ("link", "These items as CSV", 0),
     "/attention?ds=hostile&u=u0&section=positions": ("heading", "Layers and heads", 2),
-    "/attention?ds=readers&model=recformer&h=safety-last-1923~the-kid-1921": ("heading", "Word by word", 1),
-    "/semantic_ids?ds=codes&prefix=2": ("button", "Show on the map", 1),
+    WORDS: ("heading", "Word by word", 1),
+    PREFIX: ("button", "Show on the map", 1),
     "/semantic_ids?ds=codes&section=codebooks": ("heading", "Codebook vectors", 5),
     "/graph?ds=films": ("heading", "What each layer adds", 2),
     "/map?ds=codes&space=codes.rqvae&beside=space.minilm&by=cluster&code=rqvae.1-2&item=toy-3&area=prefix.rqvae~1":
@@ -34,12 +36,9 @@ PAGES = {  # what a page shows last of all, and how many figures
     "/report?ds=hostile&k=3": ("heading", "Many histories at once", 0),
 }  # fmt: skip
 
-FURTHER = ("/attention?ds=readers&model=recformer&h=safety-last-1923~the-kid-1921", "/semantic_ids?ds=codes&prefix=2")
-"""Second views of a page."""
-
 
 @pytest.mark.parametrize(
-    "address", [pytest.param(page, marks=pytest.mark.long) if page in FURTHER else page for page in PAGES]
+    "address", [pytest.param(page, marks=pytest.mark.long) if page in (WORDS, PREFIX) else page for page in PAGES]
 )
 def test_every_page(
     visit: Callable[[str], Page], address: str, console_errors: list[str], foreign_requests: list[str]
