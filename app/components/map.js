@@ -208,7 +208,8 @@ export default function ({ data, parentElement, setStateValue }) {
     redrawn()
   }
   attach()
-  const ratio = window.devicePixelRatio > 1 ? 2 : 1
+  window.seqscopeWebgl ??= !!document.createElement("canvas").getContext("webgl")
+  const ratio = !window.seqscopeWebgl ? 0 : window.devicePixelRatio > 1 ? 2 : 1
   if (ratio !== data.ratio) setStateValue("ratio", ratio)
   const watching = setInterval(attach, 400) // Streamlit replaces a figure whenever its data change
   window.addEventListener(HOVERED, circle)

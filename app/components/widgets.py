@@ -287,14 +287,14 @@ def over_map(chart: str, names: list[tuple[float, float, int, str]], width: floa
 
 
 def pixel_ratio() -> int:
-    """Pixels that a map draws in each direction per pixel of CSS: 1, or 2 where the visitor's screen is that fine.
-    Plotly's default of 2 draws four times what most screens show."""
+    """Pixels that a map draws in each direction per pixel of CSS: 1, or 2 where the visitor's screen is that fine; 0 where the
+    browser has no WebGL to draw with. Plotly's default of 2 draws four times what most screens show."""
     return int(st.session_state.get(_RATIO, 1))
 
 
 def _take_ratio(key: str) -> None:
     ratio = getattr(st.session_state.get(_key(key)), "ratio", None)
-    st.session_state[_RATIO] = 2 if isinstance(ratio, (int, float)) and ratio > 1 else 1
+    st.session_state[_RATIO] = ratio if ratio in (0, 2) else 1
 
 
 def viewport(chart: str) -> Viewport | None:

@@ -114,6 +114,14 @@ def lay_out(fig: go.Figure, height: float | None, view: Range | None, look: Look
     )
 
 
+def as_svg(fig: go.Figure) -> go.Figure:
+    """The map where there is no WebGL to draw its points with."""
+    drawn = fig.to_dict()
+    for trace in drawn["data"]:
+        trace["type"] = trace["type"].removesuffix("gl")
+    return go.Figure(drawn)
+
+
 def alt(place: str, points: Points, colours: Colouring | None, marks: Marks) -> str:
     """The map in a sentence."""
     coloured = f", coloured by {colours.title.lower()}" if colours else ""

@@ -250,3 +250,15 @@ def test_from_a_code_to_its_items_to_semantic_ids(
     page.wait_for_url(re.compile(r"[?&]prefix=2(&|$)"))
     page.get_by_text(re.compile(f"^{items} items? with codes that begin with 2")).wait_for()
     assert not console_errors and not foreign_requests
+
+
+def test_a_browser_without_webgl_draws_the_map_all_the_same(new_page: Callable[..., Page], server: Server) -> None:
+    page = new_page()
+    page.add_init_script(
+        "const context = HTMLCanvasElement.prototype.getContext\n"
+        "HTMLCanvasElement.prototype.getContext = function (kind, ...more) {"
+        " return kind.includes('webgl') ? null : context.call(this, kind, ...more) }"
+    )
+    page.goto(server.url + "/map?ds=codes&h=toy-1")
+    expect(page.locator(f"{PLOT} .scatterlayer .point").nth(39)).to_be_attached()
+    expect(page.locator(PLOT).get_by_text("WebGL")).to_have_count(0)

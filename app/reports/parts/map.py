@@ -231,12 +231,10 @@ def _live(content: Map, model: Model) -> dict[str, Any]:
     look = drawing.Look.of(False, model.colour, model.marker)
     fig = drawing.figure(points, colours, marks, look, titles, [""] * len(titles), height=620)
     fig.update_xaxes(range=[-30, 1_030])
-    figure: dict[str, Any] = fig.to_plotly_json()
+    figure: dict[str, Any] = drawing.as_svg(fig).to_plotly_json()
     for trace in figure["data"]:
         if not content.titles and not trace.get("hovertext") and trace.get("mode") == "markers":
             trace.pop("hovertemplate", None)
             trace["hoverinfo"] = "skip"
-        if trace["type"] == "scattergl":
-            trace["type"] = "scatter"
         trace.pop("customdata", None)
     return figure

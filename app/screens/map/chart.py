@@ -182,8 +182,9 @@ def show_figure(
     with st.container(key=f"map_frame_{1 + page.places.index(place)}"):
         if page.beside:
             st.markdown(f"**{place.style.sign} {md(place.title)}**")
+        ratio = widgets.pixel_ratio()
         export.figure(
-            fig,
+            fig if ratio else figures.as_svg(fig),
             key=name,
             alt=alt,
             table=table,
@@ -193,7 +194,7 @@ def show_figure(
             selection_mode=("points", "box", "lasso"),
             plotly={
                 "scrollZoom": True,
-                "plotGlPixelRatio": widgets.pixel_ratio(),
+                "plotGlPixelRatio": ratio or 1,
                 "modeBarButtonsToRemove": ["autoScale2d"],
             },
         )
