@@ -231,7 +231,8 @@ def test_a_part_of_a_report_is_one_file(carried: Carried) -> None:
 
 def test_a_page_is_one_folder(carried: Carried) -> None:
     seen = carried.seen["page"]
-    assert seen["navigation"][5:8] == ["map", "lengths", "metrics"]
+    places = [seen["navigation"].index(name) for name in ("map", "lengths", "metrics")]
+    assert places == sorted(places)
     every, some, again = seen["lengths"]
     assert seen["title"] == "Lengths" and 0 < some < every == again
     assert "least=9" in seen["link"]

@@ -1,8 +1,9 @@
 """The protocols that figures are made under: their names, what each asks, and which one is a dataset's own. Pure Python.
 
 A name is put together: what the held-out item is ranked among ("full": the whole catalogue; "u100", "p100": itself and 100
-negatives), or for splits into sets, where a user may have several held-out items, the split ("given split", "held-out users":
-the whole catalogue, too; engine/data/split.py), then what becomes of the user's history among the candidates:
+negatives, which engine/evaluation/ranks.py draws), or for splits into sets, where a user may have several held-out items, the
+split ("given split", "held-out users": the whole catalogue, too; engine/data/split.py), then what becomes of the user's history
+among the candidates:
 
     full                  it is left out (the held-out item never is)
     full, repeats         nobody's is, because repeats count in this dataset (engine/data/repeats.py)

@@ -11,6 +11,7 @@ import onnxruntime
 import torch
 from torch import Tensor, nn
 
+from engine.errors import SeqscopeError
 from engine.machine import without_collector
 from engine.models import Recommender
 
@@ -68,7 +69,8 @@ class Function(nn.Module):
 
 
 def save(module: nn.Module, inputs: dict[str, tuple[Tensor, dict[int, str]]], outputs: list[str], path: Path) -> None:
-    """`module` as a graph. inputs: name → an example and its free dimensions, in the order of the module's arguments."""
+    """`module` as a graph. inputs: name → an example and its free dimensions, in the order of the module's arguments. Raises
+    SeqscopeError where PyTorch cannot make one."""
     module.eval()  # the exporter would keep dropout in the graph otherwise
     examples = tuple(example for example, _ in inputs.values())
     shapes = tuple(free for _, free in inputs.values())
@@ -81,6 +83,12 @@ def save(module: nn.Module, inputs: dict[str, tuple[Tensor, dict[int, str]]], ou
                 module, examples, None, input_names=list(inputs), output_names=outputs, dynamic_shapes=shapes,
                 opset_version=OPSET, dynamo=True, external_data=False, verbose=False,
             )  # fmt: skip
+        except torch.onnx.OnnxExporterError as error:
+            name = type(module.model if isinstance(module, Function) else module).__name__
+            reason = " ".join(str(error.__cause__ or error).split())[:500]
+            raise SeqscopeError(
+                f"{name} cannot be exported: PyTorch makes no graph of it ({reason}). docs/extending.md says what helps."
+            ) from error
         finally:
             logging.disable(before)
     assert program is not None

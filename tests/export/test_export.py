@@ -127,6 +127,16 @@ def test_unusual_models_have_graphs_too(
         assert any(np.array_equal(table.ravel(), model.newcomer.numpy()) for table in tables)
 
 
+def test_what_pytorch_cannot_export_is_said(tmp_path: Path) -> None:
+    """PyTorch would unroll such a network over the length of the example."""
+    network = torch.nn.RNN(2, 2, batch_first=True)
+    inputs = {"vectors": (torch.ones(2, 6, 2), {0: "batch", 1: "length"})}
+    with pytest.raises(SeqscopeError, match=r"RNN cannot be exported.*\.shape\[1\].*docs/extending\.md"):
+        graphs.save(
+            graphs.Function(network, lambda vectors: network(vectors)[0]), inputs, ["states"], tmp_path / "graph.onnx"
+        )
+
+
 # --- half done
 
 

@@ -63,7 +63,8 @@ def _of_bundle(bundle: Bundle) -> Arrays:
 
 def printed(zoo: Zoo) -> dict[str, dict[str, dict[str, str]]]:
     """Protocol → row → figure → its text, as the page Metrics has them: of all rows over the people whom all were evaluated on.
-    At 10 of a full ranking with interval and verdict."""
+    At 10 of a full ranking with interval and verdict. Of the metrics that every report has: one that is added changes nothing
+    here."""
     tables = {name: bundle.ranks_table() for name, bundle in zoo.bundles.items()}
     measured = {name: bundle.manifest.metrics for name, bundle in zoo.bundles.items()}
     shown = {name: bundle.exposure_table() for name, bundle in zoo.bundles.items()}
@@ -71,17 +72,19 @@ def printed(zoo: Zoo) -> dict[str, dict[str, dict[str, str]]]:
     for protocol in metrics.protocols(tables):
         people, _ = judge.common(metrics.ranked(tables, measured, protocol))
         rows: dict[str, dict[str, str]] = {row: {} for row in people}
+        original = [name for name in metrics.metrics_of(protocol) if not judge.ACCURACY[name].later]
         for k in judge.CUTOFFS:
-            for metric in (judge.key(name, k) for name in metrics.metrics_of(protocol)):
+            for metric in (f"{name}@{k}" for name in original):
                 for row, ranks in people.items():
                     if ranks.beyond_beam(metric) is None:
                         rows[row][metric] = f"{ranks.values(metric).mean():.3f}"
             for line in metrics.beyond(shown, people, protocol, k, zoo.popularity).itertuples():
                 if not line.note:
                     for metric in judge.BEYOND.values():
-                        rows[line.model][f"{metric.name}@{k}"] = metric.text(getattr(line, metric.field))
+                        if not metric.later:
+                            rows[line.model][f"{metric.name}@{k}"] = metric.text(getattr(line, metric.field))
         if protocols.parse(protocol).full:
-            for line in metrics.standing(people, [f"{name}@10" for name in metrics.metrics_of(protocol)]).itertuples():
+            for line in metrics.standing(people, [f"{name}@10" for name in original]).itertuples():
                 if not line.note:
                     rows[line.model][f"{line.metric}, interval"] = (
                         f"{line.low:.3f} – {line.high:.3f} {line.mark}".strip()

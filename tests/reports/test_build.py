@@ -262,7 +262,7 @@ def test_without_the_history_nothing_tells_it(models: Zoo) -> None:
 
 @pytest.mark.parametrize("part", PARTS)
 def test_one_part_alone(models: Zoo, part: document.Part) -> None:
-    made = build(models, Asked(history=["toy-9", "toy-12"], parts=[part], k=3))
+    made = build(models, Asked(history=["toy-9", "toy-12"], parts=[part], k=3, rows=True))
     for other in PARTS:
         assert (getattr(made, other.replace("-", "_")) is None) == (other != part), other
     assert document.read(document.write(made)) == made

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from app.limits import MAX_HISTORY, MAX_K
 from app.reports import document
 from engine.cli import main
 from tests.runtime.bundles import seal
@@ -124,7 +125,8 @@ def test_wrong_use(words: list[str], capsys: pytest.CaptureFixture[str]) -> None
 
 def test_conflicting_options(hostile: Path, tmp_path: Path) -> None:
     assert main(["report", str(hostile), "--history", "toy-9", "--user", "u1", "--to", str(tmp_path)]) == 2
-    for more_than_a_report_takes in (["-k", "101"], ["--history", *["toy-9"] * 201], ["--title", "x" * 201]):
+    too_many = ["-k", str(MAX_K + 1)], ["--history", *["toy-9"] * (MAX_HISTORY + 1)], ["--title", "x" * 201]
+    for more_than_a_report_takes in too_many:
         assert main(["report", str(hostile), *more_than_a_report_takes, "--to", str(tmp_path)]) == 2
     for link in ("http://[bad", "localhost:8501", "javascript:alert(1)"):
         assert main(["report", str(hostile), "--link", link, "--to", str(tmp_path)]) == 2

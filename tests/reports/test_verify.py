@@ -15,7 +15,7 @@ import pytest
 from pydantic import ValidationError
 from pydantic_core import to_json
 
-from app.reports import document, provenance, verify
+from app.reports import document, parts, provenance, verify
 from app.reports.build import build
 from app.reports.document import PARTS, Asked, Report
 from app.reports.fields import SummaryLine
@@ -233,7 +233,7 @@ def test_without_its_history_lists_cannot_be_asked(models: Zoo, untold: Report) 
     unasked = "lists, what-ifs, effects, overlap, attention, codes, graph and map"
     assert [one.subject for one in found if one.holds is None] == [unasked]
     holds = [one.subject for one in found if one.holds and not one.subject.startswith("model ")]
-    assert holds == ["dataset", "notes", "metrics"]
+    assert holds == ["dataset", "notes", *(name for name, part in parts.PARTS.items() if not part.of_history)]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.limits import MAX_HISTORY
+from app.limits import MAX_HISTORY, MAX_ID
 from app.store import saved
 from app.store.database import Store
 from app.store.quota import QuotaReached
@@ -49,7 +49,7 @@ def test_renaming(store: Store) -> None:
 def test_what_is_no_history_is_refused_and_an_address_leads_nowhere_else(store: Store) -> None:
     with pytest.raises(SeqscopeError, match="empty"):
         store.histories.save(ANNA, "sample", "x", [])
-    for wrong in (["a"] * (MAX_HISTORY + 1), ["x" * 501], [1]):
+    for wrong in (["a"] * (MAX_HISTORY + 1), ["x" * (MAX_ID + 1)], [1]):
         with pytest.raises(ValueError, match="not a history"):
             store.histories.save(ANNA, "sample", "x", wrong)  # type: ignore[arg-type]
     for wrong_dataset in ("", "../x", "a\nb"):

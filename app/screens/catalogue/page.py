@@ -7,7 +7,7 @@ from app import export, guard, zoo
 from app.analysis import facets as views
 from app.analysis import item_card
 from app.components import choice, item_picker, widgets
-from app.screens.catalogue import ROWS, chosen_filters, parameters_of
+from app.screens.catalogue import MAX_VALUES, ROWS, chosen_filters, parameters_of
 from app.session import state
 from app.store.attributes import Among, Between, Facet, Filters, caption
 from app.store.catalogue import Catalogue
@@ -266,7 +266,7 @@ def chips(filters: Filters) -> None:
 
 
 def choose_values(name: str, key: str) -> None:
-    values = tuple(map(str, st.session_state.get(key) or ()))[:100]
+    values = tuple(map(str, st.session_state.get(key) or ()))[:MAX_VALUES]
     set_filter(name, Among(values) if values else None)
 
 
