@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from app.analysis import facets as views
 from app.analysis import item_card
-from app.screens.catalogue import chosen_filters, parameters_of
+from app.screens.catalogue import MAX_VALUES, chosen_filters, parameters_of
 from app.store.attributes import Among, Between, Facet, is_year, prose, series, tidied
 from app.store.catalogue import Catalogue
 from tests.app.conftest import Open, at_page, run_without_fault
@@ -191,3 +191,12 @@ def test_a_filter_comes_back_from_the_address_to_the_last_digit() -> None:
     ranges = {"when": Between(1262304000129, 1262304000131), "price": Between(0, 0.1 + 0.2)}
     address = {name: text for name, text in parameters_of(ranges).items() if text}
     assert chosen_filters(address) == ranges
+
+
+def test_what_more_values_than_a_link_holds_leave_is_said(opened: Open) -> None:
+    hundred = "~".join(f"director~{number}" for number in range(MAX_VALUES))
+    page = opened(only=hundred)
+    page.session_state["catalogue_facet_genres"] = True
+    run_without_fault(run_without_fault(page).pills(key="catalogue_values_genres").select("Drama"))
+    assert str(MAX_VALUES) in page.toast[0].value and page.query_params["only"] == hundred
+    assert f"{MAX_VALUES + 1} values" in opened(only=f"{hundred}~genres~Drama").warning[0].value

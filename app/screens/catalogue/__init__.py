@@ -12,7 +12,7 @@ from engine.tabular.columns import RESERVED
 ROWS = 20
 """Of a page of the list."""
 MAX_VALUES = 100
-"""Values that one link filters by."""
+"""Values that one link filters by, of all attributes together."""
 
 
 def chosen_filters(parameters: Own) -> dict[str, Among | Between]:
@@ -65,7 +65,9 @@ def _are_ranges(text: str, models: Zoo, parameters: Own) -> str:
 def _fit(names: tuple[str, ...], whole: bool, text: str, models: Zoo) -> str:
     """Whether a filter can be understood; values that no item has filter everything out, and the page says so."""
     known = set(models.items.column_names) - {name for name in RESERVED if name != "popularity"}
-    if whole and 0 < len(names) <= MAX_VALUES and set(names) <= known:
+    if len(names) > MAX_VALUES:
+        return f"The link filters by {len(names):,} values; possible are {MAX_VALUES}."
+    if whole and names and set(names) <= known:
         return ""
     return f"The link filters by attributes that this catalogue does not have: “{short(text)}”."
 

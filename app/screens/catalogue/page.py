@@ -266,7 +266,7 @@ def chips(filters: Filters) -> None:
 
 
 def choose_values(name: str, key: str) -> None:
-    values = tuple(map(str, st.session_state.get(key) or ()))[:MAX_VALUES]
+    values = tuple(map(str, st.session_state.get(key) or ()))
     set_filter(name, Among(values) if values else None)
 
 
@@ -285,6 +285,9 @@ def set_filter(name: str, condition: Among | Between | None) -> None:
     conditions.pop(name, None)
     if condition is not None:
         conditions[name] = condition
+    if sum(len(other.values) for other in conditions.values() if isinstance(other, Among)) > MAX_VALUES:
+        st.toast(f"At most {MAX_VALUES} values can be chosen, of all attributes together.", icon=":material/info:")
+        return
     state.choose(**parameters_of(conditions), page=None)
 
 
