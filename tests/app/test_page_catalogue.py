@@ -194,7 +194,7 @@ def test_a_filter_comes_back_from_the_address_to_the_last_digit() -> None:
 
 
 def test_what_more_values_than_a_link_holds_leave_is_said(opened: Open) -> None:
-    hundred = "~".join(f"director~{number}" for number in range(MAX_VALUES))
+    hundred = "~".join(f"director~{name}" for name in ["Ann Lee", *range(MAX_VALUES - 1)])
     page = opened(only=hundred)
     page.session_state["catalogue_facet_genres"] = True
     run_without_fault(run_without_fault(page).pills(key="catalogue_values_genres").select("Drama"))
