@@ -4,5 +4,7 @@ MAX_HISTORY = 200
 """Items of a history."""
 MAX_K = 100
 """Items of a list."""
+DEFAULT_K = 10
+"""Those of a list whose length nobody has chosen."""
 MAX_ID = 500
 """Characters of one item_id in an address or a saved history."""

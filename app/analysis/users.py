@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from app import examples
 from app.analysis import evaluation, floor, metrics
 from app.analysis.cache import cached, of_content
+from app.limits import DEFAULT_K
 from engine.runtime import Zoo, judge
 
 Floats = npt.NDArray[np.float64]
@@ -117,7 +118,7 @@ class UserFilter:
     pair: Pair | None = None
     hits: str = ""
     """One of `HITS`, of `pair` at k; "": all users."""
-    k: int = 10
+    k: int = DEFAULT_K
     sort: str = SORTS[0]
     """One of SORTS, or RANK and a model."""
     falling: bool = False

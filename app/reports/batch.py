@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from app.limits import DEFAULT_K
 from app.reports.histories import PEOPLE, Bounds, Chunk, TooMuch, reading, too_large, too_many_answers
 from app.styles import titled
 from app.text import distinct
@@ -83,7 +84,7 @@ def run(
     out: Path,
     *,
     names: Sequence[str] | None = None,
-    k: int = 10,
+    k: int = DEFAULT_K,
     titles: bool = False,
     columns: Mapping[str, str] | None = None,
     restart: bool = False,

@@ -19,6 +19,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from app.limits import DEFAULT_K
 from engine.errors import SeqscopeError, UsageError
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--overwrite", action="store_true", help="replace files that are there already")
     parser.add_argument("--models", nargs="+", metavar="NAME", help="default: those of the address, else all")
-    parser.add_argument("-k", type=int, default=None, metavar="N", help="length of the lists (default: 10)")
+    parser.add_argument("-k", type=int, default=None, metavar="N", help=f"length of the lists (default: {DEFAULT_K})")
     parser.add_argument(
         "--verify", type=Path, metavar="FILE", help="a report.json to check; exit code 0 where all of it holds"
     )
@@ -275,7 +276,7 @@ def _batch(args: argparse.Namespace, path: Path, source: str) -> int:
             PEOPLE if source == PEOPLE else Path(source),
             args.to,
             names=args.models,
-            k=10 if args.k is None else args.k,
+            k=DEFAULT_K if args.k is None else args.k,
             titles=args.titles,
             columns=columns,
             restart=args.restart,

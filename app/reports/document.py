@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, Field, ValidationError, create_model, model_validator
 from pydantic.json_schema import GenerateJsonSchema
 
-from app.limits import MAX_HISTORY, MAX_K
+from app.limits import DEFAULT_K, MAX_HISTORY, MAX_K
 from app.reports.fields import ItemId, Name, ReportModel, Sha256, SummaryLine
 from app.reports.part import Part as ReportPart
 from app.reports.parts import PARTS as _PARTS
@@ -60,7 +60,7 @@ class Asked(ReportModel):
     """The edited history of the what-if."""
     models: list[Name] | None = None
     """Names; None: all."""
-    k: int = Field(default=10, ge=1, le=MAX_K)
+    k: int = Field(default=DEFAULT_K, ge=1, le=MAX_K)
     """Length of the lists."""
     item: ItemId | None = None
     """The item whose score is explained; None: the first one of the first list."""

@@ -17,10 +17,9 @@ from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
 from app.analysis.cache import cached
-from app.limits import MAX_HISTORY, MAX_ID, MAX_K
+from app.limits import DEFAULT_K, MAX_HISTORY, MAX_ID, MAX_K
 
 VERSION = "1"
-DEFAULT_K = 10
 
 PARAMETERS = ("v", "ds", "h", "k", "m", "b", "s", "u", "item")
 

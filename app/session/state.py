@@ -25,9 +25,9 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from app import examples
-from app.limits import MAX_HISTORY, MAX_K
+from app.limits import DEFAULT_K, MAX_HISTORY, MAX_K
 from app.session import history_edits, pages
-from app.session.address import DEFAULT_K, PARAMETERS, VERSION, Address, Ids
+from app.session.address import PARAMETERS, VERSION, Address, Ids
 from app.session.pages import Own, Page
 from app.text import clean, short
 from engine.errors import SeqscopeError

@@ -115,7 +115,7 @@ def _parts(value: str | None, separator: str) -> list[str]:
 # --- to filter by: their values, or their range; filters as SQL
 
 
-MAX_VALUES = 1_000  # distinct values of an attribute that can be filtered by
+MAX_DISTINCT = 1_000  # distinct values of an attribute that can be filtered by
 
 
 @dataclass(frozen=True)
@@ -207,8 +207,8 @@ def _valued(
     ((missing,),) = con.execute(f"select count(*) from catalogue where {empty}").fetchall()
     if not distinct:
         return Facet(name, "none", missing=missing, reason="No item has a value.")
-    if distinct > MAX_VALUES:
-        reason = f"{distinct:,} distinct values; at most {MAX_VALUES:,} can be chosen from. Search for them instead."
+    if distinct > MAX_DISTINCT:
+        reason = f"{distinct:,} distinct values; at most {MAX_DISTINCT:,} can be chosen from. Search for them instead."
         return Facet(name, "none", missing=missing, reason=reason)
     rows = con.execute(f"select value, count(*) as items {some} group by value order by items desc, value").fetchall()
     return Facet(name, kind, values=tuple((value, items) for value, items in rows), missing=missing)

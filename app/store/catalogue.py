@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import duckdb
 import pyarrow as pa
 
-from app.store.attributes import MAX_VALUES, Facet, Filters, Values, conditions, facets_of, quoted, tidied
+from app.store.attributes import MAX_DISTINCT, Facet, Filters, Values, conditions, facets_of, quoted, tidied
 from app.store.search import KINDS, Hit, Query, meant, searched, texts
 from engine.bundle.items import mapped, rows
 from engine.errors import SeqscopeError
@@ -177,7 +177,7 @@ class Catalogue:
         value = f"unnest(list_distinct({quoted(name)}))" if kind == "tags" else quoted(name)
         rows = self._ask(
             f"""select value, count(*) as items from (select {value}::varchar as value from catalogue where {where})
-            where value is not null and value != '' group by value order by items desc, value limit {MAX_VALUES}""",
+            where value is not null and value != '' group by value order by items desc, value limit {MAX_DISTINCT}""",
             values,
         )
         return [(value, items) for value, items in rows]
