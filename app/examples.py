@@ -37,7 +37,7 @@ _FILMS = (
     ),
     Example(
         "Theme or date?",
-        "Three space films, but the lists turn to films of 2015, the year of the last one, not to space.",
+        "Three space films, but most lists turn to films of 2015, the year of the last one, not to space.",
         ("gravity-2013", "interstellar-2014", "the-martian-2015"),
     ),
     Example(
@@ -47,7 +47,7 @@ _FILMS = (
     ),
     Example(
         "A film that turns the list",
-        "Three films by Hitchcock, then Deadpool, and the lists turn to new releases. Try: remove the last item.",
+        "Three films by Hitchcock, then Deadpool, and most lists turn to new releases. Try: remove the last item.",
         ("rear-window-1954", "vertigo-1958", "psycho-1960", "deadpool-2016"),
     ),
     Example(
@@ -83,7 +83,13 @@ _SAMPLE = (
     Example(
         "Korean thrillers",
         "One taste, no series.",
-        ("memories-of-murder-2003", "oldboy-2003", "i-saw-the-devil-2010", "the-handmaiden-2016", "parasite-2019"),
+        (
+            "memories-of-murder-2003",
+            "i-saw-the-devil-2010",
+            "the-handmaiden-2016",
+            "train-to-busan-2016",
+            "parasite-2019",
+        ),
     ),
     Example(
         "One film",

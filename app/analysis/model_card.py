@@ -76,9 +76,10 @@ def writes(bundle: Bundle) -> dict[str, str]:
         if len(about.sizes) <= 8
         else f"{max(about.sizes):,} at most each"
     )
+    width = bundle.beam(1)
     length = f"{'up to ' if about.ends else ''}{count(about.levels, 'code')} per item ({codes})"
     return {
-        "Generates": f"{length}, with a beam of {about.beam}",
+        "Generates": f"{length}, {'scored for every item' if width is None else f'with a beam of {width}'}",
         "Invalid codes": (
             "none: decoding is constrained to the semantic IDs of items. Unconstrained, it may generate some that no item has; "
             "the beam on Compare counts them"

@@ -70,10 +70,13 @@ def _generative(models: Zoo, bundle: Bundle, read: tuple[int, ...], k: int) -> l
         if writes.kind == "encoder-decoder"
         else f"One transformer ({network}) generates new ones."
     )
+    width, ids = bundle.beam(k), f"the IDs of {len(models):,} items"
     return [
         FlowStep("Semantic IDs", f"Each item is {count(writes.levels, 'code')}{example}."),
         FlowStep("Generate", decoder),
-        FlowStep("Beam search", f"Width {max(writes.beam, k)}, constrained to the IDs of {len(models):,} items."),
+        FlowStep("Exact scores", f"The probabilities of {ids}.")
+        if width is None
+        else FlowStep("Beam search", f"Width {width}, constrained to {ids}."),
     ]
 
 

@@ -213,6 +213,18 @@ def rank_listed(top_k: TopK, item: int) -> float | None:
     return float(mean_rank(top_k.scores, score[0]))
 
 
+def beam_words(models: Zoo, answers: Sequence[Answer], k: int) -> str:
+    """That ranks of some models are not the places in their lists of k; "" where they are."""
+    beams = [
+        answer.title
+        for answer in answers
+        if models.bundles[answer.name].beam(k) is not None and not beam_search.slow(models, answer.name, 1)
+    ]
+    if not beams:
+        return ""
+    return f"Ranks by {listed(beams)} are exact; a beam makes the list, and may miss items that rank higher."
+
+
 def _ties(models: Zoo, name: str, top_k: TopK) -> dict[int, list[int]]:
     bundle = models.bundles[name]
     if bundle.cannot("distinct_items") is None:

@@ -69,7 +69,7 @@ def ranks(models: Zoo, names: Sequence[str], history: recommend.History, item: i
                 "rank": whole_rank(rank),
                 "share": "" if share is None else percent(share),
                 "shade": round(max(0.0, 1 - float(np.log10(rank)) / _SHADED), 2),
-                "help": f"{ordinal(rank)} of its list",
+                "help": f"ranked {ordinal(rank)}",
             }
         )
     return rows

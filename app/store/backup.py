@@ -34,7 +34,7 @@ from app.store.datasets import forget
 from app.store.file import Held
 from app.text import listed
 from engine.errors import SeqscopeError
-from engine.files import expect_file, tidied
+from engine.files import alone, expect_file, tidied
 from engine.machine import now
 from engine.tabular.database import sql
 from engine.writing import count
@@ -80,7 +80,9 @@ def backup(target: Path) -> Backup:
         staged.replace(target)
         return made
     except OSError as error:
-        raise SeqscopeError(f"{target} could not be written: {error.strerror or error}.") from error
+        unread = error.filename and Path(error.filename).is_relative_to(home.root())
+        failed = f"{error.filename} could not be read" if unread else f"{target} could not be written"
+        raise SeqscopeError(f"{failed}: {error.strerror or error}.") from error
     finally:
         staged.unlink(missing_ok=True)
         home.delete(folder)
@@ -100,7 +102,7 @@ def _archived(file: IO[bytes], tables: Path) -> Backup:
     with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as archive:
         _add_text(archive, _ABOUT, about, sums)
         total += _add(archive, SNAPSHOT, tables, sums)
-        for folder in folders:
+        for folder in folders:  # jobs first: what they say is done by then is in the datasets
             for path in _files(folder):
                 total += _add(archive, path.relative_to(home.root()).as_posix(), path, sums)
         _add_text(archive, _SUMS, sums, {})
@@ -111,7 +113,8 @@ def _files(folder: Path) -> Iterator[Path]:
     """Regular files; no links are followed, and what can be computed again is left out."""
     for path, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not (Path(path) == folder and name == "cache"))
-        yield from (Path(path) / name for name in sorted(names) if not (Path(path) / name).is_symlink())
+        there = (Path(path) / name for name in sorted(names))
+        yield from (each for each in there if each.is_file() and not each.is_symlink())
 
 
 class _Hashed(io.RawIOBase):
@@ -175,14 +178,14 @@ def restore(source: Path, *, replace: bool = False) -> tuple[Backup, Path | None
         try:
             sums = _unpacked(source, staged)
             made = _checked(staged, sums)
-            _free()  # unpacking takes long, and whatever keeps servers running may have begun one
-            try:
-                return made, _moved(root, staged)
-            except OSError as error:
-                raise SeqscopeError(
-                    f"{error.filename or root}: {error.strerror or error}. Mend that and restore once more; until then the app "
-                    "does not open the store."
-                ) from error
+            with alone(root, f"Another restore is at work in {root}. Wait for it."):
+                try:
+                    return made, _moved(root, staged)
+                except OSError as error:
+                    raise SeqscopeError(
+                        f"{error.filename or root}: {error.strerror or error}. Mend that and restore once more; until then the "
+                        "app does not open the store."
+                    ) from error
         finally:
             home.delete(staged)
 
@@ -269,12 +272,21 @@ def _checked(staged: Path, sums: dict[str, str]) -> Backup:
 
 def _moved(root: Path, staged: Path) -> Path | None:
     """Puts the new in the place of the old. Interrupted, the store does not open before this was repeated."""
-    (root / home.RESTORING).touch()
-    before = root / f"before-{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"
+    marker, aside = root / home.RESTORING, f"before-{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"
+    interrupted = marker.is_file()
+    before = root / ((marker.read_text("utf-8") if interrupted else "") or aside)
+    marker.write_text(before.name, "utf-8")
+    try:
+        _free()  # unpacking takes long, and whatever keeps servers running may have begun one; from now on none can begin
+    except SeqscopeError:
+        if not interrupted:
+            marker.unlink()
+        raise
     for name in (SNAPSHOT, f"{SNAPSHOT}.wal", _NOTE, *_PARTS):
-        if _holds(root / name):
-            before.mkdir(mode=0o700, exist_ok=True)
-            (root / name).rename(before / name)
+        if _holds(root / name):  # what an interrupted restore had put there goes to a folder of its own
+            target = root / aside if (before / name).exists() else before
+            target.mkdir(mode=0o700, exist_ok=True)
+            (root / name).rename(target / name)
     for name in _PARTS:
         if (root / name).is_dir():
             (root / name).rmdir()
@@ -284,7 +296,7 @@ def _moved(root: Path, staged: Path) -> Path | None:
         if (staged / name).is_file():
             (staged / name).rename(root / name)
     home.here().ready()
-    (root / home.RESTORING).unlink()
+    marker.unlink()
     return before if before.is_dir() else None
 
 

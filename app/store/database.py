@@ -38,12 +38,15 @@ class Store:
         """
         self.home = home or (here() if path is None else Home(path.parent))
         if path is None:
-            root = self.home.ready()
-            if (root / RESTORING).exists():
-                raise Unavailable(
-                    f"{root} was being restored, and that was interrupted. Run “seqscope store restore” again."
-                )
+            self.home.ready()
+            self._expect_restored()
         self.file = StoreFile(path or self.home.database, steps, accept=accept)
+        if path is None:
+            try:
+                self._expect_restored()  # a restore may have begun before the file was held
+            except Unavailable:
+                self.file.close()
+                raise
         self.quota = Quota(self.file, self.home)
         self.datasets = Datasets(self.file, self.quota, self.home, self.gone)
         self.histories = Histories(self.file, self.quota, self.home)
@@ -53,14 +56,21 @@ class Store:
         self.closed = threading.Event()
         self._listeners: list[Callable[[Path], None]] = []
 
+    def _expect_restored(self) -> None:
+        if (self.home.path / RESTORING).exists():
+            raise Unavailable(
+                f"{self.home.path} is being restored, or that was interrupted: run “seqscope store restore” again then."
+            )
+
     def close(self) -> None:
         self.closed.set()
         self.file.close()
 
     def folders(self) -> list[Path]:
-        """Of every row that has one, there or not: datasets, jobs."""
-        folders = [self.home.dataset(owner, id).path for owner, id in self.file.ask("select owner, id from dataset")]
-        return folders + [self.home.job(id) for (id,) in self.file.ask("select id from job")]
+        """Of every row that has one, there or not: jobs, datasets."""
+        jobs = [self.home.job(id) for (id,) in self.file.ask("select id from job")]
+        datasets = self.file.ask("select owner, id from dataset")
+        return jobs + [self.home.dataset(owner, id).path for owner, id in datasets]
 
     def unfinished(self) -> list[records.Job]:
         """Jobs of all owners that wait or run, in the order in which they came."""

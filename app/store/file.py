@@ -6,6 +6,7 @@ conflicts between transactions, and what was counted for a quota still holds whe
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
@@ -162,7 +163,7 @@ class StoreFile:
             # DuckDB answers nothing more after such an error, a full disk say; a connection of its own begins afresh
             self._drop()
         if says_full(str(error)):
-            return DiskFull(DISK_FULL)
+            return _full(self.path)
         return Unavailable(f"The store {self.path} could not be used: {_sentence(error)}")
 
 
@@ -185,11 +186,15 @@ def _refused(path: Path, error: duckdb.Error) -> Unavailable:
             "Stop that one, or give this one a folder of its own with SEQSCOPE_HOME."
         )
     if says_full(str(error)):
-        return DiskFull(DISK_FULL)
+        return _full(path)
     return Unavailable(
         f"The store {path} could not be opened: {_sentence(error)} "
         "“seqscope store restore” brings back a backup (docs/deployment.md)."
     )
+
+
+def _full(path: Path) -> DiskFull:
+    return DiskFull(f"The store {path} could not be written: {os.strerror(errno.ENOSPC)}. Make room there.")
 
 
 def _sentence(error: duckdb.Error) -> str:

@@ -173,6 +173,7 @@ def recover(store: Store, entry: Entry) -> Recovered:
     without: list[str] = []
     back: list[tuple[str, dict[str, Any]]] = [(table, row) for table, rows in entry.rows.items() for row in rows]
     ids = {row["id"] for _, row in back}
+    folders: list[str] = []
     for name in entry.here():
         table, id = _TABLES[name.split("/")[0]], name.split("/")[-1]
         if (store.home.path / name).exists():
@@ -188,12 +189,14 @@ def recover(store: Store, entry: Entry) -> Recovered:
                 damaged = [f"{path.relative_to(entry.files)} is damaged." for path in _damaged(entry.files / name)]
                 lacking = "what was saved over it (histories, comparisons, reports) was in the store alone."
                 without += [*damaged, f"{name} has a new row; {lacking}"]
-        store.home.place(entry.files / name, store.home.path / name)
+        folders.append(name)
     with store.file.transaction() as transaction:
         for table, row in back:
             _insert(store, table, row)
         if not left:
             transaction.execute("delete from lost where id = ?", [entry.id])
+    for name in folders:  # after their rows: what an interrupted call had still to move is found here by the next one
+        store.home.place(entry.files / name, store.home.path / name)
     if not left:
         store.home.discard(entry.path)
     return Recovered(left, without)

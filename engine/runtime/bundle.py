@@ -156,6 +156,11 @@ class Bundle:
         events = self.check_history(history)
         return Ranked(*self._answers.recommend(events, k, self._left_out(events)))
 
+    def beam(self, k: int) -> int | None:
+        """How many prefixes the search for a list of k keeps at each step, so that places in the list need not be `ranks`; None
+        where lists are exact, as of every model that is no generator."""
+        return None if self._writer is None else self._writer.beam(_count(k))
+
     def recommend_many(self, histories: Sequence[History], k: int) -> Recommendations:
         """As `recommend_one`, for thousands of histories: encoded and matched in batches of bounded memory; a generator answers
         them one by one. k may exceed the catalogue; the answer is then as wide as the catalogue.

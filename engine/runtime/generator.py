@@ -85,11 +85,15 @@ class Generated:
 
     # --- what every model answers
 
+    def beam(self, k: int) -> int | None:
+        """How wide `recommend` searches for k items; None where it scores all."""
+        width = max(self.shape.beam, k)
+        return None if len(self.trie) <= WALK or width > WIDEST else width
+
     def recommend(self, events: Events, k: int, left_out: npt.NDArray[np.int64]) -> tuple[Int32, Float32]:
         """By beam search, wider where more items are asked for; exact where the tree is small or the beam would be too wide."""
-        width = max(self.shape.beam, k)
-        allowed = self._allowed(left_out)
-        if len(self.trie) <= WALK or width > WIDEST:
+        width, allowed = self.beam(k), self._allowed(left_out)
+        if width is None:
             scores = walk_best(self.decoder, self.trie, self._memory(events), allowed, k)
             scores[left_out] = -np.inf
             ranked = best(scores, k)

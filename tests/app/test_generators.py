@@ -10,10 +10,10 @@ from streamlit.testing.v1 import AppTest
 
 from app import zoo
 from app.analysis import attention as views
-from app.analysis import beam_search, recommend
+from app.analysis import beam_search, model_card, model_flow, recommend
 from app.figures import beam_search as beam_figures
 from app.figures import compare
-from engine.runtime import AttentionMap, Bundle, Zoo
+from engine.runtime import AttentionMap, Bundle, Zoo, generator
 from tests.app.conftest import HOSTILE, ODD_IDS, Open, rename, run_without_fault
 from tests.app.writers import RAGGED, WRITER, make_writers
 from tests.runtime.bundles import seal
@@ -64,6 +64,24 @@ def test_a_list_comes_with_probabilities_and_without_scores_of_all_items(
     top = recommend.top_k(models, "writer", HISTORY, 7)
     assert top.share == pytest.approx(exact[top.items], rel=1e-4)
     assert len(recommend.top_k(models, "writer", tuple(range(40)), 7).share) == 0
+
+
+def test_what_is_said_of_a_list_is_how_it_was_made(models: Zoo, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From a small tree it is exact; where a beam makes it, places are not ranks, and exact ranks beside it say so."""
+    found, bundle = recommend.ask(models, ["alpha", "writer"], HISTORY, 7), models.bundles["writer"]
+
+    def said() -> str:
+        steps = model_flow.steps(models, "writer", HISTORY, found[1].top)
+        return f"{steps} {model_card.writes(bundle)} {recommend.beam_words(models, found, 7)}"
+
+    assert bundle.beam(7) is None and "beam" not in said().lower().replace("the beam on compare", "")
+    monkeypatch.setattr(generator, "WALK", 0)
+    width = bundle.beam(7)
+    assert width is not None and said().count(f"{width}") >= 1 and "beam of" in said() and "Beam search" in said()
+    assert "Alpha" not in (words := recommend.beam_words(models, found, 7)) and "Writer are exact" in words
+    assert any(words in caption.value for caption in opened(view="ranks", m="alpha~writer").caption)
+    monkeypatch.setattr(beam_search, "CELLS", 1)  # then ranks are those within the list
+    assert recommend.beam_words(models, found, 7) == ""
 
 
 def test_items_that_share_their_codes_say_so(models: Zoo) -> None:

@@ -16,9 +16,9 @@ import duckdb
 import pytest
 
 from app import home
-from app.jobs import runner
+from app.jobs import runner, status
 from app.jobs.status import Status
-from app.store import backup
+from app.store import backup, file
 from app.store.database import Store
 from app.store.file import Held
 from app.store.sweep import check
@@ -137,6 +137,59 @@ def test_a_server_that_begins_while_it_is_unpacked_keeps_its_store(
     Store().close()
 
 
+def test_no_server_begins_while_files_are_moved(
+    filled: Store, root: Path, own_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would write into what is put aside, neither as it opens the store, nor just before the first file is moved."""
+    filled.close()
+    backup.backup(tmp_path / "b.tar")
+    holds, opened = backup._holds, file.StoreFile.__init__
+    with monkeypatch.context() as patch:
+
+        def begins(path: Path) -> bool:
+            if (own_home / home.RESTORING).exists():
+                with pytest.raises(SeqscopeError, match="restore"):
+                    Store()
+            return holds(path)
+
+        patch.setattr(backup, "_holds", begins)
+        backup.restore(tmp_path / "b.tar", replace=True)
+    with monkeypatch.context() as patch:
+
+        def slow(self: file.StoreFile, *given: object, **named: object) -> None:
+            opened(self, *given, **named)  # type: ignore[arg-type]
+            (own_home / home.RESTORING).touch()
+
+        patch.setattr(file.StoreFile, "__init__", slow)
+        with pytest.raises(SeqscopeError, match="restore"):
+            Store()
+    backup.restore(tmp_path / "b.tar")  # nothing holds the store
+
+
+def test_two_restores_at_once_do_not_mix(
+    filled: Store, own_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = contents(own_home)
+    filled.close()
+    backup.backup(tmp_path / "1.tar")
+    with closing(Store()) as later:
+        uploaded(later, BEN)
+    backup.backup(tmp_path / "2.tar")
+    ready, tried = home.Home.ready, []
+
+    def second(self: home.Home) -> Path:
+        if (own_home / home.RESTORING).exists() and not tried:  # the first has moved what it had to
+            tried.append(1)
+            with pytest.raises(SeqscopeError, match="Another restore"):
+                backup.restore(tmp_path / "2.tar", replace=True)
+        return ready(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(home.Home, "ready", second)
+        backup.restore(tmp_path / "1.tar", replace=True)
+    assert tried and contents(own_home) == files
+
+
 def test_a_job_that_outlived_its_server_is_not_pulled_out_of_its_folder(
     filled: Store, own_home: Path, tmp_path: Path
 ) -> None:
@@ -208,14 +261,18 @@ def test_an_interrupted_restore_is_repeated(
                 raise KeyboardInterrupt
             return rename(self, target)
 
+        with closing(Store()) as store:
+            late = uploaded(store, BEN)
         with monkeypatch.context() as patch:
             patch.setattr(Path, "rename", interrupted)
             try:
-                backup.restore(tmp_path / "b.tar", replace=True)
+                _, before = backup.restore(tmp_path / "b.tar", replace=True)
             except KeyboardInterrupt:
                 with pytest.raises(SeqscopeError, match="interrupted"):
                     Store()  # above all: no new, empty store
-        backup.restore(tmp_path / "b.tar", replace=True)
+                _, before = backup.restore(tmp_path / "b.tar", replace=True)
+        assert before is not None and (before / "owners" / BEN / "datasets" / late.id).is_dir()
+        assert (before / "store.duckdb").is_file()
         assert contents(own_home) == files
         Store().close()
 
@@ -235,6 +292,69 @@ def test_what_cannot_be_moved_is_put_into_words(
             backup.restore(tmp_path / "b.tar", replace=True)
     backup.restore(tmp_path / "b.tar", replace=True)
     assert list((own_home / "tmp").iterdir()) == []
+
+
+def test_no_job_is_done_in_a_backup_that_lacks_what_it_made(
+    filled: Store, own_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ends while files are read, after those of its dataset or before."""
+    (dataset,) = filled.datasets.of(ANNA)
+    (job,) = (own_home / "jobs").iterdir()
+    made = home.here().dataset(ANNA, dataset.id).exports / "made.npy"
+    filled.close()
+    Status(state="running").write(job)
+    add = backup._add
+
+    def ends(archive: tarfile.TarFile, name: str, path: Path, sums: dict[str, str]) -> int:
+        if {part.split("/")[0] for part in (*sums, name)} >= {"owners", "jobs"}:  # all of one kind was read
+            made.write_bytes(b"x")
+            Status(state="done").write(job)
+        return add(archive, name, path, sums)
+
+    monkeypatch.setattr(backup, "_add", ends)
+    backup.backup(tmp_path / "b.tar")
+    backup.restore(tmp_path / "b.tar", replace=True)
+    assert made.exists() or not status.read(job).over
+
+
+def test_check_names_nothing_that_a_server_deleted_meanwhile(
+    filled: Store, own_home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    filled.close()
+    take = backup.take_snapshot
+
+    def deletes(folder: Path) -> Path:
+        assert not any(folder.iterdir())
+        copy = take(folder)
+        with closing(Store()) as store:
+            for dataset in store.datasets.of(ANNA):
+                store.datasets.delete(ANNA, dataset.id)
+        return copy
+
+    monkeypatch.setattr(backup, "take_snapshot", deletes)
+    assert main(["store", "check"]) == 0 and capsys.readouterr().out.endswith("In order.\n")
+
+
+def test_what_is_no_file_is_left_out_and_what_cannot_be_read_is_named(
+    filled: Store, own_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = contents(own_home)
+    filled.close()
+    folder = next(own_home.glob("owners/*/datasets/*"))
+    os.mkfifo(folder / "pipe")  # reading it would wait for ever
+    backup.backup(tmp_path / "1.tar")
+    backup.restore(tmp_path / "1.tar", replace=True)
+    assert contents(own_home) == files
+    opened = Path.open
+
+    def refuse(self: Path, *given: object, **named: object) -> object:
+        if self.name == "index.npy":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self))
+        return opened(self, *given, **named)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(SeqscopeError, match=r"index\.npy could not be read"):
+        backup.backup(tmp_path / "2.tar")
 
 
 def test_what_is_deleted_meanwhile_is_missing_row_and_all(filled: Store, own_home: Path, tmp_path: Path) -> None:

@@ -177,6 +177,31 @@ def test_a_store_of_before_opens(own_home: Path) -> None:
         assert store.file.ask("select date_diff('hour', seen, now() at time zone 'UTC') from clock") == [(24,)]
 
 
+def test_bringing_back_that_is_interrupted_is_finished_by_the_next_call(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = uploaded(store)
+    with store.file.transaction() as transaction:
+        transaction.execute("delete from dataset")
+    sweep(store)
+    (entry,) = lost.entries(store.home)
+    place = home.Home.place
+    for moved in (False, True):
+
+        def interrupted(self: home.Home, *paths: Path, moved: bool = moved) -> None:
+            if moved:
+                place(self, *paths)
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(home.Home, "place", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                lost.recover(store, entry)
+    assert lost.recover(store, entry).left == [] and lost.entries(store.home) == []
+    (again,) = store.datasets.of(ANNA)
+    assert again.id == first.id and store.home.dataset(ANNA, first.id).path.is_dir()
+
+
 def test_what_cannot_be_made_anew_is_said(own_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A damaged file, and what is saved over a dataset, which is rows alone."""
     damaged = "clean/items.parquet"

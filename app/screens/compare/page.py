@@ -64,14 +64,15 @@ def _lists(models: Zoo, answers: list[recommend.Answer], question: Question, vie
     names = [answer.name for answer in answers]
     answered = partial(after, folder=zoo.folder(now.dataset), names=names, now=now, view=view)
     address = early.LINKS.offer("compare", answered)
+    beams = md(recommend.beam_words(models, answers, now.k))
     if view == "lists":
         widgets.recommendations(shown["models"], key=key, on_act=actions.act, early=address)
-        st.caption(f"{BARS} Click a title for details.", help=_SHARE)
+        st.caption(f"{BARS} {beams} Click a title for details.", help=_SHARE)
     else:
         widgets.item_ranks(shown, key=key, on_act=actions.act, early=address)
         st.caption(
             "Rank of each item in each model, also beyond its list; stronger colour is nearer the top. "
-            f"In the mean, ranks beyond {now.k} count as {now.k + 1}. Click a title for details."
+            f"In the mean, ranks beyond {now.k} count as {now.k + 1}. {beams} Click a title for details."
         )
 
 
