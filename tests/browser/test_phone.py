@@ -161,6 +161,9 @@ def test_what_is_touched_is_large_enough_and_a_link_needs_no_clipboard(
     for part in (".model", ".history"):
         page.locator(part).first.wait_for()
     assert small(page) == {}
+    written = page.locator("input:not([role=combobox])")
+    sizes = written.evaluate_all("all => all.map(field => parseFloat(getComputedStyle(field).fontSize))")
+    assert sizes and min(sizes) >= 16  # Safari enlarges the page where one writes in smaller letters, and leaves it so
     page.get_by_role("tab", name="Agreement").click()
     page.locator(".modebar").first.wait_for(state="attached")
     assert not any(bar.is_visible() for bar in page.locator(".modebar").all())  # it would lie on what a finger touches
