@@ -104,13 +104,16 @@ def run(*words: object) -> subprocess.CompletedProcess[str]:
 
 class Environment:
     def __init__(self, folder: Path) -> None:
-        """Made where it is missing, where its Python or pip does not work, or where an installation was interrupted."""
+        """Made where it is missing, where its Python or pip does not work, or where an installation was interrupted.
+        Raises SystemExit where it cannot be made."""
         self.python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
         self.unfinished = folder / ".unfinished"
         """There while packages are installed."""
         unsound = run(self.python, "-c", "import sys, pip; sys.exit(sys.version_info < (3, 11))").returncode
         if unsound or self.unfinished.exists():
-            subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
+            made = run(sys.executable, "-m", "venv", "--clear", folder)
+            if made.returncode:
+                raise SystemExit(f"{made.stdout}{made.stderr}make: {folder} could not be made; the reason stands above")
         self.pip = (self.python, "-m", "pip", "--disable-pip-version-check")
         self.options = pip_options(run(*self.pip, "config", "list").stdout)
         os.environ.update(uv_variables(self.options))
@@ -188,4 +191,9 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit("make: interrupted; the same command installs anew")
+    except OSError as error:
+        sys.exit(f"make: the packages could not be installed ({error})")

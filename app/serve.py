@@ -6,6 +6,7 @@ streamlit run app/serve.py
 from __future__ import annotations
 
 import asyncio
+import atexit
 import gc
 import logging
 import os
@@ -72,6 +73,7 @@ def warm_up(ended: Event) -> None:
     with without_collector():
         models = prepare()
         gc.freeze()
+        atexit.register(gc.unfreeze)  # else DuckDB lists all that was frozen as leaked when Python ends
     if ended.wait(_FIRST):
         return
     read_pages()
@@ -129,8 +131,8 @@ async def life(served: App) -> AsyncGenerator[dict[str, Any]]:
     """Opens the store before the first visitor comes, and closes it after the last one has gone."""
     os.umask(0o077)  # what the server writes is its own account's
     open_more_files()
-    address, port = st.get_option("server.address"), st.get_option("server.port")
-    print(f"Seqscope: http://{address or 'localhost'}:{port}{_root}", flush=True)
+    address, port = st.get_option("server.address") or "localhost", st.get_option("server.port")
+    print(f"Seqscope: http://{f'[{address}]' if ':' in address else address}:{port}{_root}", flush=True)
     loop = asyncio.get_running_loop()
     begun = loop.run_in_executor(None, begin)
     ended = Event()
