@@ -124,6 +124,8 @@ class Environment:
         if run(*uv, "--version").returncode and run(*self.pip, "install", "--only-binary=:all:", UV).returncode:
             return False
         done = run(*uv, *words)
+        if "initialize cache" in done.stderr:  # containers like to have a HOME that cannot be written
+            done = run(*uv, *words, "--no-cache")
         print(done.stderr, end="", file=sys.stderr)
         if "Hash mismatch" in done.stderr:
             raise SystemExit(f"make: nothing was installed, because a file is another one than {LOCK} names")
@@ -145,7 +147,7 @@ class Environment:
         words = [*uv_arguments(self.options), *(["--torch-backend=auto"] if builds else [])]
         if self.uv("install", "-q", "--python", self.python, *words, "-c", LOCK, "-e", project):
             return True
-        print("pip installs in place of uv, which takes some minutes and checks no hashes …", flush=True)
+        print("pip installs in place of uv, which takes some minutes and checks no hashes ...", flush=True)
         words = ["--extra-index-url", WITHOUT_CUDA] if builds and not has_gpu() and sys.platform != "darwin" else []
         with tempfile.TemporaryDirectory() as folder:
             pins = Path(folder, "pins.txt")
@@ -185,7 +187,7 @@ def main() -> None:
     if args.lock:
         environment.lock()
         return
-    print(f"Installing the pinned packages into {args.environment} …", flush=True)
+    print(f"Installing the pinned packages into {args.environment} ...", flush=True)
     environment.install(args.extras)
     print(f"Installed in {time.monotonic() - start:.0f} s.")
 

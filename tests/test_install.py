@@ -78,6 +78,12 @@ def test_pip_installs_where_uv_cannot(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert not (tmp_path / ".unfinished").exists()
 
 
+def test_uv_needs_no_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, unreachable: None) -> None:
+    machine = Machine("-e .[text]", "error: Failed to initialize cache at `/.cache/uv`")
+    environment(monkeypatch, machine, tmp_path).install(["text"])
+    assert ["--no-cache" in line for line in installs(machine, "uv pip install")] == [False, True, False]
+
+
 def test_nothing_is_installed_that_was_not_tested(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, unreachable: None
 ) -> None:
