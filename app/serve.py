@@ -6,8 +6,6 @@ streamlit run app/serve.py
 from __future__ import annotations
 
 import asyncio
-import atexit
-import gc
 import logging
 import os
 import resource
@@ -30,7 +28,7 @@ from app.server import door, downloads, early, keys, links, owner
 from app.server.door import Door
 from app.server.frontend import Frontend, pack
 from engine.errors import SeqscopeError
-from engine.machine import SettingError, without_collector
+from engine.machine import SettingError, freeze, without_collector
 
 if TYPE_CHECKING:
     from app.store.database import Store
@@ -72,8 +70,7 @@ def warm_up(ended: Event) -> None:
     would wait for. ended: set where the server ends."""
     with without_collector():
         models = prepare()
-        gc.freeze()
-        atexit.register(gc.unfreeze)  # else DuckDB lists all that was frozen as leaked when Python ends
+        freeze()
     if ended.wait(_FIRST):
         return
     read_pages()

@@ -110,7 +110,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     argv = list(sys.argv[1:] if argv is None else argv)
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
-        sys.stdout.reconfigure(errors="backslashreplace")  # as standard error has it: not every terminal's encoding has a ✓
+        # As standard error has it: not every terminal's encoding has a ✓
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         args = build_parser(argv).parse_args(argv)
         return int(args.carry_out(args) or 0)
