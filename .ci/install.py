@@ -137,12 +137,13 @@ class Environment:
         needs = [extra for extra in extras if extra not in OPTIONAL]
         if not self._install(extras):
             if needs == extras or not self._install(needs):
-                raise SystemExit("make: the packages could not be installed; the reason stands above")
+                where = "they come from PyPI, or from where pip's configuration says"
+                raise SystemExit(f"make: the packages could not be installed; the reason stands above ({where})")
             print(*(OPTIONAL[extra] for extra in extras if extra in OPTIONAL), sep="\n")
         self.unfinished.unlink()
 
     def _install(self, extras: list[str]) -> bool:
-        project = f".[{','.join(extras)}]"
+        project = f".[{','.join(extras)}]" if extras else "."  # pip does not know .[]
         builds = reachable(WITHOUT_CUDA)
         words = [*uv_arguments(self.options), *(["--torch-backend=auto"] if builds else [])]
         if self.uv("install", "-q", "--python", self.python, *words, "-c", LOCK, "-e", project):

@@ -78,6 +78,14 @@ def test_pip_installs_where_uv_cannot(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert not (tmp_path / ".unfinished").exists()
 
 
+def test_what_is_a_help_alone_is_left_out_where_it_cannot_be_had(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, unreachable: None
+) -> None:
+    machine = Machine("[text]")
+    environment(monkeypatch, machine, tmp_path).install(["text"])
+    assert machine.ran[-1].endswith("-e .")
+
+
 def test_uv_needs_no_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, unreachable: None) -> None:
     machine = Machine("-e .[text]", "error: Failed to initialize cache at `/.cache/uv`")
     environment(monkeypatch, machine, tmp_path).install(["text"])
