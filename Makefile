@@ -14,16 +14,32 @@ ifneq ($(shell test "$(PORT)" -ge 1 -a "$(PORT)" -le 65535 2>/dev/null && echo p
 $(error PORT=$(PORT) is no port: give a number from 1 to 65535)
 endif
 
+# A server that may not listen there would end in a traceback.
+define CAN_LISTEN
+import socket, sys
+host, port = sys.argv[1:]
+door = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+try:
+    door.bind((host, int(port)))
+except OSError as error:
+    sys.exit(f"make: the app cannot listen on HOST={host} PORT={port} ({error.strerror}): give another HOST or PORT")
+endef
+export CAN_LISTEN
+
 # The first Python on this machine that is new enough.
 define FIND_PYTHON
 for python in python3.11 python3 python3.12 python3.13; do \
-  $$python -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && break; python=; \
+  $$python -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && break; python=; \
 done; \
 test -n "$$python" || { echo "make: no Python 3.11 or newer with the venv module (Debian: apt-get install python3-venv)" >&2; exit 1; }
 endef
 
 # The app goes on without it where it cannot be had.
 EXPORT_WORDS = $(SEQSCOPE) embed --encoder minilm --export build/words && touch $(WORDS) || echo "The app goes on without a text encoder."
+
+# A shell has what it starts with & pass over Ctrl-C, so that it would go on after the app.
+HEED_INTERRUPT = import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execvp(sys.argv[1], sys.argv[1:])
 
 # uv, or pip where there is no uv; .ci/install.py says how.
 INSTALL = $(FIND_PYTHON); $$python .ci/install.py $(VENV)
@@ -45,7 +61,8 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: install ## serve the app with the embedded datasets on http://localhost:8501 (HOST=, PORT=)
-	@test -e $(WORDS) || nice sh -c '$(EXPORT_WORDS)' & \
+	@$(PYTHON) -c "$$CAN_LISTEN" "$(HOST)" $(PORT)
+	@test -e $(WORDS) || nice $(PYTHON) -c '$(HEED_INTERRUPT)' sh -c '$(EXPORT_WORDS)' & \
 	exec $(PYTHON) -m streamlit run app/serve.py --server.address=$(HOST) --server.port=$(PORT)
 
 # Types and import contracts keep one core busy for a minute: they go on beside the tests, and are told of when those are over.

@@ -104,13 +104,16 @@ def run(*words: object) -> subprocess.CompletedProcess[str]:
 
 class Environment:
     def __init__(self, folder: Path) -> None:
-        """Made where it is missing, where its Python or pip does not work, or where an installation was interrupted."""
+        """Made where it is missing, where its Python or pip does not work, or where an installation was interrupted.
+        Raises SystemExit where it cannot be made."""
         self.python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
         self.unfinished = folder / ".unfinished"
         """There while packages are installed."""
         unsound = run(self.python, "-c", "import sys, pip; sys.exit(sys.version_info < (3, 11))").returncode
         if unsound or self.unfinished.exists():
-            subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
+            made = run(sys.executable, "-m", "venv", "--clear", folder)
+            if made.returncode:
+                raise SystemExit(f"{made.stdout}{made.stderr}make: {folder} could not be made; the reason stands above")
         self.pip = (self.python, "-m", "pip", "--disable-pip-version-check")
         self.options = pip_options(run(*self.pip, "config", "list").stdout)
         os.environ.update(uv_variables(self.options))
@@ -121,6 +124,8 @@ class Environment:
         if run(*uv, "--version").returncode and run(*self.pip, "install", "--only-binary=:all:", UV).returncode:
             return False
         done = run(*uv, *words)
+        if "initialize cache" in done.stderr:  # containers like to have a HOME that cannot be written
+            done = run(*uv, *words, "--no-cache")
         print(done.stderr, end="", file=sys.stderr)
         if "Hash mismatch" in done.stderr:
             raise SystemExit(f"make: nothing was installed, because a file is another one than {LOCK} names")
@@ -132,17 +137,18 @@ class Environment:
         needs = [extra for extra in extras if extra not in OPTIONAL]
         if not self._install(extras):
             if needs == extras or not self._install(needs):
-                raise SystemExit("make: the packages could not be installed; the reason stands above")
+                where = "they come from PyPI, or from where pip's configuration says"
+                raise SystemExit(f"make: the packages could not be installed; the reason stands above ({where})")
             print(*(OPTIONAL[extra] for extra in extras if extra in OPTIONAL), sep="\n")
         self.unfinished.unlink()
 
     def _install(self, extras: list[str]) -> bool:
-        project = f".[{','.join(extras)}]"
+        project = f".[{','.join(extras)}]" if extras else "."  # pip does not know .[]
         builds = reachable(WITHOUT_CUDA)
         words = [*uv_arguments(self.options), *(["--torch-backend=auto"] if builds else [])]
         if self.uv("install", "-q", "--python", self.python, *words, "-c", LOCK, "-e", project):
             return True
-        print("pip installs in place of uv, which takes some minutes and checks no hashes …", flush=True)
+        print("pip installs in place of uv, which takes some minutes and checks no hashes ...", flush=True)
         words = ["--extra-index-url", WITHOUT_CUDA] if builds and not has_gpu() and sys.platform != "darwin" else []
         with tempfile.TemporaryDirectory() as folder:
             pins = Path(folder, "pins.txt")
@@ -182,10 +188,15 @@ def main() -> None:
     if args.lock:
         environment.lock()
         return
-    print(f"Installing the pinned packages into {args.environment} …", flush=True)
+    print(f"Installing the pinned packages into {args.environment} ...", flush=True)
     environment.install(args.extras)
     print(f"Installed in {time.monotonic() - start:.0f} s.")
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit("make: interrupted; the same command installs anew")
+    except OSError as error:
+        sys.exit(f"make: the packages could not be installed ({error})")

@@ -6,7 +6,6 @@ streamlit run app/serve.py
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import os
 import resource
@@ -29,7 +28,7 @@ from app.server import door, downloads, early, keys, links, owner
 from app.server.door import Door
 from app.server.frontend import Frontend, pack
 from engine.errors import SeqscopeError
-from engine.machine import SettingError, without_collector
+from engine.machine import SettingError, freeze, without_collector
 
 if TYPE_CHECKING:
     from app.store.database import Store
@@ -71,7 +70,7 @@ def warm_up(ended: Event) -> None:
     would wait for. ended: set where the server ends."""
     with without_collector():
         models = prepare()
-        gc.freeze()
+        freeze()
     if ended.wait(_FIRST):
         return
     read_pages()
@@ -129,8 +128,8 @@ async def life(served: App) -> AsyncGenerator[dict[str, Any]]:
     """Opens the store before the first visitor comes, and closes it after the last one has gone."""
     os.umask(0o077)  # what the server writes is its own account's
     open_more_files()
-    address, port = st.get_option("server.address"), st.get_option("server.port")
-    print(f"Seqscope: http://{address or 'localhost'}:{port}{_root}", flush=True)
+    address, port = st.get_option("server.address") or "localhost", st.get_option("server.port")
+    print(f"Seqscope: http://{f'[{address}]' if ':' in address else address}:{port}{_root}", flush=True)
     loop = asyncio.get_running_loop()
     begun = loop.run_in_executor(None, begin)
     ended = Event()

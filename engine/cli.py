@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 failed (one message on standard error), 2 wrong use, 130 i
 
 import argparse
 import importlib
+import io
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -108,6 +109,9 @@ def build_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     argv = list(sys.argv[1:] if argv is None else argv)
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        # As standard error has it: not every terminal's encoding has a ✓
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         args = build_parser(argv).parse_args(argv)
         return int(args.carry_out(args) or 0)

@@ -21,7 +21,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from engine.machine import dies_with, memory
+from engine.machine import dies_with, freeze, memory
 
 HEAVY = ("torch", "torch._dynamo", "onnxscript", "umap")
 """What takes the engine's commands seconds to import. None of it computes, or looks for a GPU: a fork could not use that then."""
@@ -107,7 +107,7 @@ def main() -> int:
     for name in sys.argv[1:]:
         importlib.import_module(name)
     gc.collect()
-    gc.freeze()  # no collection of a child's copies the pages that it shares
+    freeze()  # no collection of a child's copies the pages that it shares
     _say({"ready": 1})
     server = os.getpid()
     for line in sys.stdin:

@@ -1,6 +1,7 @@
 """What this machine has: memory, and cores to compute on; what its environment variables set; and what makes room there for what
 matters more."""
 
+import atexit
 import contextlib
 import ctypes
 import datetime
@@ -57,6 +58,12 @@ def without_collector() -> Iterator[None]:
     finally:
         if collects:
             gc.enable()
+
+
+def freeze() -> None:
+    """Python's collector passes over what is there by now, until the process ends: DuckDB lists what is frozen then as leaked."""
+    gc.freeze()
+    atexit.register(gc.unfreeze)
 
 
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # malloc.h

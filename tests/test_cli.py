@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import io
 import runpy
 import subprocess
 import sys
@@ -74,6 +75,13 @@ class TestExitCodes:
         stub(run)
         assert cli.main(["stub"]) == code
         assert capsys.readouterr().err == (said and f"seqscope: {said}\n")
+
+    def test_a_terminal_that_lacks_a_sign_is_no_failure(
+        self, stub: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        stub(lambda args: print("✓"))
+        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), "latin-1"))
+        assert cli.main(["stub"]) == 0
 
     def test_an_interruption_while_modules_are_read_is_one_line(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -1,7 +1,9 @@
 """What `make install` installs, and with what."""
 
+import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import install
@@ -76,6 +78,20 @@ def test_pip_installs_where_uv_cannot(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert not (tmp_path / ".unfinished").exists()
 
 
+def test_what_is_a_help_alone_is_left_out_where_it_cannot_be_had(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, unreachable: None
+) -> None:
+    machine = Machine("[text]")
+    environment(monkeypatch, machine, tmp_path).install(["text"])
+    assert machine.ran[-1].endswith("-e .")
+
+
+def test_uv_needs_no_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, unreachable: None) -> None:
+    machine = Machine("-e .[text]", "error: Failed to initialize cache at `/.cache/uv`")
+    environment(monkeypatch, machine, tmp_path).install(["text"])
+    assert ["--no-cache" in line for line in installs(machine, "uv pip install")] == [False, True, False]
+
+
 def test_nothing_is_installed_that_was_not_tested(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, unreachable: None
 ) -> None:
@@ -89,10 +105,24 @@ def test_nothing_is_installed_that_was_not_tested(
 def test_what_an_interrupted_installation_left_is_made_again(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, unreachable: None
 ) -> None:
-    made: list[list[str]] = []
-    monkeypatch.setattr(install.subprocess, "run", lambda words, check: made.append(words))
-    environment(monkeypatch, Machine(), tmp_path)
-    assert not made
+    before, after = Machine(), Machine()
+    environment(monkeypatch, before, tmp_path)
     (tmp_path / ".unfinished").touch()
-    environment(monkeypatch, Machine(), tmp_path)
-    assert "--clear" in made[0]
+    environment(monkeypatch, after, tmp_path)
+    assert [any("-m venv --clear" in line for line in machine.ran) for machine in (before, after)] == [False, True]
+
+
+def test_a_python_without_what_venv_needs_is_none(root: Path, tmp_path: Path) -> None:
+    """As Debian's is without python3-venv: it has the module venv, but no ensurepip."""
+    (tmp_path / "ensurepip.py").write_text("raise ModuleNotFoundError")
+    command = ["make", "--always-make", f"VENV={tmp_path / 'venv'}", "install"]
+    environ = os.environ | {"PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(command, cwd=root, env=environ, capture_output=True, text=True, check=False)
+    assert done.returncode and "python3-venv" in done.stderr and not done.stdout
+
+
+def test_why_no_environment_can_be_made_is_said(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    command = [sys.executable, ".ci/install.py", str(tmp_path / "file" / "venv"), "text"]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode and "could not be made" in done.stderr and "Traceback" not in done.stderr

@@ -3,7 +3,9 @@
 import pkgutil
 import re
 import shlex
+import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -61,6 +63,15 @@ def test_what_is_no_port_is_refused_before_anything_is_done(root: Path, port: st
     assert (
         done.returncode and f"PORT={port} is no port: give a number from 1 to 65535" in done.stderr and not done.stdout
     )
+
+
+@pytest.mark.parametrize("host", ["localhost", "203.0.113.1"])  # a port that is taken, and an address of no machine
+def test_an_address_that_cannot_be_had_is_named(root: Path, host: str) -> None:
+    with socket.create_server(("localhost", 0)) as taken:
+        address = [f"HOST={host}", f"PORT={taken.getsockname()[1]}"]
+        command = ["make", "--old-file=install", f"PYTHON={sys.executable}", "run", *address]
+        done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode and " ".join(address) in done.stderr and "Traceback" not in done.stderr
 
 
 def test_what_the_readme_points_to_exists(root: Path) -> None:

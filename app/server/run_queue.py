@@ -20,6 +20,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 
+from engine.machine import freeze
+
 
 @cache
 def settle(page: str) -> None:
@@ -29,7 +31,7 @@ def settle(page: str) -> None:
     dataset is deleted: the sessions that are live then would stay in memory for good.
     """
     gc.collect()
-    gc.freeze()
+    freeze()
 
 
 class RunQueue:

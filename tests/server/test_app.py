@@ -4,6 +4,8 @@ writes for its own account alone, and takes away uploads that are not finished."
 import asyncio
 import json
 import resource
+import signal
+import socket
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -83,6 +85,21 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             yield Served(server.url, home, left, outward, server.process.pid)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (few, many))
+
+
+def test_its_address_is_all_that_it_says_until_ctrl_c(tmp_path: Path) -> None:
+    host = "::1"
+    try:
+        socket.create_server((host, 0), family=socket.AF_INET6).close()
+    except OSError:
+        host = "127.0.0.1"
+    exports = make_zoo(tmp_path / "exports").parent
+    with clients.running(exports, None, f"--server.address={host}", wait=False) as server:
+        server.url = server.url.replace("127.0.0.1", "[::1]" if host == "::1" else host)
+        assert clients.answers(server), server.log
+        server.process.send_signal(signal.SIGINT)
+        server.process.wait(clients.PATIENCE)
+        assert server.log.removesuffix("\nAborted!\n") == f"Seqscope: {server.url}\n"  # which click adds
 
 
 def test_it_may_open_as_many_files_as_its_account(served: Served) -> None:
