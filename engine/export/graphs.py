@@ -9,6 +9,7 @@ from typing import Any
 import onnx
 import onnxruntime
 import torch
+from onnx import TensorProto
 from torch import Tensor, nn
 
 from engine.errors import SeqscopeError
@@ -92,7 +93,17 @@ def save(module: nn.Module, inputs: dict[str, tuple[Tensor, dict[int, str]]], ou
         finally:
             logging.disable(before)
     assert program is not None
-    path.write_bytes(serialised(program.model_proto))
+    path.write_bytes(serialised(portable(program.model_proto)))
+
+
+def portable(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The same graph with Max for x.clamp(min=…) of whole numbers: OpenVINO takes a maximum that is missing for one below it."""
+    whole = {tensor.name for tensor in model.graph.initializer if tensor.data_type == TensorProto.INT64}
+    for node in model.graph.node:
+        if node.op_type == "Clip" and node.input[1] in whole and not "".join(node.input[2:]):
+            del node.input[2:]
+            node.op_type = "Max"
+    return model
 
 
 def session(path: Path) -> onnxruntime.InferenceSession:

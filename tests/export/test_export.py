@@ -137,6 +137,18 @@ def test_what_pytorch_cannot_export_is_said(tmp_path: Path) -> None:
         )
 
 
+def test_whole_numbers_are_not_clipped_without_a_maximum(tmp_path: Path) -> None:
+    """OpenVINO 1.24 answers with the minimum alone."""
+    network = torch.nn.Embedding(8, 2)
+    inputs = {"items": (torch.arange(6)[None], {0: "batch", 1: "length"})}
+    shifted = graphs.Function(network, lambda items: network((items - 2).clamp(min=0)))
+    graphs.save(shifted, inputs, ["vectors"], tmp_path / "graph.onnx")
+    model = onnx.load(tmp_path / "graph.onnx")
+    assert [node.op_type for node in model.graph.node if node.op_type in ("Clip", "Max")] == ["Max"]
+    (vectors,) = graphs.session(tmp_path / "graph.onnx").run(None, {"items": np.array([[0, 1, 2, 7]])})
+    np.testing.assert_array_equal(vectors[0], network.weight.detach().numpy()[[0, 0, 0, 5]])
+
+
 # --- half done
 
 
