@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -103,6 +104,15 @@ def test_killed_it_goes_on_where_it_was(folder: Path, begin: Begin, now: Now) ->
     assert lines(folder / "out") == LINES and lines(folder / "a") == ["1", "2"]
     assert len(pids(folder / "a")) == 1 and len(pids(folder / "out")) == 2
     assert now().state == "done" and now().started == left.started
+
+
+def test_a_command_that_ended_this_moment_is_only_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(group: int, number: int) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))  # macOS, of a group in which nobody lives any more
+
+    monkeypatch.setattr(os, "killpg", refuse)
+    module._end(child := subprocess.Popen([sys.executable, "-c", ""]))
+    assert child.returncode == 0
 
 
 @ALIKE

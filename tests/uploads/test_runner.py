@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -382,3 +383,15 @@ def test_folders_and_processes_are_left_out_of_messages(tmp_path: Path, monkeypa
     path = home.root() / "owners" / "b1" / "log.parquet"
     message = f'Another server (process 4711) holds "{path}", and PID 4712 {home.root()}/x, not a/b/c.'
     assert guard.shown(SeqscopeError(message)) == 'Another server holds "log.parquet", and x, not a/b/c.'
+
+
+def test_a_folder_that_a_link_names_is_left_out_by_both_its_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As /tmp of macOS, which is /private/tmp."""
+    (tmp_path / "disk" / "home").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "disk")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "link"))
+    monkeypatch.setenv("SEQSCOPE_HOME", str(tmp_path / "link" / "home"))
+    file = home.root() / "tmp" / "log.csv"
+    assert home.hidden(f"“{file}” or “{file.resolve()}”") == "“log.csv” or “log.csv”"
