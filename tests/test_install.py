@@ -1,7 +1,9 @@
-"""What `make install` installs, and with what."""
+"""What `make install` installs, and with what; what make needs of the system."""
 
+import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import install
@@ -96,3 +98,17 @@ def test_what_an_interrupted_installation_left_is_made_again(
     (tmp_path / ".unfinished").touch()
     environment(monkeypatch, Machine(), tmp_path)
     assert "--clear" in made[0]
+
+
+def test_the_tests_begin_where_nice_says_no_priority(root: Path, tmp_path: Path) -> None:
+    """As that of macOS, which wants to be told what to run, as POSIX has it."""
+    for name, script in {
+        "nice": '[ "$1" = -n ] && shift 2 && exec "$@"',
+        "python": f'if [ "$1" = -c ]; then exec {sys.executable} "$@"; else echo "$2 begins"; fi',
+    }.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    words = ["make", "pytest", "--assume-old=install-dev", f"PYTHON={tmp_path / 'python'}"]
+    path = os.pathsep.join([str(tmp_path), os.environ["PATH"]])
+    done = subprocess.run(words, cwd=root, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False)
+    assert "pytest begins" in done.stdout, done.stderr
