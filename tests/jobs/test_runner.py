@@ -90,6 +90,7 @@ def test_a_disk_that_is_full_for_a_moment_ends_no_command(
     assert carry_out(job(step("lacks", "a map"))).state == "done" and refused
 
 
+@pytest.mark.linux  # elsewhere its command lives on
 def test_killed_it_goes_on_where_it_was(folder: Path, begin: Begin, now: Now) -> None:
     child = begin(job(step("count", "a", 2, 0), step("count", "out", 10, 0, folder / "gate"), step("say", "after")))
     wait(lambda: len(lines(folder / "out")) == 5)

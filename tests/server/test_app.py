@@ -86,6 +86,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (few, many))
 
 
+@pytest.mark.linux
 def test_it_may_open_as_many_files_as_its_account(served: Served) -> None:
     limits = Path(f"/proc/{served.process}/limits").read_text("utf-8")
     (words,) = [line.split()[3:5] for line in limits.splitlines() if line.startswith("Max open files")]
