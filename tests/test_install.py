@@ -110,5 +110,7 @@ def test_the_tests_begin_where_nice_says_no_priority(root: Path, tmp_path: Path)
         (tmp_path / name).chmod(0o755)
     words = ["make", "pytest", "--assume-old=install-dev", f"PYTHON={tmp_path / 'python'}"]
     path = os.pathsep.join([str(tmp_path), os.environ["PATH"]])
-    done = subprocess.run(words, cwd=root, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        words, cwd=root, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
+    )
     assert "pytest begins" in done.stdout, done.stderr
