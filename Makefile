@@ -1,4 +1,4 @@
-# Seqscope. `make` alone lists the targets. Needs Python 3.11 or newer; everything else goes into .venv.
+# Seqscope. `make` alone lists the targets. Needs Python 3.11 to 3.14; everything else goes into .venv.
 
 VENV     := .venv
 PYTHON   := $(VENV)/bin/python
@@ -27,12 +27,13 @@ except OSError as error:
 endef
 export CAN_LISTEN
 
-# The first Python on this machine that is new enough.
+# The first Python on this machine that is new enough, and for which torch has a build.
 define FIND_PYTHON
-for python in python3.11 python3 python3.12 python3.13; do \
-  $$python -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && break; python=; \
+for python in python3.11 python3 python3.12 python3.13 python3.14; do \
+  $$python -c 'import sys, ensurepip; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' 2>/dev/null && break; python=; \
 done; \
-test -n "$$python" || { echo "make: no Python 3.11 or newer with the venv module (Debian: apt-get install python3-venv)" >&2; exit 1; }
+test -n "$$python" || { echo "make: no Python from 3.11 to 3.14 that can make an environment" \
+  "(Debian: apt-get install python3-venv; macOS: brew install python@3.13)" >&2; exit 1; }
 endef
 
 # The app goes on without it where it cannot be had.
@@ -126,7 +127,7 @@ format: install-dev ## put the code into its form
 # their own priority by up to 10, to 19 at most: from 16 on they get their share beside tests that wait for them. In CI a test that
 # fails runs again, twice at most, and the summary lists it as rerun: a race that a busy machine loses once in 5,000 tests is to be
 # read there and mended, not to hide what else was found.
-PYTEST = OMP_NUM_THREADS=1 nice -n $$((16 - $$(nice))) $(PYTHON) -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder $(if $(CI),--reruns 2 --reruns-delay 2 --rerun-show-tracebacks -rR)
+PYTEST = OMP_NUM_THREADS=1 nice -n $$((16 - $$($(PYTHON) -c 'import os; print(os.nice(0))'))) $(PYTHON) -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder $(if $(CI),--reruns 2 --reruns-delay 2 --rerun-show-tracebacks -rR)
 
 pytest: install-dev ## the tests alone
 	$(PYTEST) -m "not long"

@@ -187,6 +187,7 @@ def hidden(text: str) -> str:
     folders |= {
         Path(path).absolute() for name in ("SEQSCOPE_EXPORTS", "SEQSCOPE_WORDS") if (path := os.environ.get(name))
     }
+    folders |= {folder.resolve() for folder in folders}  # /tmp of macOS is /private/tmp
     for folder in sorted(map(str, folders), key=len, reverse=True):
         if len(folder) > 1:
             text = re.sub(rf"{re.escape(folder)}(?:/[^\s\"'“”:,;()/]*)*", lambda path: Path(path[0]).name, text)

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("seqscope.app")
 _SCRIPTS = (".main", ".page", ".serve")
 """Modules that Streamlit runs, and that nobody imports."""
+OPEN_MAX = 10_240
+"""Files that macOS lets a process open, where it names no limit."""
 _FIRST = 3.0
 """Seconds for the first page of whoever waited for the server: other work would make them wait longer."""
 
@@ -103,9 +105,11 @@ def check_settings() -> None:
 
 def open_more_files() -> None:
     """As many as this account may: every visitor takes a few, and most systems begin programs with 1,024."""
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    with suppress(ValueError, OSError):  # macOS lets nobody have as many as it says
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    few, many = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for number in (many, max(few, OPEN_MAX)):
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (number, many))
+            return
 
 
 def begin() -> Store | None:

@@ -34,7 +34,8 @@ SHARE = 0.4
 
 
 def is_worth_it(commands: int) -> bool:
-    """Whether so many commands, one after the other, are better forked, with the memory that is free now."""
+    """Whether so many commands, one after the other, are better forked, with the memory that is free now. Never where that is not
+    known: so it is on macOS, whose libraries may not be used after a fork."""
     return commands >= COMMANDS and memory()[1] >= ROOM
 
 

@@ -96,6 +96,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    if sys.platform != "linux" and item.get_closest_marker("linux"):
+        pytest.skip("no other system than Linux does this")
     # Skipped here and not in the fixture: pytest then sums all of them up in one line.
     folder = find_public_data(ROOT)
     if "public_data" in getattr(item, "fixturenames", ()) and (folder is None or not folder.is_dir()):

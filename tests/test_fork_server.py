@@ -52,6 +52,7 @@ def test_what_waits_waits_no_longer_than_told(server: ForkServer, tmp_path: Path
     assert child.wait(30) == 0
 
 
+@pytest.mark.linux
 def test_a_program_does_not_outlive_its_server(server: ForkServer, tmp_path: Path) -> None:
     words = ["count", str(tmp_path / "out"), "2", "0", str(tmp_path / "gate")]
     child = server.begin("tests.jobs.work", words, tmp_path, _log(tmp_path), {"SEQSCOPE_PROGRESS": str(tmp_path / "p")})

@@ -1,4 +1,4 @@
-"""What `make install` installs, and with what."""
+"""What `make install` installs, and with what; what make needs of the system."""
 
 import os
 import re
@@ -126,3 +126,19 @@ def test_why_no_environment_can_be_made_is_said(root: Path, tmp_path: Path) -> N
     command = [sys.executable, ".ci/install.py", str(tmp_path / "file" / "venv"), "text"]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     assert done.returncode and "could not be made" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_the_tests_begin_where_nice_says_no_priority(root: Path, tmp_path: Path) -> None:
+    """As that of macOS, which wants to be told what to run, as POSIX has it."""
+    for name, script in {
+        "nice": '[ "$1" = -n ] && shift 2 && exec "$@"',
+        "python": f'if [ "$1" = -c ]; then exec {sys.executable} "$@"; else echo "$2 begins"; fi',
+    }.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    words = ["make", "pytest", "--assume-old=install-dev", f"PYTHON={tmp_path / 'python'}"]
+    path = os.pathsep.join([str(tmp_path), os.environ["PATH"]])
+    done = subprocess.run(
+        words, cwd=root, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
+    )
+    assert "pytest begins" in done.stdout, done.stderr

@@ -186,7 +186,7 @@ def _tried(folder: Path, model: str, words: Sequence[str], look: Callable[[], No
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     child.wait(_TICK)
         finally:
-            with contextlib.suppress(ProcessLookupError):
+            with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS, where all have ended
                 os.killpg(child.pid, signal.SIGKILL)
             child.wait()
         output, errors = (_lines(file) for file in (out, err))

@@ -357,7 +357,7 @@ def _end(child: subprocess.Popen[bytes] | Forked) -> None:
     if child.returncode is not None:
         return
     for order, wait in ((signal.SIGTERM, PATIENCE), (signal.SIGKILL, None)):
-        with contextlib.suppress(ProcessLookupError):
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS, where all have ended
             os.killpg(child.pid, order)
         with contextlib.suppress(subprocess.TimeoutExpired):
             child.wait(wait)

@@ -16,6 +16,7 @@ import resource
 import signal
 import sys
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -267,7 +268,8 @@ def _batch(args: argparse.Namespace, path: Path, source: str) -> int:
     if args.memory is not None:
         if args.memory < LEAST_MEMORY:
             raise UsageError(f"--memory {args.memory}: give at least {LEAST_MEMORY:,} (MB)")
-        resource.setrlimit(resource.RLIMIT_DATA, (args.memory << 20, args.memory << 20))
+        with suppress(ValueError):  # it may have less already
+            resource.setrlimit(resource.RLIMIT_DATA, (args.memory << 20, args.memory << 20))
     roles = ("user", "item", "items", "time")
     columns = {role: value for role in roles if (value := getattr(args, f"{role}_column")) is not None}
     try:

@@ -246,7 +246,7 @@ def write_note(store: Path, changes: int) -> None:
         file = os.open(note_path(store), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             os.pwrite(file, f"{text:<{_NOTE_SIZE - 1}}\n".encode(), 0)
-            os.fdatasync(file)
+            getattr(os, "fdatasync", os.fsync)(file)  # macOS has the second alone
         finally:
             os.close(file)
     except OSError as error:
@@ -266,8 +266,7 @@ def keep_reserve(home: Path) -> None:
         return
     staged = home / "tmp" / RESERVE
     try:
-        with staged.open("wb") as file:
-            os.posix_fallocate(file.fileno(), 0, RESERVE_SIZE)
+        staged.write_bytes(os.urandom(RESERVE_SIZE))  # no file system stores it in less
         staged.replace(path)
     except OSError as error:
         staged.unlink(missing_ok=True)

@@ -139,6 +139,7 @@ sys.exit(code)
 """
 
 
+@pytest.mark.linux
 @pytest.mark.long
 def test_a_hundred_thousand_rows(tmp_path: Path, root: Path) -> None:
     """The same answer as straight-line Python, in bounded memory."""

@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -89,6 +90,7 @@ def test_a_disk_that_is_full_for_a_moment_ends_no_command(
     assert carry_out(job(step("lacks", "a map"))).state == "done" and refused
 
 
+@pytest.mark.linux  # elsewhere its command lives on
 def test_killed_it_goes_on_where_it_was(folder: Path, begin: Begin, now: Now) -> None:
     child = begin(job(step("count", "a", 2, 0), step("count", "out", 10, 0, folder / "gate"), step("say", "after")))
     wait(lambda: len(lines(folder / "out")) == 5)
@@ -103,6 +105,15 @@ def test_killed_it_goes_on_where_it_was(folder: Path, begin: Begin, now: Now) ->
     assert lines(folder / "out") == LINES and lines(folder / "a") == ["1", "2"]
     assert len(pids(folder / "a")) == 1 and len(pids(folder / "out")) == 2
     assert now().state == "done" and now().started == left.started
+
+
+def test_a_command_that_ended_this_moment_is_only_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(group: int, number: int) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))  # macOS, of a group in which nobody lives any more
+
+    monkeypatch.setattr(os, "killpg", refuse)
+    module._end(child := subprocess.Popen([sys.executable, "-c", ""]))
+    assert child.returncode == 0
 
 
 @ALIKE

@@ -1,6 +1,7 @@
 """`seqscope report`: makes, verifies and answers for many; exit codes; no Streamlit, no torch."""
 
 import json
+import resource
 import shutil
 import signal
 import subprocess
@@ -171,6 +172,17 @@ def test_batch(hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert main(words) == 0
     assert "4 histories, 16 rows" in capsys.readouterr().out
     assert len(out.read_text("utf-8-sig").splitlines()) == 17
+
+
+def test_a_batch_whose_account_may_have_less_memory_than_it_is_given_goes_on(
+    hostile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(kind: int, limits: tuple[int, int]) -> None:
+        raise ValueError("not allowed to raise maximum limit")
+
+    monkeypatch.setattr(resource, "setrlimit", refuse)
+    words = ["report", "batch", str(hostile), "people", "--to", str(tmp_path / "o.csv"), "--models", "alpha"]
+    assert main([*words, "--memory", "10000"]) == 0
 
 
 def test_a_batch_that_is_ended_says_how_to_go_on(hostile: Path, tmp_path: Path, root: Path) -> None:

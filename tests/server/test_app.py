@@ -17,6 +17,7 @@ import websockets
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 
 from app.home import Home
+from app.serve import open_more_files
 from tests import clients
 from tests.clients import visitor
 from tests.runtime.bundles import make_zoo
@@ -102,10 +103,28 @@ def test_its_address_is_all_that_it_says_until_ctrl_c(tmp_path: Path) -> None:
         assert server.log.removesuffix("\nAborted!\n") == f"Seqscope: {server.url}\n"  # which click adds
 
 
+@pytest.mark.linux
 def test_it_may_open_as_many_files_as_its_account(served: Served) -> None:
     limits = Path(f"/proc/{served.process}/limits").read_text("utf-8")
     (words,) = [line.split()[3:5] for line in limits.splitlines() if line.startswith("Max open files")]
     assert words[0] == words[1]
+
+
+def test_where_the_account_has_no_limit_it_may_open_as_many_files_as_the_system_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As macOS: 256 at first, no limit, and none taken above 10,240."""
+    limits = [(256, resource.RLIM_INFINITY)]
+
+    def change(kind: int, both: tuple[int, int]) -> None:
+        if not 0 <= both[0] <= 10_240:
+            raise ValueError("current limit exceeds maximum limit")
+        limits.append(both)
+
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: limits[-1])
+    monkeypatch.setattr(resource, "setrlimit", change)
+    open_more_files()
+    assert limits[-1] == (10_240, resource.RLIM_INFINITY)
 
 
 async def test_what_is_not_finished_goes_with_its_session_and_with_the_server(served: Served) -> None:

@@ -65,6 +65,7 @@ def test_no_page_hands_out_files_in_another_way(root: Path) -> None:
     assert files == {"app/server/downloads.py"}  # there for `streamlit run app/main.py`, which serves no links
 
 
+@pytest.mark.linux
 async def test_a_large_file_is_sent_from_the_disk(small: clients.Server) -> None:
     async def take(visitor: Visitor, which: int) -> int:
         await visitor.run()

@@ -1,12 +1,13 @@
 """The file itself: who may hold it, what a newer or broken one says, and what happens when it cannot be written."""
 
+import os
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from app import home
-from app.store import migrations
+from app.store import file, migrations
 from app.store.database import Store
 from app.store.file import Held
 from app.store.server import open_store
@@ -63,3 +64,12 @@ def test_a_transaction_within_another_is_part_of_it(store: Store) -> None:
         store.histories.save(ANNA, "sample", "westerns", ["a"])
         raise RuntimeError
     assert store.datasets.of(ANNA) == [] and store.histories.of(ANNA) == []
+
+
+def test_it_needs_no_call_that_linux_alone_has(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("fdatasync", "posix_fallocate"):  # macOS has neither
+        monkeypatch.delattr(os, name, raising=False)
+    with closing(Store()) as store:
+        store.datasets.add(ANNA, "films")
+        file.keep_reserve(own_home)
+        assert store.datasets.of(ANNA) and (own_home / file.RESERVE).stat().st_size == file.RESERVE_SIZE

@@ -212,6 +212,7 @@ print(memory() - before)
 """
 
 
+@pytest.mark.linux
 @pytest.mark.long
 def test_a_large_catalogue_takes_little_memory(tmp_path: Path, root: Path) -> None:
     """In processes of their own, as a server does it."""
