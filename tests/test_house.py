@@ -55,7 +55,7 @@ def imports() -> grimp.ImportGraph:
     return grimp.build_graph("engine", "app", cache_dir=None, exclude_type_checking_imports=True)
 
 
-@not_yet("76,675")
+@not_yet("76,794")
 def test_the_code_is_small() -> None:
     assert sum(map(lines, CODE)) <= 46_000
 
@@ -69,7 +69,7 @@ def test_no_module_is_long() -> None:
     assert {path.relative_to(ROOT).as_posix(): lines(path) for path in CODE if lines(path) > 600} == {}
 
 
-@not_yet("46,103")
+@not_yet("46,542")
 def test_the_tests_are_shorter_than_what_they_test() -> None:
     assert sum(map(lines, TESTS)) <= 32_000
 
