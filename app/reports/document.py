@@ -13,7 +13,7 @@ import functools
 import hashlib
 import inspect
 import json
-import sys
+import textwrap
 import threading
 from collections.abc import Iterator
 from itertools import pairwise
@@ -333,20 +333,15 @@ class _Schema(GenerateJsonSchema):
 
 def _described(written: dict[str, Any], model: type) -> dict[str, Any]:
     """The JSON Schema of a class, each property with what stands below its field."""
-    for base in reversed([base for base in model.__mro__ if base not in (object, BaseModel)]):
-        for field, below in pairwise(_statements(base.__module__)[base.__name__]):
+    without_source = (object, BaseModel, Report)  # `create_model` has made the last, of which Python 3.13 knows no source
+    for base in reversed([base for base in model.__mro__ if base not in without_source]):
+        (declared,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
+        for field, below in pairwise(getattr(declared, "body", ())):
             match field, below:
                 case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str() as words)):
                     if name in written["properties"]:
                         written["properties"][name]["description"] = inspect.cleandoc(words)
     return written
-
-
-@functools.cache
-def _statements(module: str) -> dict[str, list[ast.stmt]]:
-    """What each class of a module says: by its name, as Python 3.13 knows no source of a class that `create_model` has made."""
-    parsed = ast.parse(inspect.getsource(sys.modules[module]))
-    return {node.name: node.body for node in ast.walk(parsed) if isinstance(node, ast.ClassDef)}
 
 
 def _models(base: type[ReportModel]) -> Iterator[type[ReportModel]]:
