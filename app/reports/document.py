@@ -333,11 +333,8 @@ class _Schema(GenerateJsonSchema):
 
 def _described(written: dict[str, Any], model: type) -> dict[str, Any]:
     """The JSON Schema of a class, each property with what stands below its field."""
-    without_source = (
-        object,
-        BaseModel,
-        Report,
-    )  # `create_model` has made the last, of which Python 3.13 knows no source
+    # `create_model` has made the last: Python 3.13 knows no source of it
+    without_source = (object, BaseModel, Report)
     for base in reversed([base for base in model.__mro__ if base not in without_source]):
         (declared,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
         for field, below in pairwise(getattr(declared, "body", ())):
