@@ -115,7 +115,7 @@ def test_what_an_interrupted_installation_left_is_made_again(
 def test_a_python_without_what_venv_needs_is_none(root: Path, tmp_path: Path) -> None:
     """As Debian's is without python3-venv: it has the module venv, but no ensurepip."""
     (tmp_path / "ensurepip.py").write_text("raise ModuleNotFoundError")
-    command = ["make", "--always-make", f"VENV={tmp_path / 'venv'}", "install"]
+    command = ["make", "--no-print-directory", "--always-make", f"VENV={tmp_path / 'venv'}", "install"]
     environ = os.environ | {"PYTHONPATH": str(tmp_path)}
     done = subprocess.run(command, cwd=root, env=environ, capture_output=True, text=True, check=False)
     assert done.returncode and "python3-venv" in done.stderr and not done.stdout
