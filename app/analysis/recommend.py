@@ -222,7 +222,7 @@ def beam_words(models: Zoo, answers: Sequence[Answer], k: int) -> str:
     ]
     if not beams:
         return ""
-    return f"Ranks by {listed(beams)} are exact; a beam makes the list, and may miss items that rank higher."
+    return f"A beam makes the list of {listed(beams)}, and may miss items that rank higher; ranks are exact."
 
 
 def _ties(models: Zoo, name: str, top_k: TopK) -> dict[int, list[int]]:
