@@ -55,7 +55,7 @@ def imports() -> grimp.ImportGraph:
     return grimp.build_graph("engine", "app", cache_dir=None, exclude_type_checking_imports=True)
 
 
-@not_yet("76,790")
+@not_yet("76,801")
 def test_the_code_is_small() -> None:
     assert sum(map(lines, CODE)) <= 46_000
 

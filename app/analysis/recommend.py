@@ -213,8 +213,8 @@ def rank_listed(top_k: TopK, item: int) -> float | None:
     return float(mean_rank(top_k.scores, score[0]))
 
 
-def beam_words(models: Zoo, answers: Sequence[Answer], k: int) -> str:
-    """That ranks of some models are not the places in their lists of k; "" where they are."""
+def approximate_lists(models: Zoo, answers: Sequence[Answer], k: int) -> str:
+    """A sentence about models whose lists of k a beam makes, so that places in them need not be ranks; "" where there is none."""
     beams = [
         answer.title
         for answer in answers

@@ -208,9 +208,10 @@ export default function ({ data, parentElement, setStateValue }) {
     redrawn()
   }
   attach()
-  window.seqscopeWebgl ??= !!document.createElement("canvas").getContext("webgl")
-  const ratio = !window.seqscopeWebgl ? 0 : window.devicePixelRatio > 1 ? 2 : 1
+  const ratio = window.devicePixelRatio > 1 ? 2 : 1
   if (ratio !== data.ratio) setStateValue("ratio", ratio)
+  window.seqscopeWebgl ??= !!document.createElement("canvas").getContext("webgl")
+  if (window.seqscopeWebgl !== data.webgl) setStateValue("webgl", window.seqscopeWebgl)
   const watching = setInterval(attach, 400) // Streamlit replaces a figure whenever its data change
   window.addEventListener(HOVERED, circle)
   window.addEventListener(MOVED, follow)

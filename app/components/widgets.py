@@ -268,7 +268,7 @@ def browser() -> None:
 
 
 _MAP = _component("map", "map.css")
-_RATIO = "pixel_ratio"
+_RATIO, _WEBGL = "pixel_ratio", "webgl"
 
 Viewport = tuple[float, float, float, float, float]
 """x0, x1, y0, y1 and the figure's height in pixels: drawn at another height first, it would come to another view."""
@@ -283,18 +283,30 @@ def over_map(chart: str, names: list[tuple[float, float, int, str]], width: floa
     """
     key = f"{chart}_over"
     data = {"chart": chart, "names": names, "width": width, "linked": linked, "ratio": pixel_ratio()}
-    _MAP(key=key, data=data, on_view_change=lambda: None, on_ratio_change=lambda: _take_ratio(key), height=1)
+    _MAP(
+        key=key, data=data | {"webgl": has_webgl()}, height=1, on_view_change=lambda: None,
+        on_ratio_change=lambda: _take_ratio(key), on_webgl_change=lambda: _take_webgl(key),
+    )  # fmt: skip
 
 
 def pixel_ratio() -> int:
-    """Pixels that a map draws in each direction per pixel of CSS: 1, or 2 where the visitor's screen is that fine; 0 where the
-    browser has no WebGL to draw with. Plotly's default of 2 draws four times what most screens show."""
+    """Pixels that a map draws in each direction per pixel of CSS: 1, or 2 where the visitor's screen is that fine.
+    Plotly's default of 2 draws four times what most screens show."""
     return int(st.session_state.get(_RATIO, 1))
 
 
 def _take_ratio(key: str) -> None:
     ratio = getattr(st.session_state.get(_key(key)), "ratio", None)
-    st.session_state[_RATIO] = ratio if ratio in (0, 2) else 1
+    st.session_state[_RATIO] = 2 if isinstance(ratio, (int, float)) and ratio > 1 else 1
+
+
+def has_webgl() -> bool:
+    """Whether the visitor's browser draws with WebGL, as most do: it says so once a map is there."""
+    return bool(st.session_state.get(_WEBGL, True))
+
+
+def _take_webgl(key: str) -> None:
+    st.session_state[_WEBGL] = getattr(st.session_state.get(_key(key)), "webgl", None) is not False
 
 
 def viewport(chart: str) -> Viewport | None:

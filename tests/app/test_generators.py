@@ -72,16 +72,16 @@ def test_what_is_said_of_a_list_is_how_it_was_made(models: Zoo, opened: Open, mo
 
     def said() -> str:
         steps = model_flow.steps(models, "writer", HISTORY, found[1].top)
-        return f"{steps} {model_card.writes(bundle)} {recommend.beam_words(models, found, 7)}"
+        return f"{steps} {model_card.writes(bundle)} {recommend.approximate_lists(models, found, 7)}"
 
     assert bundle.beam(7) is None and "beam" not in said().lower().replace("the beam on compare", "")
     monkeypatch.setattr(generator, "WALK", 0)
     width = bundle.beam(7)
     assert width is not None and said().count(f"{width}") >= 1 and "beam of" in said() and "Beam search" in said()
-    assert "Alpha" not in (words := recommend.beam_words(models, found, 7)) and "Writer" in words
+    assert "Alpha" not in (words := recommend.approximate_lists(models, found, 7)) and "Writer" in words
     assert any(words in caption.value for caption in opened(view="ranks", m="alpha~writer").caption)
     monkeypatch.setattr(beam_search, "CELLS", 1)  # then ranks are those within the list
-    assert recommend.beam_words(models, found, 7) == ""
+    assert recommend.approximate_lists(models, found, 7) == ""
 
 
 def test_items_that_share_their_codes_say_so(models: Zoo) -> None:

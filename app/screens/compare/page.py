@@ -64,7 +64,7 @@ def _lists(models: Zoo, answers: list[recommend.Answer], question: Question, vie
     names = [answer.name for answer in answers]
     answered = partial(after, folder=zoo.folder(now.dataset), names=names, now=now, view=view)
     address = early.LINKS.offer("compare", answered)
-    beams = md(recommend.beam_words(models, answers, now.k))
+    beams = md(recommend.approximate_lists(models, answers, now.k))
     if view == "lists":
         widgets.recommendations(shown["models"], key=key, on_act=actions.act, early=address)
         st.caption(f"{BARS} {beams} Click a title for details.", help=_SHARE)

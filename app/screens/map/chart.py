@@ -182,9 +182,8 @@ def show_figure(
     with st.container(key=f"map_frame_{1 + page.places.index(place)}"):
         if page.beside:
             st.markdown(f"**{place.style.sign} {md(place.title)}**")
-        ratio = widgets.pixel_ratio()
         export.figure(
-            fig if ratio else figures.as_svg(fig),
+            fig if widgets.has_webgl() else figures.as_svg(fig),
             key=name,
             alt=alt,
             table=table,
@@ -194,7 +193,7 @@ def show_figure(
             selection_mode=("points", "box", "lasso"),
             plotly={
                 "scrollZoom": True,
-                "plotGlPixelRatio": ratio or 1,
+                "plotGlPixelRatio": widgets.pixel_ratio(),
                 "modeBarButtonsToRemove": ["autoScale2d"],
             },
         )
